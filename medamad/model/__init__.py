@@ -1,0 +1,1 @@
+"""The plain values that travel between the packages. Imports nothing of ours."""

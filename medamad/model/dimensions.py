@@ -1,0 +1,57 @@
+"""The dimensions of a view: what it can be counted by, and the number that stores it."""
+
+from enum import IntEnum
+from typing import Final
+
+
+class Dimension(IntEnum):
+    """A text kept with a view (or, for PROPERTY, with an event) as a code.
+
+    The numbers are part of the store's format: never change or reuse one.
+    """
+
+    PATH = 1
+    REFERRER = 2
+    UTM_SOURCE = 3
+    UTM_MEDIUM = 4
+    UTM_CAMPAIGN = 5
+    UTM_TERM = 6
+    UTM_CONTENT = 7
+    BROWSER = 8
+    BROWSER_VERSION = 9
+    OS = 10
+    OS_VERSION = 11
+    DEVICE = 12
+    COUNTRY = 13
+    LOCALE = 14
+    HOST = 15
+    PROPERTY = 16
+
+    @property
+    def attribute(self) -> str:
+        """The name of the attribute of a `View` that holds this dimension's text."""
+        return self.name.lower()
+
+
+VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d is not Dimension.PROPERTY)
+"""The dimensions that every view has, in the order in which they are stored."""
+
+OTHER: Final = "(other)"
+"""The value that stands for those past the day's bound on new values."""
+
+UNKNOWN: Final = "Unknown"
+"""The name of what cannot be told: browser, system, device, country, language."""
+
+PROPERTY_SEPARATOR: Final = "\x00"
+"""Between the name and the value in the text of a PROPERTY; neither may contain it."""
+
+
+def property_text(name: str, value: str) -> str:
+    """Give the text under which a property's name and value share one code."""
+    return f"{name}{PROPERTY_SEPARATOR}{value}"
+
+
+def split_property(text: str) -> tuple[str, str]:
+    """Give the name and the value of a PROPERTY's text."""
+    name, _, value = text.partition(PROPERTY_SEPARATOR)
+    return name, value

@@ -1,0 +1,165 @@
+"""The LMDB environment: the file, its lock, its sub-databases and its format version."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import lmdb
+from attrs import frozen
+
+from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
+
+FORMAT: Final = 1
+FILE_NAME: Final = "store.mdb"
+LOCK_NAME: Final = "daemon.lock"
+ENGINE: Final = 0
+"""LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
+
+_FORMAT_KEY: Final = b"format"
+_PAGE: Final = 4096
+_MAX_READERS: Final = 126
+
+Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
+Reading: TypeAlias = "lmdb.Transaction[bytes]"
+
+
+@frozen
+class Databases:
+    """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
+
+    - meta: name → format version, account, counters, tombstones of websites
+    - logins: SHA-256 of the token → since u64, last seen u64
+    - websites: website u32 → the website
+    - names: website u32, dimension u8, code u32 → day u16, text
+    - codes: website u32, dimension u8, 128-bit hash of the text → code u32
+    - journal: website u32, time_ms u64, sequence u64 → a record
+    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view
+    """
+
+    meta: Database
+    logins: Database
+    websites: Database
+    names: Database
+    codes: Database
+    journal: Database
+    beacons: Database
+
+
+@frozen
+class Environment:
+    """An open store file. `lock` is the descriptor of the lock file, None for a guest."""
+
+    lmdb: lmdb.Environment
+    databases: Databases
+    path: Path
+    lock: int | None
+
+    def reading(self) -> Reading:
+        """Begin a read transaction. Keep it under a second: it pins every page freed since."""
+        return self.lmdb.begin()
+
+    def used_bytes(self) -> int:
+        """Give how much of the map is in use, pages to be used again included."""
+        return (self.lmdb.info()["last_pgno"] + 1) * _PAGE
+
+    def close(self) -> None:
+        """Close the file, then let another daemon have it."""
+        self.lmdb.close()
+        if self.lock is not None:
+            os.close(self.lock)
+
+
+def open_environment(directory: Path, map_size: int) -> Environment:
+    """Open the store in `directory` for the daemon, making both where they are not.
+
+    Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, and
+    StoreError when the directory or the file cannot be used.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _take_lock(directory / LOCK_NAME)
+    except StoreInUse:
+        raise
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}") from error
+    path = directory / FILE_NAME
+    try:
+        is_new = not path.exists()
+        if not is_new:
+            _check_size(path)
+        return _open(path, map_size, lock, create=is_new)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def open_as_guest(directory: Path) -> Environment:
+    """Open an existing store beside a daemon that may be running, for one short transaction.
+
+    LMDB's own lock keeps the two writers apart. Raises NoStore when there is none.
+    """
+    path = directory / FILE_NAME
+    if not path.exists():
+        raise NoStore(f"{directory}: there is no store here")
+    _check_size(path)
+    return _open(path, 0, None, create=False)
+
+
+def _take_lock(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreInUse(f"{path.parent}: another medamad uses this directory") from error
+    return descriptor
+
+
+def _check_size(path: Path) -> None:
+    # A store that was cut short would end the process by SIGBUS when a page beyond is touched.
+    size = path.stat().st_size
+    if size < 2 * _PAGE:
+        raise WrongFormat(f"{path}: too short to be a store ({size} bytes)")
+
+
+def _open(path: Path, map_size: int, lock: int | None, *, create: bool) -> Environment:
+    try:
+        env = lmdb.open(
+            str(path),
+            subdir=False,
+            map_size=map_size,
+            max_dbs=16,
+            max_readers=_MAX_READERS,
+            mode=0o600,
+            lib_version=ENGINE,
+        )
+    except lmdb.Error as error:
+        raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error
+    try:
+        if env.lib_version()[0] != ENGINE:
+            raise WrongFormat(f"{path}: written by another version of LMDB")
+        if env.info()["last_pgno"] * _PAGE > path.stat().st_size:
+            raise WrongFormat(f"{path}: the file has been cut short")
+        names = ("meta", "logins", "websites", "names", "codes", "journal", "beacons")
+        if create:
+            with env.begin(write=True) as txn:
+                opened = [env.open_db(name.encode(), txn=txn) for name in names]
+                txn.put(_FORMAT_KEY, str(FORMAT).encode(), db=opened[0])
+        else:
+            with env.begin() as txn:
+                opened = [env.open_db(name.encode(), txn=txn, create=False) for name in names]
+                found = txn.get(_FORMAT_KEY, db=opened[0])
+            if found != str(FORMAT).encode():
+                told = (found or b"none").decode("ascii", "replace")
+                raise WrongFormat(
+                    f"{path}: format {told}, this program knows format {FORMAT} only"
+                )
+        env.reader_check()
+    except lmdb.Error as error:
+        env.close()
+        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
+    except BaseException:
+        env.close()
+        raise
+    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)

@@ -1,0 +1,17 @@
+"""Why a store cannot be opened. Each message tells the operator what to do."""
+
+
+class StoreError(Exception):
+    """The store cannot be opened or goes on no longer. `str(error)` is for the operator."""
+
+
+class NoStore(StoreError):
+    """There is no store in the directory."""
+
+
+class StoreInUse(StoreError):
+    """Another daemon has the store open."""
+
+
+class WrongFormat(StoreError):
+    """The file is not a store of ours, or of a version that this program does not know."""

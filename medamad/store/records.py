@@ -1,0 +1,156 @@
+"""The records of the journal: their keys, their bytes, and how they become columns again.
+
+A record stands under (website, time, sequence) and ends in a CRC-32 over key and value. There are
+four kinds, each of one fixed width, in codes:
+
+- a view;
+- a leaving: how long a view had been seen when its page was left;
+- a property of an event; the records of one event share the number of the first;
+- a binding: an event turns out to belong to a view that was stored after it.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.model.dimensions import VIEW_DIMENSIONS
+from medamad.store.parts import PAGE_VISITOR, VISITOR
+
+Record: TypeAlias = tuple[bytes, bytes]
+"""Key and value as stored."""
+
+
+class Kind(IntEnum):
+    """The first byte of a record. Part of the store's format."""
+
+    VIEW = 1
+    LEAVING = 2
+    PROPERTY = 3
+    BINDING = 4
+
+
+_KEY: Final = struct.Struct(">IQQ")
+_CRC: Final = struct.Struct("<I")
+_VIEW: Final = struct.Struct(f"<BBHH{len(VIEW_DIMENSIONS)}I")
+_LEAVING: Final = struct.Struct("<BQI")
+_PROPERTY: Final = struct.Struct("<BQQI")
+_BINDING: Final = struct.Struct("<BQQ")
+
+KEY_DTYPE: Final = np.dtype([("website", ">u4"), ("time_ms", ">u8"), ("sequence", ">u8")])
+VIEW_DTYPE: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("number_today", "<u2"),
+        ("width_px", "<u2"),
+        ("codes", "<u4", (len(VIEW_DIMENSIONS),)),
+        ("crc", "<u4"),
+    ]
+)
+LEAVING_DTYPE: Final = np.dtype(
+    [("kind", "u1"), ("view", "<u8"), ("duration_ms", "<u4"), ("crc", "<u4")]
+)
+PROPERTY_DTYPE: Final = np.dtype(
+    [("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("property", "<u4"), ("crc", "<u4")]
+)
+BINDING_DTYPE: Final = np.dtype([("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("crc", "<u4")])
+
+_DTYPES: Final = {
+    Kind.VIEW: VIEW_DTYPE,
+    Kind.LEAVING: LEAVING_DTYPE,
+    Kind.PROPERTY: PROPERTY_DTYPE,
+    Kind.BINDING: BINDING_DTYPE,
+}
+_FLAGS: Final = {
+    (first_today, first_of_page): int(VISITOR) * first_today | int(PAGE_VISITOR) * first_of_page
+    for first_today in (False, True)
+    for first_of_page in (False, True)
+}
+
+
+def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
+    """Give the key of a record."""
+    return _KEY.pack(website, time_ms, sequence)
+
+
+def view_record(
+    key: bytes,
+    *,
+    first_today: bool,
+    first_of_page: bool,
+    number_today: int,
+    width_px: int,
+    codes: Sequence[int],
+) -> Record:
+    """Give the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
+    flags = _FLAGS[first_today, first_of_page]
+    return _sealed(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
+
+
+def leaving_record(key: bytes, view: int, duration_ms: int) -> Record:
+    """Give the record that says how long the view with that sequence number was seen."""
+    return _sealed(key, _LEAVING.pack(Kind.LEAVING, view, duration_ms))
+
+
+def property_record(key: bytes, event: int, view: int, code: int) -> Record:
+    """Give the record of one property of an event; `view` is 0 for none."""
+    return _sealed(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
+
+
+def binding_record(key: bytes, event: int, view: int) -> Record:
+    """Give the record that says which view an event belongs to."""
+    return _sealed(key, _BINDING.pack(Kind.BINDING, event, view))
+
+
+def _sealed(key: bytes, value: bytes) -> Record:
+    return key, value + _CRC.pack(crc32(value, crc32(key)))
+
+
+def is_sound(record: Record) -> bool:
+    """Tell whether a record is what was written: a known kind, its width and its checksum."""
+    key, value = record
+    try:
+        width = _DTYPES[Kind(value[0])].itemsize
+    except (ValueError, IndexError):
+        return False
+    return (
+        len(value) == width
+        and len(key) == _KEY.size
+        and _CRC.pack(crc32(value[:-4], crc32(key))) == value[-4:]
+    )
+
+
+@frozen(eq=False)
+class Rows:
+    """The records of one kind as structured arrays of equal length: keys and values."""
+
+    keys: NDArray[Any]
+    """dtype KEY_DTYPE."""
+    values: NDArray[Any]
+    """The dtype of the kind."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
+    """Turn sound records into columns, each kind for itself, in the order given."""
+    keys: dict[int, list[bytes]] = {kind: [] for kind in Kind}
+    values: dict[int, list[bytes]] = {kind: [] for kind in Kind}
+    for key, value in records:
+        keys[value[0]].append(key)
+        values[value[0]].append(value)
+    return {
+        kind: Rows(
+            np.frombuffer(b"".join(keys[kind]), KEY_DTYPE),
+            np.frombuffer(b"".join(values[kind]), _DTYPES[kind]),
+        )
+        for kind in Kind
+        if keys[kind]
+    }
