@@ -1,0 +1,1 @@
+"""The one account: its password, its logins and what slows a guesser down."""

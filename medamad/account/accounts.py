@@ -1,0 +1,243 @@
+"""Logging in and out, and changing the account: what may happen to it, in what order."""
+
+import hmac
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from attrs import evolve
+from twisted.internet.defer import Deferred, DeferredLock
+from twisted.logger import Logger
+
+from medamad.account.attempts import Attempts
+from medamad.account.credentials import (
+    changed_settings,
+    check_login,
+    check_password,
+    check_username,
+)
+from medamad.account.first_login import (
+    DEFAULT_USERNAME,
+    FirstLogin,
+    first_login,
+    given_login,
+    remove_file,
+    write_file,
+)
+from medamad.account.logins import MAX_TOKEN, digest, has_ended, is_stale, new_token
+from medamad.account.passwords import DUMMY_HASH, hash_password, verify
+from medamad.account.surroundings import Hashing, Records
+from medamad.model.accounts import Account, Login
+from medamad.model.errors import TooMany, Unauthorised, Unavailable
+
+T = TypeVar("T")
+
+_MAX_WAITING: Final = 64
+"""Passwords that may wait to be hashed: with one thread, about a second's work."""
+
+_NO_LOGIN: Final = "the session cookie is missing or its login has ended"
+
+
+class Accounts:
+    """The account of a store.
+
+    `hashing` runs slow work in the password pool; `clock` gives Unix seconds; `environ` may name
+    the first account. Raises GivenLoginError when what it names cannot be used. Whatever changes
+    the account or begins a login does so one at a time, so that no login outlives its password.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        *,
+        store: Records,
+        data_dir: Path,
+        hashing: Hashing,
+        clock: Callable[[], float],
+        environ: Mapping[str, str],
+    ) -> None:
+        self._store = store
+        self._data_dir = data_dir
+        self._hashing = hashing
+        self._clock = clock
+        self._given = given_login(environ)
+        self._attempts = Attempts()
+        self._waiting = 0
+        self._touching: set[bytes] = set()
+        self._one_at_a_time = DeferredLock()
+
+    def authenticate(self, token: str | None) -> Account:
+        """Give the account that a token opens. Raises Unauthorised."""
+        account = self._store.account()
+        if account is None or not token or len(token) > MAX_TOKEN:
+            raise Unauthorised(_NO_LOGIN)
+        key = digest(token)
+        login = self._store.login(key)
+        now = self._clock()
+        if login is None or has_ended(login, now):
+            raise Unauthorised(_NO_LOGIN)
+        if is_stale(login, now):
+            self._touch(key, int(now))
+        return account
+
+    async def log_in(self, username: str, password: str, network: bytes) -> str:
+        """Give the token of a new login.
+
+        Raises BadRequest for texts beyond any bound, Unauthorised for a pair that is not the
+        account's (after the same work whether or not the name is), TooMany when `network` has
+        to wait after failures, Unavailable when too many passwords wait already.
+        """
+        check_login(username, password)
+        seconds = self._attempts.admit(network, self._clock())
+        if seconds:
+            raise TooMany("too many failed logins, try again later", retry_after=seconds)
+        while True:
+            account = self._store.account()
+            if not await self._matches(account, username, password):
+                self._attempts.failed(network, self._clock())
+                raise Unauthorised("the username or the password is wrong")
+            async with self._one_at_a_time:
+                if _same_credentials(account, self._store.account()):
+                    self._attempts.succeeded(network)
+                    return await self._begin_login()
+
+    async def log_out(self, token: str | None) -> None:
+        """End a login. Raises Unauthorised when there is none."""
+        self.authenticate(token)
+        await self._store.end_login(digest(token or ""))
+
+    async def change(
+        self,
+        token: str | None,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> Account:
+        """Change what is given, all or not at all, and give the account as it is then.
+
+        A new password ends every login but this one. Raises Unauthorised, BadRequest.
+        """
+        account = self.authenticate(token)
+        if username is not None:
+            check_username(username)
+        change = dict(settings or {})
+        changed_settings(account.settings, change)
+        encoded = None if password is None else await self._hashed(check_password(password))
+        if username is None and encoded is None and not change:
+            return account
+        async with self._one_at_a_time:
+            account = self.authenticate(token)
+            account = evolve(
+                account,
+                username=account.username if username is None else username,
+                password_hash=account.password_hash if encoded is None else encoded,
+                settings=changed_settings(account.settings, change),
+            )
+            return await self._put(
+                account, keep_login=digest(token or ""), end_logins=encoded is not None
+            )
+
+    async def set_password(self, password: str) -> None:
+        """Change the password for the operator, and end every login. Raises BadRequest.
+
+        Where there is no account yet, the first one is made, with this password.
+        """
+        encoded = await self._hashed(check_password(password))
+        async with self._one_at_a_time:
+            account = self._store.account()
+            if account is None:
+                username = self._given.username or DEFAULT_USERNAME
+                account = Account(username, encoded, created=int(self._clock()), updated=0)
+            account = evolve(account, password_hash=encoded)
+            await self._put(account, keep_login=None, end_logins=True)
+
+    async def delete(self, token: str | None) -> FirstLogin:
+        """Remove the account and all that is its own, and make a new first account at once."""
+        self.authenticate(token)
+        async with self._one_at_a_time:
+            self.authenticate(token)
+            await self._store.delete_account()
+            return await self._make_first()
+
+    async def ensure_first(self) -> FirstLogin | None:
+        """Make the first account where there is none, and give its login; None where there is."""
+        async with self._one_at_a_time:
+            if self._store.account() is not None:
+                return None
+            return await self._make_first()
+
+    async def _put(
+        self, account: Account, *, keep_login: bytes | None, end_logins: bool
+    ) -> Account:
+        """Keep the changed account. `end_logins`: for a new password, whose file is outdated."""
+        account = evolve(account, updated=max(int(self._clock()), account.created))
+        await self._store.put_account(account, keep_login=keep_login, end_logins=end_logins)
+        if end_logins:
+            remove_file(self._data_dir)
+        return account
+
+    async def _make_first(self) -> FirstLogin:
+        """Make the account. The file comes first: a crash between leaves no unknown password."""
+        login = first_login(self._given, self._data_dir)
+        encoded = await self._hashing(lambda: hash_password(login.password))
+        remove_file(self._data_dir)
+        write_file(login)
+        now = int(self._clock())
+        account = Account(login.username, encoded, created=now, updated=now)
+        await self._store.put_account(account, keep_login=None, end_logins=True)
+        where = "as given" if login.file is None else f"see {login.file}"
+        self._log.info("made the account {username}, {where}", username=login.username, where=where)
+        return login
+
+    async def _matches(self, account: Account | None, username: str, password: str) -> bool:
+        """Tell whether a pair is the account's; a wrong name takes as long as a wrong password."""
+        known = account is not None and hmac.compare_digest(
+            account.username.encode(), username.encode()
+        )
+        encoded = account.password_hash if account is not None and known else DUMMY_HASH
+        return await self._hashed_work(lambda: verify(encoded, password)) and known
+
+    async def _hashed(self, password: str) -> str:
+        return await self._hashed_work(lambda: hash_password(password))
+
+    async def _hashed_work(self, work: Callable[[], T]) -> T:
+        """Run `work` in the password pool, unless too much waits for it already."""
+        if self._waiting >= _MAX_WAITING:
+            raise Unavailable("too many logins at once, try again later", retry_after=1)
+        self._waiting += 1
+        try:
+            return await self._hashing(work)
+        finally:
+            self._waiting -= 1
+
+    async def _begin_login(self) -> str:
+        token = new_token()
+        now = int(self._clock())
+        await self._store.add_login(digest(token), Login(since=now, last_seen=now))
+        return token
+
+    def _touch(self, key: bytes, now: int) -> None:
+        """Note in the background that a login was used; nobody waits for it."""
+        if key in self._touching:
+            return
+        self._touching.add(key)
+
+        def touched(_result: object) -> None:
+            self._touching.discard(key)
+
+        touching = Deferred.fromCoroutine(self._store.touch_login(key, now))
+        touching.addErrback(
+            lambda failure: self._log.failure("a login's use could not be noted", failure)
+        )
+        touching.addBoth(touched)
+
+
+def _same_credentials(one: Account | None, other: Account | None) -> bool:
+    """Tell whether a pair that opened `one` opens `other`."""
+    return (
+        one is not None
+        and other is not None
+        and (one.username, one.password_hash) == (other.username, other.password_hash)
+    )

@@ -1,0 +1,44 @@
+"""What the account needs around it: a store's records, and a thread to hash passwords in."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from medamad.model.accounts import Account, Login
+
+T = TypeVar("T")
+
+
+class Hashing(Protocol):
+    """Runs slow work in the password pool."""
+
+    def __call__(self, work: Callable[[], T], /) -> Deferred[T]:
+        """Give the result of `work`, done in another thread."""
+
+
+class Records(Protocol):
+    """What the store keeps of the account: reads are at once, writes when they are on disk."""
+
+    def account(self) -> Account | None:
+        """Give the account, if there is one."""
+
+    def login(self, digest: bytes, /) -> Login | None:
+        """Give the login kept under a token's digest."""
+
+    async def put_account(
+        self, account: Account, *, keep_login: bytes | None, end_logins: bool
+    ) -> None:
+        """Keep the account, and end every login but one if told to, in one transaction."""
+
+    async def add_login(self, digest: bytes, login: Login, /) -> None:
+        """Keep a new login."""
+
+    async def touch_login(self, digest: bytes, now: int, /) -> None:
+        """Note that a login was used."""
+
+    async def end_login(self, digest: bytes, /) -> None:
+        """Forget a login."""
+
+    async def delete_account(self) -> None:
+        """Remove the account, its logins, its websites and their hits."""
