@@ -5,7 +5,9 @@ from typing import Final
 
 
 class Dimension(IntEnum):
-    """A text kept with a view (or, for PROPERTY, with an event) as a code.
+    """A text kept with a view as a code; with an event, PROPERTY: name and value together.
+
+    PROPERTY_NAME only counts a website's property names.
 
     The numbers are part of the store's format: never change or reuse one.
     """
@@ -26,6 +28,7 @@ class Dimension(IntEnum):
     LOCALE = 14
     HOST = 15
     PROPERTY = 16
+    PROPERTY_NAME = 17
 
     @property
     def attribute(self) -> str:
@@ -33,7 +36,7 @@ class Dimension(IntEnum):
         return self.name.lower()
 
 
-VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d is not Dimension.PROPERTY)
+VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d < Dimension.PROPERTY)
 """The dimensions that every view has, in the order in which they are stored."""
 
 OTHER: Final = "(other)"

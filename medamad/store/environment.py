@@ -21,7 +21,7 @@ _PAGE: Final = 4096
 _MAX_READERS: Final = 126
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
-Reading: TypeAlias = "lmdb.Transaction[bytes]"
+Txn: TypeAlias = "lmdb.Transaction[bytes]"
 
 
 @frozen
@@ -55,7 +55,7 @@ class Environment:
     path: Path
     lock: int | None
 
-    def reading(self) -> Reading:
+    def reading(self) -> Txn:
         """Begin a read transaction. Keep it under a second: it pins every page freed since."""
         return self.lmdb.begin()
 
@@ -147,14 +147,12 @@ def _open(path: Path, map_size: int, lock: int | None, *, create: bool) -> Envir
                 opened = [env.open_db(name.encode(), txn=txn) for name in names]
                 txn.put(_FORMAT_KEY, str(FORMAT).encode(), db=opened[0])
         else:
+            opened = [env.open_db(name.encode(), create=False) for name in names]
             with env.begin() as txn:
-                opened = [env.open_db(name.encode(), txn=txn, create=False) for name in names]
                 found = txn.get(_FORMAT_KEY, db=opened[0])
             if found != str(FORMAT).encode():
                 told = (found or b"none").decode("ascii", "replace")
-                raise WrongFormat(
-                    f"{path}: format {told}, this program knows format {FORMAT} only"
-                )
+                raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
         env.reader_check()
     except lmdb.Error as error:
         env.close()

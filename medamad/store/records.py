@@ -79,6 +79,14 @@ def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
     return _KEY.pack(website, time_ms, sequence)
 
 
+def journal_place(key: bytes) -> str:
+    """Tell in words where a record stands."""
+    if len(key) != _KEY.size:
+        return f"key {key.hex()}"
+    website, time_ms, sequence = _KEY.unpack(key)
+    return f"website {website}, time {time_ms} ms, sequence {sequence}"
+
+
 def view_record(
     key: bytes,
     *,

@@ -1,0 +1,112 @@
+"""The index from beacon ids to views, over all websites, for 24 hours.
+
+A leaving names no website: this index finds its view. It also stops a load that is sent twice.
+The latest beacons are in bounded memory; older ones are looked up in LMDB by hour, so that
+forgetting is dropping a range of keys. The ids themselves are not kept, only a keyed hash.
+"""
+
+import struct
+from hashlib import blake2b
+from typing import Final
+
+from attrs import define, field, frozen
+
+from medamad.store.environment import Database, Txn
+
+DAY_MS: Final = 86_400_000
+_HOUR_MS: Final = 3_600_000
+_KEY: Final = struct.Struct(">I8s")
+_HOUR: Final = struct.Struct(">I")
+_VALUE: Final = struct.Struct(">IQQ")
+
+
+@frozen
+class Place:
+    """Where a view is: its website, its time and its sequence number."""
+
+    website: int
+    time_ms: int
+    sequence: int
+
+
+@define(eq=False)
+class Beacons:
+    """Used by the writer thread alone."""
+
+    _database: Database
+    _secret: bytes
+    _capacity: int
+    _recent: dict[bytes, Place] = field(factory=dict)
+    _complete_since_hour: int = 0
+    """Every beacon stored from this hour on is in memory."""
+
+    def digest(self, beacon: str) -> bytes:
+        """Give the 64-bit keyed hash under which a beacon id is known."""
+        return blake2b(beacon.encode(), digest_size=8, key=self._secret).digest()
+
+    def load(self, txn: Txn) -> None:
+        """Fill the memory with the latest beacons, newest hours first."""
+        newest: list[tuple[bytes, bytes]] = []
+        with txn.cursor(db=self._database) as cursor:
+            found = cursor.last()
+            while found and len(newest) <= self._capacity:
+                newest.append(cursor.item())
+                found = cursor.prev()
+        if len(newest) > self._capacity:
+            # The oldest hour may be there in part only.
+            self._complete_since_hour = _HOUR.unpack_from(newest.pop()[0])[0] + 1
+        for key, value in reversed(newest):
+            self._recent[_KEY.unpack(key)[1]] = Place(*_VALUE.unpack(value))
+
+    def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
+        """Give the view with that beacon stored in the 24 hours before `now_ms`, if any."""
+        place = self._recent.get(digest)
+        if place is None:
+            place = self._find_stored(txn, digest, now_ms)
+        if place is None or now_ms - place.time_ms > DAY_MS:
+            return None
+        return place
+
+    def write(self, txn: Txn, digest: bytes, place: Place) -> None:
+        """Store a view's beacon. Call `remember` once the transaction is committed."""
+        key = _KEY.pack(place.time_ms // _HOUR_MS, digest)
+        value = _VALUE.pack(place.website, place.time_ms, place.sequence)
+        txn.put(key, value, db=self._database)
+
+    def remember(self, digest: bytes, place: Place) -> None:
+        """Keep a committed beacon in memory, at the cost of the one remembered longest."""
+        self._recent[digest] = place
+        if len(self._recent) > self._capacity:
+            oldest = next(iter(self._recent))
+            hour = self._recent.pop(oldest).time_ms // _HOUR_MS
+            self._complete_since_hour = max(self._complete_since_hour, hour + 1)
+
+    def forget_before(self, txn: Txn, time_ms: int, most: int) -> int:
+        """Delete at most `most` stored beacons of hours that ended before `time_ms`.
+
+        Returns how many were deleted: fewer than `most` when no more are left.
+        """
+        end_hour = max(0, time_ms) // _HOUR_MS
+        deleted = 0
+        with txn.cursor(db=self._database) as cursor:
+            while deleted < most and cursor.first():
+                hour, digest = _KEY.unpack(cursor.key())
+                if hour >= end_hour:
+                    break
+                cursor.delete()
+                place = self._recent.get(digest)
+                if place is not None and place.time_ms // _HOUR_MS == hour:
+                    del self._recent[digest]
+                deleted += 1
+        return deleted
+
+    def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
+        last_hour = now_ms // _HOUR_MS
+        first_hour = max(0, now_ms - DAY_MS) // _HOUR_MS
+        # Hours from `_complete_since_hour` on are in memory; a clock set back may have left
+        # older ones beyond the present hour, which nobody looks for.
+        for hour in range(min(last_hour, self._complete_since_hour - 1), first_hour - 1, -1):
+            value = txn.get(_KEY.pack(hour, digest), db=self._database)
+            if value is not None:
+                return Place(*_VALUE.unpack(value))
+        return None

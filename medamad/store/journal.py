@@ -1,0 +1,215 @@
+"""Writing hits: each becomes one or more records of the journal, in one transaction a batch."""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from operator import attrgetter
+from typing import Final
+
+from attrs import define, field
+
+from medamad.model.dimensions import VIEW_DIMENSIONS
+from medamad.model.hits import Event, Hit, Leaving, Properties, View
+from medamad.store.beacons import Beacons, Place
+from medamad.store.early import Early
+from medamad.store.environment import Databases, Txn
+from medamad.store.names import Coding, Names
+from medamad.store.records import (
+    Record,
+    binding_record,
+    is_sound,
+    journal_key,
+    leaving_record,
+    property_record,
+    view_record,
+)
+
+_SEQUENCE_KEY: Final = b"sequence"
+_COUNTER: Final = struct.Struct(">Q")
+_WEBSITE: Final = struct.Struct(">I")
+_texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
+
+
+class Outcome(Enum):
+    """What became of a hit."""
+
+    STORED = "stored"
+    REPEATED = "repeated"
+    """A load whose beacon was stored before."""
+    NO_VIEW = "no view"
+    """A leaving whose view is not known; kept for 60 seconds in case the view comes."""
+    NO_WEBSITE = "no website"
+    """The website was deleted while the hit waited."""
+
+
+@define(eq=False)
+class Journal:
+    """Used by the writer thread alone."""
+
+    databases: Databases
+    names: Names
+    beacons: Beacons
+    early: Early
+    _sequence: int = 0
+    """The last number given out. Grows even when a transaction fails, so none is used twice."""
+
+    def load(self, txn: Txn) -> None:
+        """Read where the numbering goes on."""
+        stored = txn.get(_SEQUENCE_KEY, db=self.databases.meta)
+        self._sequence = _COUNTER.unpack(stored)[0] if stored else 0
+        self.beacons.load(txn)
+
+    def records(self, txn: Txn, website: int, damaged: Callable[[bytes], None]) -> Iterator[Record]:
+        """Read a website's records in order of time. Tells `damaged` the key of each bad one."""
+        prefix = _WEBSITE.pack(website)
+        with txn.cursor(db=self.databases.journal) as cursor:
+            found = cursor.set_range(prefix)
+            while found and cursor.key().startswith(prefix):
+                record = cursor.item()
+                if is_sound(record):
+                    yield record
+                else:
+                    damaged(record[0])
+                found = cursor.next()
+
+    def write(
+        self,
+        txn: Txn,
+        hits: Sequence[Hit],
+        has_website: Callable[[int], bool],
+    ) -> "Batch":
+        """Write hits in order. The batch's `committed` is to be called once they are on disk."""
+        batch = Batch(self, txn, has_website, self.names.coding(txn, hits[0].time_ms))
+        for hit in hits:
+            batch.add(hit)
+        txn.put(_SEQUENCE_KEY, _COUNTER.pack(self._sequence), db=self.databases.meta)
+        return batch
+
+    def next_sequence(self) -> int:
+        """Give a number that no record of this store has or will have."""
+        self._sequence += 1
+        return self._sequence
+
+
+@define(eq=False)
+class Batch:
+    """The hits of one transaction: what became of each, and their records by website."""
+
+    _journal: Journal
+    _txn: Txn
+    _has_website: Callable[[int], bool]
+    _coding: Coding
+    outcomes: list[Outcome] = field(factory=list)
+    records: dict[int, list[Record]] = field(factory=dict)
+    _fresh: dict[bytes, Place] = field(factory=dict)
+
+    def add(self, hit: Hit) -> None:
+        """Write one hit."""
+        match hit:
+            case View():
+                outcome = self._view(hit)
+            case Leaving():
+                outcome = self._leaving(hit)
+            case Event():
+                outcome = self._event(hit)
+        self.outcomes.append(outcome)
+
+    def committed(self) -> None:
+        """Let the next batch know what this one stored."""
+        self._coding.adopt()
+        for digest, place in self._fresh.items():
+            self._journal.beacons.remember(digest, place)
+            self._journal.early.forget(digest)
+
+    def _view(self, view: View) -> Outcome:
+        if not self._has_website(view.website):
+            return Outcome.NO_WEBSITE
+        digest = self._journal.beacons.digest(view.beacon)
+        if self._find(digest, view.time_ms) is not None:
+            return Outcome.REPEATED
+        code = self._coding.code
+        codes = [
+            code(view.website, dimension, text)
+            for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
+        ]
+        sequence = self._journal.next_sequence()
+        place = Place(view.website, view.time_ms, sequence)
+        self._put(
+            view.website,
+            view_record(
+                journal_key(view.website, view.time_ms, sequence),
+                first_today=view.first_today,
+                first_of_page=view.first_of_page,
+                number_today=view.number_today,
+                width_px=view.width_px,
+                codes=codes,
+            ),
+        )
+        self._journal.beacons.write(self._txn, digest, place)
+        self._fresh[digest] = place
+        if view.properties:
+            self._properties(view.website, view.time_ms, sequence, view.properties)
+        self._catch_up(digest, place)
+        return Outcome.STORED
+
+    def _catch_up(self, digest: bytes, place: Place) -> None:
+        """Write what came before the view."""
+        waiting = self._journal.early.waiting(digest, place.time_ms)
+        if waiting is None:
+            return
+        if waiting.duration_ms:
+            self._put(
+                place.website, self._leaving_record(place, place.time_ms, waiting.duration_ms)
+            )
+        for website, event in waiting.events:
+            if website == place.website:
+                key = journal_key(website, place.time_ms, self._journal.next_sequence())
+                self._put(website, binding_record(key, event, place.sequence))
+
+    def _leaving(self, leaving: Leaving) -> Outcome:
+        digest = self._journal.beacons.digest(leaving.beacon)
+        place = self._find(digest, leaving.time_ms)
+        if place is None:
+            self._journal.early.leave(digest, leaving.time_ms, leaving.duration_ms)
+            return Outcome.NO_VIEW
+        self._put(place.website, self._leaving_record(place, leaving.time_ms, leaving.duration_ms))
+        return Outcome.STORED
+
+    def _leaving_record(self, place: Place, time_ms: int, duration_ms: int) -> Record:
+        key = journal_key(place.website, time_ms, self._journal.next_sequence())
+        return leaving_record(key, place.sequence, duration_ms)
+
+    def _event(self, event: Event) -> Outcome:
+        if not self._has_website(event.website):
+            return Outcome.NO_WEBSITE
+        place = digest = None
+        if event.beacon:
+            digest = self._journal.beacons.digest(event.beacon)
+            place = self._find(digest, event.time_ms)
+        view = place.sequence if place is not None and place.website == event.website else 0
+        number = self._properties(event.website, event.time_ms, view, event.properties)
+        if digest is not None and place is None:
+            self._journal.early.happen(digest, event.time_ms, event.website, number)
+        return Outcome.STORED
+
+    def _properties(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
+        """Write an event; returns its number, which is that of its first record."""
+        event = 0
+        for code in self._coding.property_codes(website, properties):
+            sequence = self._journal.next_sequence()
+            event = event or sequence
+            key = journal_key(website, time_ms, sequence)
+            self._put(website, property_record(key, event, view, code))
+        return event
+
+    def _find(self, digest: bytes, now_ms: int) -> Place | None:
+        place = self._fresh.get(digest)
+        if place is None:
+            place = self._journal.beacons.find(self._txn, digest, now_ms)
+            if place is not None and not self._has_website(place.website):
+                return None
+        return place
+
+    def _put(self, website: int, record: Record) -> None:
+        self._txn.put(*record, db=self._journal.databases.journal, overwrite=False)
+        self.records.setdefault(website, []).append(record)

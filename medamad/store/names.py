@@ -1,0 +1,236 @@
+"""The texts behind the codes: given once, found by text when writing and by code when reading.
+
+Codes of a website and dimension count up from 0 in order of first use. With each text stands the
+day on which it came, so that the bound on a day's new values holds across restarts.
+"""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Final, TypeAlias
+
+from attrs import define, field
+
+from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
+from medamad.model.hits import Properties
+from medamad.store.environment import Databases, Environment, Txn
+
+_NAME_KEY: Final = struct.Struct(">IBI")
+_NAMES_OF: Final = struct.Struct(">IB")
+_CODE: Final = struct.Struct(">I")
+_DAY: Final = struct.Struct(">H")
+_MS_PER_DAY: Final = 86_400_000
+_CACHED_TEXTS: Final = 200_000
+
+_Space: TypeAlias = tuple[int, Dimension]
+"""A website and a dimension: what codes are numbered in."""
+
+
+@define(eq=False)
+class _Known:
+    """What the writer knows of one space: cached codes, the next code, today's new values."""
+
+    next_code: int
+    day: int
+    new_today: int
+    codes: dict[str, int] = field(factory=dict)
+
+
+@define(eq=False)
+class Coding:
+    """The codes given in one write transaction; `adopt` keeps what it learned once committed."""
+
+    _names: "Names"
+    _txn: Txn
+    _day: int
+    _fresh: dict[tuple[_Space, str], int] = field(factory=dict)
+    _fresh_count: dict[_Space, int] = field(factory=dict)
+    _fresh_values: dict[tuple[int, str], int] = field(factory=dict)
+
+    def code(self, website: int, dimension: Dimension, text: str) -> int:
+        """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
+        known = self._names.known(self._txn, website, dimension, self._day)
+        code = self._find(known, (website, dimension), text)
+        if code is not None:
+            return code
+        space = (website, dimension)
+        new = known.new_today + self._fresh_count.get(space, 0)
+        if text != OTHER and new >= self._names.bounds.get(dimension, self._names.default_bound):
+            return self.code(website, dimension, OTHER)
+        return self._add(known, space, text)
+
+    def property_codes(self, website: int, properties: Properties) -> list[int]:
+        """Give the codes of properties. Names and values have bounds, values for each name."""
+        codes = []
+        for name, value in properties:
+            kept_name = self._bounded_name(website, name)
+            code = self._property(website, kept_name, OTHER if kept_name != name else value)
+            if code not in codes:
+                codes.append(code)
+        return codes
+
+    def adopt(self) -> None:
+        """Keep what this transaction learned. Call it after the commit, not otherwise."""
+        for (space, text), code in self._fresh.items():
+            known = self._names.spaces[space]
+            self._names.remember(known, text, code)
+            known.next_code = max(known.next_code, code + 1)
+        for space, count in self._fresh_count.items():
+            self._names.spaces[space].new_today += count
+        for key, count in self._fresh_values.items():
+            self._names.values_today[key] = self._names.values_today.get(key, 0) + count
+
+    def _bounded_name(self, website: int, name: str) -> str:
+        named = self.code(website, Dimension.PROPERTY_NAME, name)
+        other = self._fresh.get(((website, Dimension.PROPERTY_NAME), OTHER))
+        if other is None:
+            spaces = self._names.spaces
+            other = spaces[website, Dimension.PROPERTY_NAME].codes.get(OTHER)
+        return OTHER if named == other else name
+
+    def _property(self, website: int, name: str, value: str) -> int:
+        space = (website, Dimension.PROPERTY)
+        known = self._names.known(self._txn, website, Dimension.PROPERTY, self._day)
+        text = property_text(name, value)
+        code = self._find(known, space, text)
+        if code is not None:
+            return code
+        key = (website, name)
+        new = self._names.values_today.get(key, 0) + self._fresh_values.get(key, 0)
+        if value != OTHER and new >= self._names.bounds[Dimension.PROPERTY]:
+            return self._property(website, name, OTHER)
+        self._fresh_values[key] = self._fresh_values.get(key, 0) + 1
+        return self._add(known, space, text)
+
+    def _find(self, known: _Known, space: _Space, text: str) -> int | None:
+        code = known.codes.get(text)
+        if code is not None:
+            return code
+        code = self._fresh.get((space, text))
+        if code is not None:
+            return code
+        stored = self._txn.get(_code_key(space, text), db=self._names.databases.codes)
+        if stored is None:
+            return None
+        found: int = _CODE.unpack(stored)[0]
+        self._names.remember(known, text, found)
+        return found
+
+    def _add(self, known: _Known, space: _Space, text: str) -> int:
+        code = known.next_code + self._fresh_count.get(space, 0)
+        databases = self._names.databases
+        value = _DAY.pack(self._day) + text.encode()
+        self._txn.put(_NAME_KEY.pack(*space, code), value, db=databases.names)
+        self._txn.put(_code_key(space, text), _CODE.pack(code), db=databases.codes)
+        self._fresh[space, text] = code
+        self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
+        return code
+
+
+@define(eq=False)
+class Names:
+    """The writer's side of the names. Used by the writer thread alone."""
+
+    databases: Databases
+    bounds: Mapping[Dimension, int]
+    """New values of a website in a day; for PROPERTY, new values of one property name."""
+    default_bound: int
+    spaces: dict[_Space, _Known] = field(factory=dict)
+    values_today: dict[tuple[int, str], int] = field(factory=dict)
+    _cached: int = 0
+
+    def coding(self, txn: Txn, time_ms: int) -> Coding:
+        """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
+        return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
+
+    def known(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
+        """Give what is known of a space, reading it from the store the first time in a day."""
+        known = self.spaces.get((website, dimension))
+        if known is None:
+            known = self._load(txn, website, dimension, day)
+            self.spaces[website, dimension] = known
+        elif known.day != day:
+            known.day, known.new_today = day, 0
+            if dimension is Dimension.PROPERTY:
+                self._forget_values(website)
+        return known
+
+    def remember(self, known: _Known, text: str, code: int) -> None:
+        """Cache a code that was found in the store, within bounds."""
+        if self._cached >= _CACHED_TEXTS:
+            for space in self.spaces.values():
+                space.codes.clear()
+            self._cached = 0
+        known.codes[text] = code
+        self._cached += 1
+
+    def forget(self, website: int) -> None:
+        """Drop what is known of a website that was deleted."""
+        for space in [space for space in self.spaces if space[0] == website]:
+            del self.spaces[space]
+        self._forget_values(website)
+
+    def _forget_values(self, website: int) -> None:
+        for key in [key for key in self.values_today if key[0] == website]:
+            del self.values_today[key]
+
+    def _load(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
+        """Read the last code and count the texts that came today, from the last one backwards."""
+        prefix = _NAMES_OF.pack(website, dimension)
+        known = _Known(next_code=0, day=day, new_today=0)
+        with txn.cursor(db=self.databases.names) as cursor:
+            if cursor.set_range(_NAMES_OF.pack(website, dimension + 1)):
+                found = cursor.prev()
+            else:
+                found = cursor.last()
+            if not found or not cursor.key().startswith(prefix):
+                return known
+            known.next_code = _NAME_KEY.unpack(cursor.key())[2] + 1
+            while found and cursor.key().startswith(prefix):
+                if _DAY.unpack_from(cursor.value())[0] != day:
+                    break
+                known.new_today += 1
+                if dimension is Dimension.PROPERTY:
+                    name, _ = split_property(cursor.value()[_DAY.size :].decode())
+                    key = (website, name)
+                    self.values_today[key] = self.values_today.get(key, 0) + 1
+                found = cursor.prev()
+        return known
+
+
+@define(eq=False)
+class TextReader:
+    """The readers' side of the names: lists of texts by code, read from the store when asked for.
+
+    Used by any thread. A list only ever grows.
+    """
+
+    _environment: Environment
+    _lists: dict[_Space, list[str]] = field(factory=dict)
+    _lock: Lock = field(factory=Lock)
+
+    def of(self, website: int) -> Callable[[Dimension], Sequence[str]]:
+        """Give the function that tells a website's texts of a dimension."""
+        return lambda dimension: self._read(website, dimension)
+
+    def forget(self, website: int) -> None:
+        """Drop the lists of a website that was deleted."""
+        with self._lock:
+            for space in [space for space in self._lists if space[0] == website]:
+                del self._lists[space]
+
+    def _read(self, website: int, dimension: Dimension) -> Sequence[str]:
+        with self._lock, self._environment.reading() as txn:
+            texts = self._lists.setdefault((website, dimension), [])
+            prefix = _NAMES_OF.pack(website, dimension)
+            with txn.cursor(db=self._environment.databases.names) as cursor:
+                found = cursor.set_range(_NAME_KEY.pack(website, dimension, len(texts)))
+                while found and cursor.key().startswith(prefix):
+                    texts.append(cursor.value()[_DAY.size :].decode())
+                    found = cursor.next()
+            return texts
+
+
+def _code_key(space: _Space, text: str) -> bytes:
+    return _NAMES_OF.pack(*space) + blake2b(text.encode(), digest_size=16).digest()

@@ -1,0 +1,129 @@
+"""The one thread that writes: it takes changes in order, each a transaction of its own.
+
+A change is a function of the transaction. It may register what is to happen once it is committed
+and synced: that is where the state that questions see is replaced, before the caller is told.
+"""
+
+import os
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import lmdb
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.model.errors import Refusal, Unavailable
+from medamad.store.environment import Txn
+
+T = TypeVar("T")
+
+_log: Final = Logger()
+_RETRY_AFTER_S: Final = 10
+_FULL_DISK_BYTES: Final = 1 << 20
+
+
+class CallsFromThread(Protocol):
+    """The part of a reactor that lets another thread speak to it."""
+
+    def callFromThread(self, call: Callable[..., Any], /, *args: object) -> object:
+        """Have `call` made in the reactor's thread."""
+
+
+@define(eq=False)
+class Transaction:
+    """A write transaction. What is registered with `after_commit` runs in the writer thread."""
+
+    lmdb: Txn
+    _after: list[Callable[[], None]] = field(factory=list)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Have `call` made once the transaction is committed; not at all if it fails."""
+        self._after.append(call)
+
+
+@define(eq=False)
+class _Job:
+    change: Callable[[Transaction], Any]
+    done: Deferred[Any]
+
+
+@define(eq=False)
+class Writer:
+    """Owns the writer thread. `broken` is told why when the store can no longer be trusted."""
+
+    _env: lmdb.Environment
+    _reactor: CallsFromThread
+    _broken: Callable[[str], None]
+    _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
+    _thread: Thread = field(init=False)
+    _fault: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        self._thread = Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
+        """Have a change made. Fires with what it returned once it is committed and synced.
+
+        Fails with what the change raised, or with Unavailable when the store cannot take it;
+        either way nothing of it is kept.
+        """
+        done: Deferred[T] = Deferred()
+        self._jobs.put(_Job(change, done))
+        return done
+
+    def stop(self) -> None:
+        """Finish all changes submitted so far, then end the thread. Blocks until it has ended."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                result: object = self._make(job.change)
+            except BaseException:  # noqa: BLE001 - the caller gets it, whatever it is
+                result = Failure()  # type: ignore[no-untyped-call] # Twisted gives no types
+            self._reactor.callFromThread(_fire, job.done, result)
+
+    def _make(self, change: Callable[[Transaction], T]) -> T:
+        if self._fault:
+            raise Unavailable(self._fault, retry_after=_RETRY_AFTER_S)
+        try:
+            with self._env.begin(write=True) as txn:
+                transaction = Transaction(txn)
+                result = change(transaction)
+        except Refusal:
+            raise
+        except lmdb.Error as error:
+            raise self._refusal(error) from error
+        for call in transaction._after:  # noqa: SLF001 - its own
+            call()
+        return result
+
+    def _refusal(self, error: lmdb.Error) -> Unavailable:
+        if isinstance(error, lmdb.MapFullError):
+            reason = "the store has reached its map_size"
+        elif isinstance(error, lmdb.DiskError) or self._is_disk_full():
+            reason = "the disk is full"
+        else:
+            # After an I/O error the next commit can appear to succeed: go on no longer.
+            reason = self._fault = f"the store has failed: {error}"
+            self._reactor.callFromThread(self._broken, reason)
+        _log.error("a change was not stored: {reason}", reason=reason)
+        return Unavailable(reason, retry_after=_RETRY_AFTER_S)
+
+    def _is_disk_full(self) -> bool:
+        # A full tmpfs is a plain I/O error to LMDB.
+        disk = os.statvfs(os.path.dirname(self._env.path()))  # noqa: PTH120 - LMDB's own text
+        return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
+
+
+def _fire(done: "Deferred[Any]", result: object) -> None:
+    if isinstance(result, Failure):
+        done.errback(result)
+    else:
+        done.callback(cast("Any", result))
