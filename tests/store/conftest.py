@@ -1,0 +1,29 @@
+"""A store in a temporary directory, with a reactor whose threads speak at once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from twisted.internet import reactor
+
+from medamad.store.environment import Environment, open_environment
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+
+MAP_SIZE = 64 << 20
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    opened = open_environment(tmp_path / "data", MAP_SIZE)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Callable[..., Store]:
+    def open_again(**settings: object) -> Store:
+        chosen = {"map_size": MAP_SIZE, "min_free_disk": 0} | settings
+        return Store.open(tmp_path / "data", StoreSettings(**chosen), reactor)
+
+    return open_again

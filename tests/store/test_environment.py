@@ -1,0 +1,87 @@
+import os
+import stat
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from medamad.store.environment import FILE_NAME, open_as_guest, open_environment
+from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
+
+MAP_SIZE = 16 << 20
+
+
+def test_a_new_store_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "made" / "here"
+    open_environment(directory, MAP_SIZE).close()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    for file in directory.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def test_what_was_written_is_there_when_opened_again(tmp_path: Path) -> None:
+    first = open_environment(tmp_path, MAP_SIZE)
+    with first.lmdb.begin(write=True) as txn:
+        txn.put(b"key", b"value", db=first.databases.meta)
+    first.close()
+    second = open_environment(tmp_path, MAP_SIZE)
+    with second.reading() as txn:
+        assert txn.get(b"key", db=second.databases.meta) == b"value"
+    second.close()
+
+
+def test_a_second_daemon_is_refused_until_the_first_has_closed(tmp_path: Path) -> None:
+    first = open_environment(tmp_path, MAP_SIZE)
+    with pytest.raises(StoreInUse, match="another medamad uses this directory"):
+        open_environment(tmp_path, MAP_SIZE)
+    first.close()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_a_guest_needs_a_store(tmp_path: Path) -> None:
+    with pytest.raises(NoStore):
+        open_as_guest(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"not a database " * 1000])
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / FILE_NAME
+    file.write_bytes(content)
+    with pytest.raises(WrongFormat):
+        open_environment(tmp_path, MAP_SIZE)
+    assert file.read_bytes() == content
+
+
+def test_another_programs_lmdb_file_is_refused(tmp_path: Path) -> None:
+    env = lmdb.open(str(tmp_path / FILE_NAME), subdir=False, max_dbs=4, lib_version=0)
+    env.open_db(b"theirs")
+    env.close()
+    with pytest.raises(WrongFormat, match="not a store of medamad"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_another_format_version_is_refused_by_its_number(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"format", b"99", db=env.databases.meta)
+    env.close()
+    with pytest.raises(WrongFormat, match="format 99, this program knows format 1 only"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        for number in range(1000):
+            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.meta)
+    env.close()
+    os.truncate(tmp_path / FILE_NAME, 5 * 4096)
+    with pytest.raises(WrongFormat, match="cut short"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="file/data"):
+        open_environment(tmp_path / "file" / "data", MAP_SIZE)

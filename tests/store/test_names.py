@@ -1,0 +1,124 @@
+import pytest
+
+from medamad.model.dimensions import OTHER, Dimension, split_property
+from medamad.store.environment import Environment
+from medamad.store.names import Names, TextReader
+
+DAY_MS = 86_400_000
+BOUNDS = {
+    Dimension.PATH: 3,
+    Dimension.PROPERTY_NAME: 2,
+    Dimension.PROPERTY: 3,
+}
+
+
+def new_names(environment: Environment) -> Names:
+    return Names(environment.databases, BOUNDS, 100)
+
+
+def give(
+    environment: Environment, names: Names, texts: list[str], *, website: int = 1, day: int = 0
+) -> list[int]:
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, day * DAY_MS)
+        codes = [coding.code(website, Dimension.PATH, text) for text in texts]
+    coding.adopt()
+    return codes
+
+
+def give_properties(
+    environment: Environment, names: Names, properties: list[tuple[str, str]], *, day: int = 0
+) -> list[tuple[str, str]]:
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, day * DAY_MS)
+        codes = [coding.property_codes(1, (pair,)) for pair in properties]
+    coding.adopt()
+    texts = TextReader(environment).of(1)(Dimension.PROPERTY)
+    return [split_property(texts[code]) for (code,) in codes]
+
+
+def test_codes_count_up_and_stay(environment: Environment) -> None:
+    names = new_names(environment)
+    assert give(environment, names, ["/a", "/b", "/a"]) == [0, 1, 0]
+    assert give(environment, names, ["/b", "/c"]) == [1, 2]
+    assert give(environment, new_names(environment), ["/c", "/a"]) == [2, 0]
+    assert list(TextReader(environment).of(1)(Dimension.PATH)) == ["/a", "/b", "/c"]
+
+
+def test_websites_and_dimensions_have_codes_of_their_own(environment: Environment) -> None:
+    names = new_names(environment)
+    give(environment, names, ["/a", "/b"])
+    assert give(environment, names, ["/b"], website=2) == [0]
+    with environment.lmdb.begin(write=True) as txn:
+        assert names.coding(txn, 0).code(1, Dimension.BROWSER, "Firefox") == 0
+
+
+def test_a_failed_transaction_leaves_no_code_behind(environment: Environment) -> None:
+    names = new_names(environment)
+    with environment.lmdb.begin(write=True) as txn:
+        assert names.coding(txn, 0).code(1, Dimension.PATH, "/lost") == 0
+        txn.abort()
+    assert give(environment, names, ["/kept"]) == [0]
+    assert list(TextReader(environment).of(1)(Dimension.PATH)) == ["/kept"]
+
+
+def test_past_the_days_bound_new_values_are_other(environment: Environment) -> None:
+    names = new_names(environment)
+    assert give(environment, names, ["/a", "/b", "/c", "/d", "/a", "/e"]) == [0, 1, 2, 3, 0, 3]
+    assert TextReader(environment).of(1)(Dimension.PATH)[3] == OTHER
+
+
+def test_a_restart_forgives_nothing_and_a_new_day_does(environment: Environment) -> None:
+    give(environment, new_names(environment), ["/a", "/b", "/c", "/d"], day=5)
+    names = new_names(environment)
+    assert give(environment, names, ["/e"], day=5) == [3]
+    assert give(environment, names, ["/e", "/f"], day=6) == [4, 5]
+    assert give(environment, new_names(environment), ["/g", "/h"], day=6) == [6, 3]
+
+
+def test_property_values_are_bounded_by_name(environment: Environment) -> None:
+    names = new_names(environment)
+    pairs = [("size", "s"), ("size", "m"), ("size", "l"), ("size", "xl"), ("colour", "red")]
+    assert give_properties(environment, names, pairs) == [
+        ("size", "s"),
+        ("size", "m"),
+        ("size", "l"),
+        ("size", OTHER),
+        ("colour", "red"),
+    ]
+    again = new_names(environment)
+    assert give_properties(environment, again, [("size", "xxl"), ("colour", "blue")]) == [
+        ("size", OTHER),
+        ("colour", "blue"),
+    ]
+
+
+def test_property_names_are_bounded(environment: Environment) -> None:
+    names = new_names(environment)
+    pairs = [("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("d", "9")]
+    expected = [("a", "1"), ("b", "1"), (OTHER, OTHER), ("a", "2"), (OTHER, OTHER)]
+    assert give_properties(environment, names, pairs) == expected
+    assert give_properties(environment, new_names(environment), [("e", "1")]) == [(OTHER, OTHER)]
+
+
+def test_one_event_has_each_property_once(environment: Environment) -> None:
+    names = new_names(environment)
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, 0)
+        codes = coding.property_codes(1, tuple((f"n{number}", "v") for number in range(9)))
+    assert codes == [0, 1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "ünïcode", "x" * 2048, "😀"])
+def test_any_text_comes_back(environment: Environment, text: str) -> None:
+    assert give(environment, new_names(environment), [text]) == [0]
+    assert list(TextReader(environment).of(1)(Dimension.PATH)) == [text]
+
+
+def test_a_reader_sees_what_came_since(environment: Environment) -> None:
+    names, reader = new_names(environment), TextReader(environment).of(1)
+    assert list(reader(Dimension.PATH)) == []
+    give(environment, names, ["/a"])
+    assert list(reader(Dimension.PATH)) == ["/a"]
+    give(environment, names, ["/b"])
+    assert list(reader(Dimension.PATH)) == ["/a", "/b"]
