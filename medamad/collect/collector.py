@@ -1,0 +1,159 @@
+"""The way of a hit: who sends it, what it says, whether it counts; then into the queue."""
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import define
+
+from medamad.collect.agents import describe
+from medamad.collect.bots import is_bot
+from medamad.collect.pages import page_of
+from medamad.collect.payload import Custom, Load, Unload, decode
+from medamad.collect.queue import HitQueue
+from medamad.collect.rates import Rates
+from medamad.collect.referrers import referrer_of
+from medamad.collect.refusals import Refusals
+from medamad.collect.rules import Rules
+from medamad.collect.sender import Sender
+from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.model.hits import Event, Hit, Leaving, View
+from medamad.model.websites import Website
+from medamad.store.journal import Outcome
+from medamad.store.websites import Websites
+from medamad.vocabulary.countries import country_of_zone
+from medamad.vocabulary.languages import locale_of
+
+BOT: Final = "bot"
+SPAM: Final = "spam"
+BLOCKED: Final = "blocked"
+"""Reasons for which a hit is answered like any other and not stored."""
+
+
+@define(eq=False)
+class Collector:
+    """Takes hits in the reactor's thread. `rules` may be replaced at any time.
+
+    `clock` gives Unix seconds; a hit's time is the server's.
+    """
+
+    websites: Websites
+    queue: HitQueue
+    refusals: Refusals
+    rates: Rates
+    rules: Rules
+    _clock: Callable[[], float]
+
+    async def collect(self, body: bytes, sender: Sender) -> str | None:
+        """Take one hit. Returns once it is stored and synced, or at once when it is ignored.
+
+        Returns the reason for which it was ignored, None when it counts. Raises BadRequest naming
+        the field that is malformed, NotFound when no website is registered for it, TooMany and
+        Unavailable when it was not stored and may be sent again.
+        """
+        now = self._clock()
+        wait_s = self.rates.take(sender.address, now)
+        if wait_s:
+            self.refusals.count(None, "rate", now)
+            raise TooMany("too many hits from your network", retry_after=wait_s)
+        try:
+            payload = decode(body)
+            match payload:
+                case Load():
+                    return await self._load(payload, sender, now)
+                case Custom():
+                    return await self._custom(payload, sender, now)
+                case Unload():
+                    return await self._unload(payload, sender, now)
+        except BadRequest:
+            self.refusals.count(None, "malformed", now)
+            raise
+        except NotFound:
+            self.refusals.count(None, "unknown-website", now)
+            raise
+        except Unavailable:
+            self.refusals.count(None, "capacity", now)
+            raise
+
+    async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
+        page = page_of(load.url)
+        website = self._website("u", page.host)
+        reason = self._ignored(sender)
+        referrer = ""
+        if reason is None and load.referrer:
+            referrer = referrer_of(load.referrer, (website.hostname, page.host))
+            reason = SPAM if referrer.partition("/")[0] in self.rules.spam else None
+        if reason is not None:
+            self.refusals.count(website.number, reason, now)
+            return reason
+        agent = describe(sender.user_agent)
+        await self._store(
+            View(
+                website=website.number,
+                time_ms=int(now * 1000),
+                beacon=load.beacon,
+                first_today=load.first_today,
+                first_of_page=load.first_of_page,
+                path=page.path,
+                referrer=referrer,
+                utm_source=page.utm_source,
+                utm_medium=page.utm_medium,
+                utm_campaign=page.utm_campaign,
+                utm_term=page.utm_term,
+                utm_content=page.utm_content,
+                browser=agent.browser,
+                browser_version=agent.browser_version,
+                os=agent.os,
+                os_version=agent.os_version,
+                device=agent.device,
+                country=country_of_zone(load.zone),
+                locale=locale_of(sender.accept_language),
+                host=page.host,
+                number_today=load.number_today,
+                width_px=load.width_px,
+                properties=load.properties,
+            )
+        )
+        return None
+
+    async def _custom(self, custom: Custom, sender: Sender, now: float) -> str | None:
+        website = self._website("g", custom.hostname)
+        reason = self._ignored(sender)
+        if reason is not None:
+            self.refusals.count(website.number, reason, now)
+            return reason
+        await self._store(
+            Event(
+                website=website.number,
+                time_ms=int(now * 1000),
+                properties=custom.properties,
+                beacon=custom.beacon,
+            )
+        )
+        return None
+
+    async def _unload(self, unload: Unload, sender: Sender, now: float) -> str | None:
+        reason = self._ignored(sender)
+        if reason is None:
+            await self._store(
+                Leaving(
+                    time_ms=int(now * 1000), beacon=unload.beacon, duration_ms=unload.duration_ms
+                )
+            )
+        return reason
+
+    def _website(self, field: str, hostname: str) -> Website:
+        website = self.websites.serving(hostname)
+        if website is None:
+            raise NotFound(f"{field}: no website is registered for {hostname}")
+        return website
+
+    def _ignored(self, sender: Sender) -> str | None:
+        if sender.address is not None and sender.address in self.rules.blocked:
+            return BLOCKED
+        if is_bot(sender.user_agent, self.rules.bots):
+            return BOT
+        return None
+
+    async def _store(self, hit: Hit) -> None:
+        if await self.queue.add(hit) is Outcome.NO_WEBSITE:
+            raise NotFound("the website was deleted while the hit was being stored")

@@ -1,0 +1,131 @@
+"""The queue in front of the store: hits that come together are committed together.
+
+A batch is handed over as soon as no further hit comes in a turn of the reactor; while hits keep
+coming, after `interval_s` or `max_hits`. One batch is written at a time, the next one gathers
+meanwhile. Each caller awaits its own hit; a failed batch fails exactly the callers in it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from medamad.model.errors import Unavailable
+from medamad.model.hits import Hit
+from medamad.store.journal import Outcome
+
+_RETRY_AFTER_S: Final = 1
+
+Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
+
+
+class Turns(Protocol):
+    """The part of a reactor that the queue needs: the time, and a call in a later turn."""
+
+    def seconds(self) -> float:
+        """Give the time that has passed since any fixed moment."""
+
+    def callLater(self, delay: float, call: Callable[[], object], /) -> Any:
+        """Have `call` made after `delay` seconds."""
+
+
+@frozen(kw_only=True)
+class QueueSettings:
+    """How batches are made. Replaceable while the queue runs."""
+
+    interval_s: float = 0.010
+    """How long a batch gathers at most while hits keep coming."""
+    max_hits: int = 500
+    """How many hits a batch holds at most."""
+    max_waiting: int = 20_000
+    """How many hits may wait in all; beyond, they are refused with Unavailable."""
+
+
+_Waiting: TypeAlias = tuple[Hit, "Deferred[Outcome]"]
+
+
+@define(eq=False)
+class HitQueue:
+    """Used in the reactor's thread."""
+
+    _append: Append
+    _turns: Turns
+    settings: QueueSettings = QueueSettings()
+    _waiting: list[_Waiting] = field(factory=list)
+    _since: float = 0.0
+    _seen: int = 0
+    _is_gathering: bool = False
+    _is_writing: bool = False
+    _drained: list["Deferred[None]"] = field(factory=list)
+
+    def __len__(self) -> int:
+        """Give how many hits wait to be handed over."""
+        return len(self._waiting)
+
+    def add(self, hit: Hit) -> "Deferred[Outcome]":
+        """Queue a hit. Fires with what became of it once it is on disk.
+
+        Fails with Unavailable when too many wait or the store cannot take it.
+        """
+        if len(self._waiting) >= self.settings.max_waiting:
+            raise Unavailable("too many hits wait to be stored", retry_after=_RETRY_AFTER_S)
+        stored: Deferred[Outcome] = Deferred()
+        if not self._waiting:
+            self._since = self._turns.seconds()
+        self._waiting.append((hit, stored))
+        self._gather()
+        return stored
+
+    def drained(self) -> "Deferred[None]":
+        """Fire once every hit queued so far has been answered."""
+        drained: Deferred[None] = Deferred()
+        self._drained.append(drained)
+        self._tell_drained()
+        return drained
+
+    def _gather(self) -> None:
+        if not self._is_gathering and not self._is_writing:
+            self._is_gathering = True
+            self._seen = 0
+            self._turns.callLater(0, self._turn)
+
+    def _turn(self) -> None:
+        """Wait another turn if hits have come since the last one and there is time and room."""
+        count = len(self._waiting)
+        is_growing = count > self._seen
+        is_late = self._turns.seconds() - self._since >= self.settings.interval_s
+        if is_growing and not is_late and count < self.settings.max_hits:
+            self._seen = count
+            self._turns.callLater(0, self._turn)
+            return
+        self._is_gathering = False
+        if count:
+            self._is_writing = True
+            batch = self._waiting[: self.settings.max_hits]
+            del self._waiting[: self.settings.max_hits]
+            Deferred.fromCoroutine(self._write(batch))
+
+    async def _write(self, batch: Sequence[_Waiting]) -> None:
+        outcomes: Sequence[Outcome | Failure]
+        try:
+            outcomes = await self._append([hit for hit, _ in batch])
+        except Exception:  # noqa: BLE001 - each caller gets it
+            outcomes = [Failure()] * len(batch)  # type: ignore[no-untyped-call]
+        self._is_writing = False
+        if self._waiting:
+            self._since = self._turns.seconds()
+            self._gather()
+        for (_, stored), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Failure):
+                stored.errback(outcome)
+            else:
+                stored.callback(outcome)
+        self._tell_drained()
+
+    def _tell_drained(self) -> None:
+        if not self._waiting and not self._is_writing:
+            drained, self._drained = self._drained, []
+            for one in drained:
+                one.callback(None)

@@ -1,0 +1,174 @@
+from collections.abc import Callable, Sequence
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from medamad.collect.queue import HitQueue, QueueSettings
+from medamad.model.errors import Unavailable
+from medamad.model.hits import Hit, Leaving
+from medamad.store.journal import Outcome
+
+
+class Reactor:
+    """Like a reactor, makes in a turn the calls that were due before it; `Clock` would make all."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls: list[Callable[[], object]] = []
+
+    def seconds(self) -> float:
+        return self.now
+
+    def callLater(self, delay: float, call: Callable[[], object]) -> None:
+        assert delay == 0
+        self.calls.append(call)
+
+    def turn(self, times: int = 1, *, lasting_s: float = 0) -> None:
+        for _ in range(times):
+            self.now += lasting_s
+            calls, self.calls = self.calls, []
+            for call in calls:
+                call()
+
+
+class RecordingStore:
+    """Keeps each batch until it is told how it went."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.answers: list[Deferred[list[Outcome]]] = []
+
+    def append(self, hits: Sequence[Hit]) -> "Deferred[list[Outcome]]":
+        assert hits
+        self.batches.append([hit.beacon for hit in hits])
+        self.answers.append(Deferred())
+        return self.answers[-1]
+
+    def succeed(self, number: int) -> None:
+        self.answers[number].callback([Outcome.STORED] * len(self.batches[number]))
+
+
+@pytest.fixture
+def reactor() -> Reactor:
+    return Reactor()
+
+
+@pytest.fixture
+def store() -> RecordingStore:
+    return RecordingStore()
+
+
+@pytest.fixture
+def queue(reactor: Reactor, store: RecordingStore) -> HitQueue:
+    return HitQueue(store.append, reactor, QueueSettings(interval_s=1, max_hits=3, max_waiting=5))
+
+
+def hit(name: str) -> Leaving:
+    return Leaving(time_ms=1, beacon=name, duration_ms=1)
+
+
+def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:
+    got: list[object] = []
+    for deferred in deferreds:
+        deferred.addBoth(got.append)
+    return got
+
+
+def test_a_lone_hit_is_written_when_the_next_turn_brings_no_more(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    got = results([queue.add(hit("a"))])
+    reactor.turn()
+    assert store.batches == []
+    reactor.turn()
+    assert (store.batches, got) == ([["a"]], [])
+    store.succeed(0)
+    assert got == [Outcome.STORED]
+
+
+def test_hits_of_several_turns_share_a_batch_up_to_its_size(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    for name in "abcd":
+        queue.add(hit(name))
+        reactor.turn()
+    assert store.batches == [["a", "b", "c"]]
+    assert len(queue) == 1
+
+
+def test_a_batch_gathers_no_longer_than_its_time(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(interval_s=1, max_hits=100)
+    for name in "abc":
+        assert store.batches == []
+        queue.add(hit(name))
+        reactor.turn(lasting_s=0.4)
+    assert store.batches == [["a", "b", "c"]]
+
+
+def test_the_next_batch_gathers_while_one_is_written(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    first = results([queue.add(hit("a"))])
+    reactor.turn(2)
+    second = results([queue.add(hit("b")), queue.add(hit("c"))])
+    reactor.turn(5)
+    assert store.batches == [["a"]]
+    store.succeed(0)
+    assert (first, second) == ([Outcome.STORED], [])
+    reactor.turn(2)
+    assert store.batches == [["a"], ["b", "c"]]
+    store.succeed(1)
+    assert second == [Outcome.STORED, Outcome.STORED]
+
+
+def test_a_failed_batch_fails_exactly_its_callers(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    failing = results([queue.add(hit("a")), queue.add(hit("b"))])
+    reactor.turn(2)
+    passing = results([queue.add(hit("c"))])
+    store.answers[0].errback(Unavailable("full", retry_after=1))
+    reactor.turn(2)
+    store.succeed(1)
+    assert [failure.type for failure in failing] == [Unavailable, Unavailable]
+    assert passing == [Outcome.STORED]
+
+
+def test_too_many_waiting_hits_are_refused(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.add(hit("written"))
+    reactor.turn(2)
+    waiting = results([queue.add(hit(str(number))) for number in range(5)])
+    with pytest.raises(Unavailable, match="too many hits wait") as refused:
+        queue.add(hit("refused"))
+    assert refused.value.retry_after == 1
+    for number in range(3):
+        store.succeed(number)
+        reactor.turn(3)
+    assert waiting == [Outcome.STORED] * 5
+    assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
+
+
+def test_drained_fires_when_every_hit_was_answered(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    assert results([queue.drained()]) == [None]
+    got = results([queue.add(hit("a"))])
+    drained = results([queue.drained()])
+    reactor.turn(2)
+    assert drained == []
+    store.succeed(0)
+    assert (got, drained) == ([Outcome.STORED], [None])
+
+
+def test_settings_take_effect_while_it_runs(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_hits=1)
+    for name in "ab":
+        queue.add(hit(name))
+    reactor.turn(2)
+    assert store.batches == [["a"]]
