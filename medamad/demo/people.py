@@ -1,0 +1,102 @@
+"""The invented visitors: where they are, what they speak, what they browse with."""
+
+from random import Random
+from typing import Final
+
+from attrs import frozen
+
+from medamad.demo.weights import Weighted
+
+
+@frozen
+class Browsing:
+    """A browser on a device, with the widths of window that it has."""
+
+    browser: str
+    browser_version: str
+    os: str
+    os_version: str
+    device: str
+    widths_px: tuple[int, ...]
+
+
+@frozen
+class Place:
+    """A country, how far its clocks are ahead of UTC, and what is spoken there."""
+
+    country: str
+    hours_ahead: float
+    locales: Weighted[str]
+
+
+@frozen
+class Person:
+    """A visitor on one day."""
+
+    place: Place
+    locale: str
+    browsing: Browsing
+    width_px: int
+
+
+_WIDE: Final = (1280, 1366, 1440, 1536, 1680, 1920, 2560)
+_NARROW: Final = (360, 375, 390, 393, 412, 430)
+_MIDDLE: Final = (768, 810, 820, 1024)
+
+BROWSINGS: Final = Weighted(
+    {
+        Browsing("Chrome", "131.0", "Windows", "10", "Desktop", _WIDE): 22.0,
+        Browsing("Chrome", "130.0", "Windows", "10", "Desktop", _WIDE): 4.0,
+        Browsing("Edge", "131.0", "Windows", "10", "Desktop", _WIDE): 7.0,
+        Browsing("Firefox", "133.0", "Windows", "10", "Desktop", _WIDE): 4.0,
+        Browsing("Firefox", "133.0", "Linux", "", "Desktop", _WIDE): 4.0,
+        Browsing("Firefox", "128.0", "Linux", "", "Desktop", _WIDE): 1.5,
+        Browsing("Chrome", "131.0", "Linux", "", "Desktop", _WIDE): 1.5,
+        Browsing("Safari", "18.1", "macOS", "10.15", "Desktop", _WIDE): 8.0,
+        Browsing("Chrome", "131.0", "macOS", "10.15", "Desktop", _WIDE): 6.0,
+        Browsing("Chrome", "131.0", "Chrome OS", "14541.0", "Desktop", _WIDE): 0.8,
+        Browsing("Opera", "114.0", "Windows", "10", "Desktop", _WIDE): 1.0,
+        Browsing("Safari", "18.1", "iOS", "18.1", "Mobile", _NARROW): 17.0,
+        Browsing("Safari", "17.6", "iOS", "17.6", "Mobile", _NARROW): 5.0,
+        Browsing("Chrome", "131.0", "iOS", "18.1", "Mobile", _NARROW): 2.0,
+        Browsing("Chrome", "131.0", "Android", "10", "Mobile", _NARROW): 18.0,
+        Browsing("Firefox", "133.0", "Android", "14", "Mobile", _NARROW): 1.5,
+        Browsing("Samsung Internet", "26.0", "Android", "10", "Mobile", _NARROW): 3.0,
+        Browsing("Safari", "17.6", "iOS", "17.6", "Tablet", _MIDDLE): 2.5,
+        Browsing("Chrome", "131.0", "Android", "13", "Tablet", _MIDDLE): 1.5,
+        Browsing("Chrome", "94.0", "Tizen", "6.5", "TV", (1920,)): 0.3,
+        Browsing("Edge", "44.18363", "Xbox", "", "Console", (1920,)): 0.1,
+        Browsing("Unknown", "", "Unknown", "", "Desktop", (0,)): 0.3,
+    }
+)
+
+PLACES: Final = Weighted(
+    {
+        Place("US", -6, Weighted({"en-US": 90, "es-US": 7, "zh-CN": 2, "": 1})): 27.0,
+        Place("DE", 1, Weighted({"de-DE": 85, "de": 5, "en-US": 8, "tr-TR": 2})): 16.0,
+        Place("GB", 0, Weighted({"en-GB": 92, "en-US": 6, "pl-PL": 2})): 11.0,
+        Place("FR", 1, Weighted({"fr-FR": 95, "en-US": 5})): 8.0,
+        Place("IN", 5.5, Weighted({"en-IN": 70, "hi-IN": 20, "en-GB": 10})): 7.0,
+        Place("CA", -5, Weighted({"en-CA": 75, "fr-CA": 25})): 5.0,
+        Place("NL", 1, Weighted({"nl-NL": 80, "en-US": 20})): 4.0,
+        Place("JP", 9, Weighted({"ja-JP": 100})): 4.0,
+        Place("BR", -3, Weighted({"pt-BR": 96, "en-US": 4})): 4.0,
+        Place("ES", 1, Weighted({"es-ES": 90, "ca-ES": 10})): 3.0,
+        Place("AU", 10, Weighted({"en-AU": 100})): 3.0,
+        Place("IT", 1, Weighted({"it-IT": 100})): 2.0,
+        Place("PL", 1, Weighted({"pl-PL": 100})): 2.0,
+        Place("AT", 1, Weighted({"de-AT": 100})): 1.5,
+        Place("CH", 1, Weighted({"de-CH": 70, "fr-CH": 24, "it-CH": 6})): 1.5,
+        Place("SE", 1, Weighted({"sv-SE": 90, "en-US": 10})): 1.0,
+        Place("MX", -6, Weighted({"es-MX": 100})): 1.0,
+        Place("NP", 5.75, Weighted({"ne-NP": 60, "en-US": 40})): 0.4,
+        Place("", 0, Weighted({"en-US": 60, "": 40})): 1.0,
+    }
+)
+
+
+def someone(random: Random) -> Person:
+    """Draw a visitor."""
+    place = PLACES.draw(random)
+    browsing = BROWSINGS.draw(random)
+    return Person(place, place.locales.draw(random), browsing, random.choice(browsing.widths_px))

@@ -1,0 +1,194 @@
+"""The visits: views, leavings and events in order of time, the same for the same seed."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from random import Random
+from typing import Final
+
+from attrs import define, field, frozen
+
+from medamad.demo.people import Person, someone
+from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
+from medamad.demo.weights import Weighted
+from medamad.model.hits import Event, Hit, Leaving, View
+
+DAY_MS: Final = 86_400_000
+_HOUR_MS: Final = 3_600_000
+_MAX_VISIT_VIEWS: Final = 40
+
+_HOURS: Final = Weighted(
+    {hour: 1.15 - math.cos((hour - 3.5) / 24 * math.tau) for hour in range(24)}
+)
+"""By the visitor's own clock: fewest at half past three in the morning."""
+_WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
+_COMES_AGAIN: Final = 0.18
+_LEAVING_IS_SEEN: Final = 0.88
+_IS_A_BOUNCE: Final = 0.28
+
+
+@frozen(kw_only=True)
+class Plan:
+    """How much traffic is wanted: `views` of them over the `days` that end at `until_ms`."""
+
+    until_ms: int
+    days: int = 30
+    views: int = 50_000
+    seed: int = 1
+
+
+def hits(plan: Plan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES) -> Iterator[Hit]:
+    """Give the hits of `plan` in order of time; `numbers` gives each hostname's website number.
+
+    There are exactly `plan.views` views, fewer leavings (one in eight pages is not seen left)
+    and some events. Nothing lies after `plan.until_ms`.
+    """
+    random = Random(plan.seed)  # noqa: S311 - invented visits are no secrets
+    chosen = Weighted({site: site.share for site in sites})
+    held: list[Hit] = []
+    for starts_ms, wanted in _days(plan):
+        day = _Day(starts_ms, min(starts_ms + DAY_MS, plan.until_ms))
+        views = 0
+        while views < wanted:
+            site = chosen.draw(random)
+            visitor = _Visitor(random, site, numbers[site.hostname], day)
+            views += visitor.come(held, wanted - views)
+        held.sort(key=_time)
+        ready = next((n for n, hit in enumerate(held) if hit.time_ms >= day.ends_ms), len(held))
+        yield from held[:ready]
+        del held[:ready]
+    yield from (hit for hit in held if hit.time_ms <= plan.until_ms)
+
+
+def _time(hit: Hit) -> int:
+    return hit.time_ms
+
+
+def _days(plan: Plan) -> Iterator[tuple[int, int]]:
+    """Give each day's first millisecond and its views: busier on workdays, slowly growing."""
+    begins = [plan.until_ms - (plan.days - n) * DAY_MS for n in range(plan.days)]
+    weights = [
+        _WEEKDAYS[datetime.fromtimestamp(begin / 1000, UTC).weekday()] * (1 + n / plan.days / 2)
+        for n, begin in enumerate(begins)
+    ]
+    given = sum_so_far = 0.0
+    for begin, weight in zip(begins, weights, strict=True):
+        sum_so_far += weight
+        due = round(plan.views * sum_so_far / sum(weights))
+        yield begin, due - round(given)
+        given = due
+
+
+@frozen
+class _Day:
+    starts_ms: int
+    ends_ms: int
+
+
+@define
+class _Visitor:
+    """Someone on one day at one website, who may come more than once."""
+
+    random: Random
+    site: Site
+    website: int
+    day: _Day
+    person: Person = field(init=False)
+    _host: str = field(init=False)
+    _pages_today: set[str] = field(factory=set)
+    _today: int = 0
+    _views_today: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.person = someone(self.random)
+        self._host = self.random.choice(self.site.hosts or (self.site.hostname,))
+
+    def come(self, held: list[Hit], most: int) -> int:
+        """Add this visitor's hits, at most `most` views; returns how many views there were."""
+        moments = [self._moment()]
+        while self.random.random() < _COMES_AGAIN:
+            moments.append(self._moment())
+        views, free_ms = 0, 0
+        for moment in sorted(moments):
+            if views < most and max(moment, free_ms) < self.day.ends_ms:
+                seen, free_ms = self._visit(held, max(moment, free_ms), most - views)
+                views += seen
+        return views
+
+    def _visit(self, held: list[Hit], now_ms: int, most: int) -> tuple[int, int]:
+        """Add one visit; returns how many views it had and when it was over."""
+        random, site = self.random, self.site
+        path, is_first, views = site.landing_pages.draw(random), True, 0
+        while views < min(most, _MAX_VISIT_VIEWS) and now_ms < self.day.ends_ms:
+            beacon = f"{random.getrandbits(80):x}"
+            held.append(self._view(now_ms, path, beacon, is_first=is_first))
+            views += 1
+            seen_ms = self._reading_ms()
+            left_ms = now_ms + seen_ms
+            if random.random() < site.event_odds:
+                held.append(self._event(random.randrange(now_ms, left_ms), beacon))
+            if random.random() < _LEAVING_IS_SEEN:
+                held.append(Leaving(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
+            now_ms, is_first = left_ms + random.randrange(200, 1500), False
+            if random.random() < 1 / site.depth:
+                break
+            path = site.pages.draw(random)
+        return views, now_ms
+
+    def _moment(self) -> int:
+        """Give when a visit begins: by the visitor's own clock, within the day."""
+        hour = _HOURS.draw(self.random) - self.person.place.hours_ahead + self.random.random()
+        offset_ms = int(hour * _HOUR_MS) - self.day.starts_ms % DAY_MS
+        return min(self.day.starts_ms + offset_ms % DAY_MS, self.day.ends_ms - 1)
+
+    def _reading_ms(self) -> int:
+        random = self.random
+        if random.random() < _IS_A_BOUNCE:
+            return random.randrange(300, 5_000)
+        reading_ms = random.lognormvariate(math.log(self.site.reading_ms), 0.9)
+        return max(1_000, min(DAY_MS, round(reading_ms)))
+
+    def _view(self, now_ms: int, path: str, beacon: str, *, is_first: bool) -> View:
+        random, site, person = self.random, self.site, self.person
+        if now_ms // DAY_MS != self._today:
+            self._today = now_ms // DAY_MS
+            self._views_today = 0
+            self._pages_today.clear()
+        campaign = site.campaigns.draw(random) if is_first else NO_CAMPAIGN
+        source, medium, name, term, content = campaign
+        self._views_today += 1
+        view = View(
+            website=self.website,
+            time_ms=now_ms,
+            beacon=beacon,
+            first_today=self._views_today == 1,
+            first_of_page=path not in self._pages_today,
+            path=path,
+            referrer=site.referrers.draw(random) if is_first else "",
+            utm_source=source,
+            utm_medium=medium,
+            utm_campaign=name,
+            utm_term=term,
+            utm_content=content,
+            browser=person.browsing.browser,
+            browser_version=person.browsing.browser_version,
+            os=person.browsing.os,
+            os_version=person.browsing.os_version,
+            device=person.browsing.device,
+            country=person.place.country,
+            locale=person.locale,
+            host=self._host,
+            number_today=self._views_today,
+            width_px=person.width_px,
+            properties=site.view_properties.draw(random),
+        )
+        self._pages_today.add(path)
+        return view
+
+    def _event(self, now_ms: int, beacon: str) -> Event:
+        return Event(
+            website=self.website,
+            time_ms=now_ms,
+            properties=self.site.events.draw(self.random),
+            beacon=beacon,
+        )
