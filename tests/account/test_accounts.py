@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import pytest
 from attrs import define, evolve, field
+from logged import LoggedFailures
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.task import Clock
-from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 
 from medamad.account.accounts import Accounts
@@ -281,14 +281,14 @@ def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts:
 
 
 def test_a_use_that_cannot_be_noted_is_logged_and_tried_again(
-    bench: Bench, accounts: Accounts
+    bench: Bench, accounts: Accounts, logged_failures: Any
 ) -> None:
     token = log_in(accounts)
     bench.clock.advance(100)
     bench.store.fault = Unavailable("full", retry_after=1)
-    with capturedLogs() as events:
-        accounts.authenticate(token)
-    assert [event["log_format"] for event in events] == ["a login's use could not be noted"]
+    accounts.authenticate(token)
+    assert [str(error) for error in logged_failures.take(Unavailable)] == ["full"]
+    assert len(logged_failures.take(Unavailable)) == 1
     bench.store.fault = None
     accounts.authenticate(token)
     assert bench.store.logins[digest(token)].last_seen == NOW + 100

@@ -1,0 +1,20 @@
+"""What every test stands under: a failure that is logged fails the test."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from logged import LoggedFailures
+from twisted.logger import globalLogPublisher
+
+
+@pytest.fixture(autouse=True)
+def logged_failures() -> Iterator[LoggedFailures]:
+    failures = LoggedFailures()
+    globalLogPublisher.addObserver(failures)
+    yield failures
+    # A Deferred whose failure nobody took logs it when it is collected.
+    gc.collect(1)
+    globalLogPublisher.removeObserver(failures)
+    if failures.texts():
+        pytest.fail("logged:\n" + "\n".join(failures.texts()), pytrace=False)
