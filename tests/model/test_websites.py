@@ -51,7 +51,7 @@ def test_one_spelling_is_kept(text: str, kept: str) -> None:
     ],
 )
 def test_what_is_no_hostname_is_refused_by_the_fields_name(text: str) -> None:
-    with pytest.raises(BadRequest, match="^g: "):
+    with pytest.raises(BadRequest, match=r"^g: "):
         canonical_hostname(text, "g")
 
 
