@@ -1,0 +1,86 @@
+"""The statistics by one dimension: referrers, campaigns, browsers, countries and the like."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+
+from medamad.model.dimensions import Dimension
+from medamad.stats import naming
+from medamad.stats.counting import Tally, tally_by
+from medamad.stats.naming import Naming
+from medamad.stats.question import Question
+from medamad.stats.rows import Columns, Row, fractions, page, records
+from medamad.stats.selecting import view_filter
+from medamad.store.parts import Snapshot
+from medamad.vocabulary.sources import Sources
+
+
+@frozen
+class Column:
+    """What is counted: the rows' name of it, the dimension, and what its texts are called."""
+
+    name: str
+    dimension: Dimension
+    naming: Naming = naming.as_stored
+
+
+SOURCES_OF_REFERRERS: Final = Column("referrer", Dimension.REFERRER, naming.source)
+REFERRERS: Final = Column("referrer", Dimension.REFERRER)
+SOURCES: Final = Column("source", Dimension.UTM_SOURCE)
+MEDIUMS: Final = Column("medium", Dimension.UTM_MEDIUM)
+CAMPAIGNS: Final = Column("campaign", Dimension.UTM_CAMPAIGN)
+TERMS: Final = Column("term", Dimension.UTM_TERM)
+CONTENTS: Final = Column("content", Dimension.UTM_CONTENT)
+BROWSERS: Final = Column("browser", Dimension.BROWSER)
+SYSTEMS: Final = Column("os", Dimension.OS)
+DEVICES: Final = Column("device", Dimension.DEVICE)
+COUNTRIES: Final = Column("country", Dimension.COUNTRY, naming.country)
+LANGUAGES: Final = Column("language", Dimension.LOCALE, naming.language)
+LOCALES: Final = Column("language", Dimension.LOCALE, naming.locale)
+
+
+def report(snapshot: Snapshot, question: Question, sources: Sources, column: Column) -> list[Row]:
+    """Give a row for every name in a column: most visitors, then most views, first.
+
+    Name, visitors and their share; unless a summary is asked for, the bounce rate and the total
+    time too.
+    """
+    chosen = view_filter(snapshot, question, sources).choose(snapshot.parts, question.period)
+    tally = tally_by(chosen, column.dimension)
+    names = snapshot.texts(column.dimension)
+    if column.naming is not naming.as_stored:
+        tally, names = _by_name(tally, names, column.naming, sources)
+    views, visitors = tally.views, tally.visitors(of_page=question.names_page)
+    numbers, shown = page(
+        np.flatnonzero(views), (visitors, views), names.__getitem__, question.rows
+    )
+    shares = fractions(visitors[numbers], visitors.sum())
+    short: Columns = {
+        column.name: shown,
+        "visitors": visitors[numbers],
+        "visitors_percentage": shares,
+    }
+    if question.summary:
+        return records(short)
+    return records(
+        {
+            **short,
+            "bounce_percentage": fractions(tally.bounces[numbers], tally.timed_visitors[numbers]),
+            "duration": tally.duration_ms[numbers],
+        }
+    )
+
+
+def _by_name(
+    tally: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
+) -> tuple[Tally, list[str]]:
+    """Add up what shares a name, and give those names by their new numbers."""
+    codes = np.flatnonzero(tally.views)
+    numbers: dict[str, int] = {}
+    groups = [
+        numbers.setdefault(name_of(texts[code], sources), len(numbers)) for code in codes.tolist()
+    ]
+    chosen = Tally(tally.sums[:, codes])
+    return chosen.grouped(np.array(groups, np.intp), len(numbers)), list(numbers)

@@ -1,0 +1,64 @@
+"""The rows of an answer: their order, the page of them that is given, their fractions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row: TypeAlias = dict[str, str | int | float]
+Columns: TypeAlias = dict[str, Sequence[str] | NDArray[Any]]
+"""Values of the rows, all of equal length, by the name they have there."""
+
+
+def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give part / whole rounded to 4 decimals, as Python's `round` does; 0 for a whole of 0."""
+    quotients = np.zeros(len(parts), np.float64)
+    np.divide(parts, whole, out=quotients, where=whole > 0)
+    scaled = quotients * 10_000
+    rounded = np.rint(scaled) / 10_000
+    # Close to a half, the product is too coarse to tell to which side to round.
+    for place in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6):  # noqa: PLR2004
+        rounded[place] = round(float(quotients[place]), 4)
+    return rounded
+
+
+def page(
+    numbers: NDArray[np.integer],
+    falling: Sequence[NDArray[Any]],
+    name_of: Callable[[int], str],
+    stretch: slice,
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Order numbers and give a stretch of them, with their names.
+
+    Falling by each of some columns (`column[number]`), then by name, by code point. Names are
+    looked up only where the stretch or a tie that reaches into it needs them.
+    """
+    columns = [column[numbers] for column in falling]
+    order = np.lexsort([-column for column in reversed(columns)])
+    differs = np.zeros(max(len(order) - 1, 0), np.bool_)
+    for column in columns:
+        ordered = column[order]
+        differs |= ordered[1:] != ordered[:-1]
+    # Runs of equal columns: run i is bounds[i] ≤ place < bounds[i + 1].
+    bounds = np.concatenate(([0], np.flatnonzero(differs) + 1, [len(order)]))
+    first = int(np.searchsorted(bounds, stretch.start, side="right")) - 1
+    last = int(np.searchsorted(bounds, min(stretch.stop, len(order)), side="left"))
+    begin = int(bounds[first])
+    shown: list[int] = numbers[order[begin : bounds[last]]].tolist()
+    names = [name_of(number) for number in shown]
+    for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
+        tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
+        pairs = sorted(zip(names[tied], shown[tied], strict=True))
+        names[tied] = [name for name, _ in pairs]
+        shown[tied] = [number for _, number in pairs]
+    wanted = slice(stretch.start - begin, stretch.stop - begin)
+    return np.array(shown[wanted], np.intp), names[wanted]
+
+
+def records(columns: Columns) -> list[Row]:
+    """Turn columns of equal length into rows."""
+    values = [
+        column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
