@@ -1,0 +1,33 @@
+"""Putting the invented visits into a store, as if they had been received when they happened."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Protocol
+
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import DAY_MS, Plan, hits
+from medamad.model.hits import Hit
+from medamad.model.websites import Website
+
+_BATCH = 2_000
+
+
+class Filled(Protocol):
+    """The part of a store that is filled."""
+
+    async def add_website(self, hostname: str, now: int) -> Website:
+        """Register a website at a time in Unix seconds."""
+
+    async def append(self, hits: Sequence[Hit]) -> object:
+        """Store hits in order."""
+
+
+async def fill(store: Filled, plan: Plan) -> list[Website]:
+    """Register the invented websites and store their hits; returns the websites."""
+    began = (plan.until_ms - plan.days * DAY_MS) // 1000
+    websites = [await store.add_website(site.hostname, began) for site in SITES]
+    numbers = {website.hostname: website.number for website in websites}
+    invented = hits(plan, numbers)
+    while batch := list(islice(invented, _BATCH)):
+        await store.append(batch)
+    return websites
