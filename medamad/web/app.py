@@ -1,0 +1,119 @@
+"""The web side put together: one set of routes under /api and at the root, and the documents."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from klein import Klein
+
+from medamad.account.accounts import Accounts
+from medamad.collect.collector import Collector
+from medamad.model.errors import BadRequest
+from medamad.store.store import Store
+from medamad.web.backend import Ask, Backend
+from medamad.web.errors import NOT_FOUND, error_reply
+from medamad.web.gate import Routes
+from medamad.web.parameters import decode
+from medamad.web.request import Request
+from medamad.web.routes import authentication, documents, events, statistics, user, websites
+from medamad.web.settings import WebSettings
+from medamad.web.site import Reactor, Site
+from medamad.web.usage import Usage
+
+PREFIX: Final = "api"
+"""The first segment under which the interface answers, as it does without."""
+
+_UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
+"""Stands in a segment for what no name contains, so that its route refuses it."""
+
+Lane: TypeAlias = Callable[[Request], None]
+
+
+def interface_routes(backend: Backend) -> Routes:
+    """Make the routes of the interface."""
+    routes = Routes(Klein(), backend)
+    for section in (authentication, events, user, websites, statistics):
+        section.add_to(routes)
+    documents.add_description(routes)
+    return routes
+
+
+class Root:
+    """What every request comes to first.
+
+    The few requests that trackers send all the time have lanes of their own: they are answered
+    without a router, by the same rules.
+    """
+
+    def __init__(self, backend: Backend, lanes: Mapping[tuple[bytes, str], Lane]) -> None:
+        self._backend = backend
+        self._interface = interface_routes(backend).app.resource()
+        whole = interface_routes(backend)
+        documents.add_to(whole)
+        self._whole = whole.app.resource()
+        self._lanes = MappingProxyType(
+            {
+                (method, prefix + path.encode("ascii")): lane
+                for (method, path), lane in lanes.items()
+                for prefix in (b"", b"/" + PREFIX.encode("ascii"))
+            }
+        )
+
+    def serve(self, request: Request) -> None:
+        """Answer a request, now or later."""
+        lane = self._lanes.get((request.method, request.path))
+        if lane is not None:
+            lane(request)
+            return
+        segments = _segments(request)
+        resource = self._whole
+        request.prepath = []
+        if segments[0] == PREFIX and len(segments) > 1:
+            resource = self._interface
+            request.prepath.append(segments.pop(0).encode("ascii"))
+        elif segments == self._backend.settings.script_name.split("/"):
+            segments = [documents.SCRIPT]
+        request.local_path = "/" + "/".join(segments)
+        if segments[0] == "" and len(segments) > 1:
+            request.answer(error_reply(404, NOT_FOUND))
+            return
+        request.postpath = [segment.encode("utf-8") for segment in segments]
+        resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+
+
+def _segments(request: Request) -> list[str]:
+    """Give the decoded segments of a request's path, and note whether they are well-formed."""
+    segments = []
+    for raw in request.path.removeprefix(b"/").split(b"/"):
+        try:
+            segment = decode(raw, "path")
+        except BadRequest:
+            request.malformed = True
+            segment = _UNROUTABLE
+        segments.append(segment.replace("/", _UNROUTABLE))
+    return segments
+
+
+def make_site(
+    *,
+    store: Store,
+    collector: Collector,
+    accounts: Accounts,
+    ask: Ask,
+    settings: WebSettings,
+    clock: Callable[[], float],
+    reactor: Reactor,
+) -> Site:
+    """Make the site. Its `settings` may be replaced while it runs."""
+    backend = Backend(
+        store=store,
+        collector=collector,
+        accounts=accounts,
+        ask=ask,
+        clock=clock,
+        settings=settings,
+        usage=Usage(),
+    )
+    site = Site(backend, reactor)
+    site.root = Root(backend, events.lanes(backend, site.encoded_no_content))
+    return site

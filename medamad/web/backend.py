@@ -1,0 +1,38 @@
+"""What the routes stand on: everything behind HTTP that answers a request."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from attrs import define
+from twisted.internet.defer import Deferred
+
+from medamad.account.accounts import Accounts
+from medamad.collect.collector import Collector
+from medamad.store.store import Store
+from medamad.web.settings import WebSettings
+from medamad.web.usage import Usage
+
+T = TypeVar("T")
+
+
+class Ask(Protocol):
+    """Runs a question in the question pool."""
+
+    def __call__(self, question: Callable[[], T], /) -> Deferred[T]:
+        """Give the answer of `question`, found in another thread."""
+
+
+@define(eq=False, kw_only=True)
+class Backend:
+    """The parts of the daemon that HTTP is put in front of. `clock` gives Unix seconds.
+
+    `settings` may be replaced at any time; what a request has begun with, it does not keep.
+    """
+
+    store: Store
+    collector: Collector
+    accounts: Accounts
+    ask: Ask
+    clock: Callable[[], float]
+    settings: WebSettings
+    usage: Usage

@@ -1,0 +1,51 @@
+"""Bodies of requests: JSON decoded into typed values, with errors that name the field."""
+
+import re
+from typing import Final, TypeVar
+
+import msgspec
+from twisted.web.http_headers import Headers
+
+from medamad.model.errors import BadRequest
+
+T = TypeVar("T")
+
+_JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
+_PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_EXPECTED: Final = re.compile(r"Expected (?P<expected>.*), got (?P<got>.*)", re.DOTALL)
+
+
+def check_type(headers: Headers, body: bytes) -> None:
+    """Raise BadRequest when there is a body that is not said to be JSON."""
+    if not body:
+        return
+    types = headers.getRawHeaders(b"Content-Type") or ()
+    if len(types) != 1 or not _JSON_TYPE.match(types[0]):
+        raise BadRequest("Content-Type: expected application/json")
+
+
+def read_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode a required body, or raise BadRequest naming the field that is wrong."""
+    if not body:
+        raise BadRequest("body: expected a JSON object, got nothing")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise BadRequest(_problem(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BadRequest("body: expected valid JSON in UTF-8") from None
+
+
+def _problem(text: str) -> str:
+    """Say in our words what the decoder found, the field first."""
+    place = _PLACE.match(text)
+    what, where = (place["what"], place["where"]) if place else (text, None)
+    missing = _MISSING.match(what)
+    if missing:
+        where = f"{where}.{missing['name']}" if where else missing["name"]
+        return f"{where}: required"
+    expected = _EXPECTED.match(what)
+    what = f"expected {expected['expected']}, got {expected['got']}" if expected else what
+    what = what.replace("`", "").replace("array", "list")
+    return f"{where or 'body'}: {what}"

@@ -1,0 +1,111 @@
+"""Who sends a request: the address of the sender, and the host that the sender asked for.
+
+Headers of forwarding are believed only from a trusted proxy, and of the addresses they list only
+the right-most that is not a trusted proxy itself: what stands left of it anybody can write.
+"""
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, TypeAlias
+
+from twisted.internet.interfaces import IAddress
+from twisted.web.http_headers import Headers
+
+from medamad.web.settings import WebSettings
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_WITH_PORT: Final = re.compile(
+    r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"
+)
+_FORWARDED_PAIR: Final = re.compile(
+    r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
+)
+
+
+def address_of(text: str) -> Address | None:
+    """Read an address with or without a port; one of IPv4 mapped into IPv6 is one of IPv4."""
+    with_port = _WITH_PORT.match(text)
+    if with_port:
+        text = with_port["six"] or with_port["four"]
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def peer_address(peer: IAddress) -> Address | None:
+    """Give the address at the other end of a connection, None for a unix socket."""
+    host = getattr(peer, "host", None)
+    return address_of(host) if isinstance(host, str) else None
+
+
+def is_trusted(peer: Address | None, settings: WebSettings) -> bool:
+    """Tell whether a peer's headers of forwarding are believed."""
+    return settings.trust_unix if peer is None else peer in settings.trusted_proxies
+
+
+def sender_address(peer: Address | None, headers: Headers, settings: WebSettings) -> Address | None:
+    """Give the sender's address; the nearest one known where a proxy hides what it forwards."""
+    if not is_trusted(peer, settings):
+        return peer
+    nearest = peer
+    for hop in reversed(_hops(headers)):
+        address = address_of(hop)
+        if address is None:
+            break
+        nearest = address
+        if address not in settings.trusted_proxies:
+            break
+    return nearest
+
+
+def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) -> str:
+    """Give the host, with its port if any, that the sender's address bar shows; "" if unknown."""
+    if is_trusted(peer, settings):
+        forwarded = _listed(headers, b"X-Forwarded-Host") or [
+            host for element in _forwarded(headers) if (host := element.get("host"))
+        ]
+        if forwarded:
+            return forwarded[-1]
+    hosts = headers.getRawHeaders(b"Host") or (b"",)
+    return hosts[0].decode("latin-1")
+
+
+def _hops(headers: Headers) -> list[str]:
+    """Give the addresses that a request came by, the sender's first."""
+    return _listed(headers, b"X-Forwarded-For") or [
+        element.get("for", "") for element in _forwarded(headers)
+    ]
+
+
+def _listed(headers: Headers, name: bytes) -> list[str]:
+    values = headers.getRawHeaders(name)
+    if not values:
+        return []
+    return [part.strip() for part in b",".join(values).decode("latin-1").split(",")]
+
+
+def _forwarded(headers: Headers) -> list[dict[str, str]]:
+    """Give the elements of Forwarded (RFC 7239); none of them when any is malformed."""
+    text = ",".join(value.decode("latin-1") for value in headers.getRawHeaders(b"Forwarded") or ())
+    elements: list[dict[str, str]] = [{}]
+    position = 0
+    while position < len(text):
+        pair = _FORWARDED_PAIR.match(text, position)
+        if pair is None:
+            return []
+        quoted = pair["quoted"]
+        value = pair["token"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+        elements[-1][pair["name"].lower()] = value
+        position = pair.end()
+        if position < len(text):
+            if text[position] == ",":
+                elements.append({})
+            elif text[position] != ";":
+                return []
+            position += 1
+    return elements if text else []

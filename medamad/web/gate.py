@@ -1,0 +1,176 @@
+"""The gate before every route: who may pass, in what order refusals come, how answers leave."""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from http import HTTPStatus
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+from attrs import frozen
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from medamad.model.accounts import Account
+from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal
+from medamad.model.websites import Website, canonical_hostname
+from medamad.web import bodies, clients, origins, sessions
+from medamad.web.backend import Backend
+from medamad.web.clients import Address
+from medamad.web.errors import allow, failure_reply
+from medamad.web.parameters import Query, query_of
+from medamad.web.replies import Headers, Reply
+from medamad.web.request import Request
+
+T = TypeVar("T")
+
+READING: Final = frozenset((b"GET", b"HEAD"))
+_log = Logger()
+
+
+class Access(Enum):
+    """Who may ask."""
+
+    COOKIE = "whoever has the session cookie; changes from our own pages only, none in demo mode"
+    LOGOUT = "whoever has the session cookie, from our own pages only"
+    LOGIN = "anyone, from our own pages only"
+    EVENT = "anyone, from any page"
+    OPEN = "anyone"
+
+
+@frozen
+class Call:
+    """A request that has passed the gate."""
+
+    request: Request
+    backend: Backend
+    query: Query
+
+    @property
+    def token(self) -> str | None:
+        """The token of the session cookie."""
+        return sessions.token_of(self.request)
+
+    @property
+    def account(self) -> Account:
+        """The account that the cookie opens. Raises Unauthorised."""
+        return self.backend.accounts.authenticate(self.token)
+
+    @property
+    def sender(self) -> Address | None:
+        """The sender's address."""
+        request = self.request
+        return clients.sender_address(request.peer, request.requestHeaders, self.backend.settings)
+
+    def body(self, decoder: msgspec.json.Decoder[T]) -> T:
+        """Decode the body. Raises BadRequest."""
+        return bodies.read_body(self.request.body, decoder)
+
+    def website(self, hostname: str) -> Website:
+        """Give the website that an address names. Raises BadRequest, NotFound."""
+        name = canonical_hostname(hostname)
+        website = self.backend.store.websites.by_hostname(name)
+        if website is None:
+            raise NotFound(f"hostname: no website {name} is registered")
+        return website
+
+
+Serve: TypeAlias = Callable[..., Awaitable[Reply] | Reply]
+"""A route: takes the call, and the parameters of its path by name."""
+
+
+class Routes:
+    """Routes of one Klein app. Each is put behind the gate as it is added."""
+
+    def __init__(self, app: Klein, backend: Backend) -> None:
+        self.app = app
+        self.backend = backend
+        # No redirects to wherever the Host header says.
+        app.url_map.merge_slashes = False
+        app.handle_errors(Exception)(self._failed)
+
+    def add(self, method: str, rule: str, serve: Serve, access: Access = Access.COOKIE) -> None:
+        """Answer a method of an address, such as /websites/<hostname>, with what `serve` gives."""
+
+        def passed(request: Request, **path: str) -> Deferred[bytes]:
+            asked = Deferred.fromCoroutine(self._serve(request, serve, access, path))
+            return asked if request.method in READING else _unhurried(asked)
+
+        passed.__name__ = f"{method} {rule}"
+        self.app.route(rule, methods=[method])(passed)
+
+    async def _serve(
+        self, request: Request, serve: Serve, access: Access, path: dict[str, str]
+    ) -> bytes:
+        call = self._admit(request, access)
+        reply = serve(call, **path)
+        if not isinstance(reply, Reply):
+            reply = await reply
+        return request.start_answer(reply, self._origin_headers(request, access))
+
+    def _admit(self, request: Request, access: Access) -> Call:
+        """Let a request pass, or raise a Refusal: 401 first, then 403, then 400."""
+        settings = self.backend.settings
+        if access in (Access.COOKIE, Access.LOGOUT):
+            self.backend.accounts.authenticate(sessions.token_of(request))
+        if access not in (Access.EVENT, Access.OPEN) and request.method not in READING:
+            origins.check_change(request.peer, request.requestHeaders, settings)
+            if settings.demo and access is Access.COOKIE:
+                raise Forbidden("this is a demonstration: nothing can be changed")
+        if request.malformed:
+            raise _malformed()
+        if access is not Access.EVENT:
+            bodies.check_type(request.requestHeaders, request.body)
+        query = query_of(request.query) if request.query else Query()
+        return Call(request, self.backend, query)
+
+    def _failed(self, request: Request, failure: Failure) -> bytes:
+        """Answer a request that was refused, found no route, or failed."""
+        rule = request.method.decode("ascii")
+        error = failure.value
+        is_event = request.local_path.startswith("/event/")
+        headers = self._origin_headers(request, Access.EVENT if is_event else Access.COOKIE)
+        if isinstance(error, MethodNotAllowed) and request.method == b"OPTIONS":
+            return request.start_answer(*_options(error, headers))
+        if isinstance(error, HTTPException) and request.malformed:
+            failure = Failure(_malformed())
+        return request.start_answer(failure_reply(failure, rule), headers)
+
+    def _origin_headers(self, request: Request, access: Access) -> Headers:
+        if access is Access.EVENT:
+            return origins.ANY_EXPOSED
+        if access is Access.OPEN:
+            return ()
+        return origins.cors_headers(request.requestHeaders, self.backend.settings)
+
+
+def _options(error: MethodNotAllowed, headers: Headers) -> tuple[Reply, Headers]:
+    methods = allow(error.valid_methods or ())
+    further: Headers = ((b"Allow", methods.encode("ascii")),)
+    if any(name == b"Access-Control-Allow-Origin" for name, _ in headers):
+        further += origins.preflight_headers(methods)
+    return Reply(HTTPStatus.NO_CONTENT, headers=further), headers
+
+
+def _malformed() -> Refusal:
+    return BadRequest("path: an invalid percent-escape, or not valid UTF-8")
+
+
+def _unhurried(asked: Deferred[T]) -> Deferred[T]:
+    """Give a Deferred that can be cancelled without what it waits for: a change runs to its end."""
+    waiting: Deferred[T] = Deferred()
+
+    def done(result: T) -> None:
+        if not waiting.called:
+            waiting.callback(result)
+
+    def failed(failure: Failure) -> None:
+        if not waiting.called:
+            waiting.errback(failure)
+        elif not failure.check(Refusal):
+            _log.failure("a change failed after its sender had gone", failure)
+
+    asked.addCallbacks(done, failed)
+    return waiting

@@ -1,0 +1,87 @@
+"""Who may call: which origins may change something, and which may read across origins."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from twisted.web.http_headers import Headers
+
+from medamad.model.errors import Forbidden
+from medamad.web import clients
+from medamad.web.clients import Address
+from medamad.web.settings import WebSettings
+
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_MAX_AGE: Final = (b"Access-Control-Max-Age", b"86400")
+_EXPOSED: Final = b"X-Api-Commit, X-Medamad-Ignored"
+
+ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
+"""What lets pages of any origin read an answer, without cookies."""
+
+ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
+
+OWN_SITES: Final = (b"same-origin", b"none")
+"""What Sec-Fetch-Site says of requests that no other site has caused."""
+
+
+def check_change(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+    """Raise Forbidden when a changing request comes from a page of an origin that is not ours.
+
+    Browsers send Sec-Fetch-Site, older ones Origin; a request with neither is no browser's.
+    """
+    origin = _only(headers, b"Origin")
+    site = _only(headers, b"Sec-Fetch-Site")
+    if site in OWN_SITES or (site is None and origin is None):
+        return
+    if origin is not None:
+        text = origin.decode("latin-1")
+        if text in settings.cors_origins:
+            return
+        if site is None and _is_host(text, clients.asked_host(peer, headers, settings)):
+            return
+    raise Forbidden("this request comes from a page of another origin")
+
+
+def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
+    """Give what lets the pages of configured origins read an answer."""
+    if not settings.cors_origins:
+        return ()
+    origin = _only(headers, b"Origin")
+    vary = (b"Vary", b"Origin")
+    if origin is None or origin.decode("latin-1") not in settings.cors_origins:
+        return (vary,)
+    return (
+        vary,
+        (b"Access-Control-Allow-Origin", origin),
+        (b"Access-Control-Allow-Credentials", b"true"),
+        (b"Access-Control-Expose-Headers", b"X-Api-Commit"),
+    )
+
+
+def preflight_headers(methods: str) -> tuple[tuple[bytes, bytes], ...]:
+    """Give what answers a preflight, besides the origin that is allowed."""
+    return (
+        (b"Access-Control-Allow-Methods", methods.encode("ascii")),
+        (b"Access-Control-Allow-Headers", b"Content-Type"),
+        _MAX_AGE,
+    )
+
+
+def _only(headers: Headers, name: bytes) -> bytes | None:
+    """Give the value of a header; where it is repeated, one that nothing equals."""
+    values = headers.getRawHeaders(name)
+    return None if values is None else b", ".join(values)
+
+
+def _is_host(origin: str, host: str) -> bool:
+    """Tell whether an origin is that of a host, with or without the scheme's own port."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    if not host or not parts.netloc:
+        return False
+    own_port = _DEFAULT_PORTS.get(parts.scheme)
+    if own_port is None:
+        return False
+    wanted, got = host.lower(), parts.netloc.lower()
+    return wanted.removesuffix(own_port) == got.removesuffix(own_port)

@@ -1,0 +1,35 @@
+"""Replies: the status, headers and body that answer a request."""
+
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+import msgspec
+from attrs import frozen
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Names and values of headers, in the order in which they are sent."""
+
+JSON: Final = b"application/json"
+NO_STORE: Final = (b"Cache-Control", b"no-store")
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+
+@frozen
+class Reply:
+    """An answer. `content_type` is empty where there is no body."""
+
+    status: int
+    body: bytes = b""
+    content_type: bytes = b""
+    headers: Headers = ()
+
+
+def json_reply(value: object, status: int = HTTPStatus.OK) -> Reply:
+    """Answer with a value as JSON, never to be kept by a cache."""
+    return Reply(status, encode_json(value), JSON, (NO_STORE,))
+
+
+def no_content(*headers: tuple[bytes, bytes]) -> Reply:
+    """Answer that it is done, with nothing to say about it."""
+    return Reply(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))

@@ -1,0 +1,121 @@
+"""A request: its address taken apart, its body kept whole and bounded, its answer sent."""
+
+import re
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from twisted.python.failure import Failure
+from twisted.web import server
+from twisted.web.http_headers import Headers
+
+from medamad.web.channel import Channel, Owner
+from medamad.web.clients import Address
+from medamad.web.errors import failure_reply
+from medamad.web.replies import Headers as Further
+from medamad.web.replies import Reply
+
+_ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(?=[/?#]|\Z)", re.IGNORECASE)
+
+
+class Request(server.Request):
+    """A request of a site.
+
+    `path` and `query` are the two parts of its address as they were sent; `body` is complete.
+    """
+
+    defaultContentType = None
+    channel: Channel | None  # type: ignore[assignment] # None once nobody is there
+    site: Owner  # type: ignore[assignment] # ours
+    method: bytes
+    path: bytes
+    query: bytes
+    body: bytes = b""
+    local_path = ""
+    """The decoded path, without the prefix of the mount."""
+    malformed = False
+    """Whether the path is badly encoded."""
+    requestHeaders: Headers
+    responseHeaders: Headers
+
+    def __init__(self, channel: Channel, serve: "Callable[[Request], None]") -> None:
+        super().__init__(channel, parsePOSTFormSubmission=False)
+        self.site = channel.site
+        self._serve = serve
+        self.peer: Address | None = channel.peer
+
+    def gotLength(self, length: int | None) -> None:
+        """Need no file for a body that is kept in memory."""
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """Keep a part of the body."""
+        self.body += data
+        if self.channel is not None and len(self.body) > self.site.settings.max_body_bytes:
+            self.body = b""
+            self.channel.refuse_body()
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """Begin to answer. Forms are none of this interface's, so nothing is parsed as one."""
+        self.method, self.uri, self.clientproto = command, path, version
+        absolute = None if path[:1] == b"/" else _ABSOLUTE.match(path)
+        target = path[absolute.end() :] if absolute else path
+        self.path, _, self.query = target.partition(b"?")
+        if absolute and not self.path:
+            self.path = b"/"
+        self.args = {}
+        self.process()
+
+    def process(self) -> None:
+        """Give the request to what answers it."""
+        try:
+            self._serve(self)
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
+            self.processingFailed(Failure())
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """Answer for a fault of our own that nothing else has answered for."""
+        reply = failure_reply(reason, "a request")
+        if not self.startedWriting:
+            self.answer(reply)
+        return reason
+
+    def getRequestHostname(self) -> bytes:
+        """Give a name for Klein, which wants one: no route depends on it."""
+        return b"localhost"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is nobody left to answer."""
+        return self.channel is None
+
+    @property
+    def keeps_connection(self) -> bool:
+        """Whether the connection stays open after the answer, as far as it is known now."""
+        return self.channel is not None and bool(self.channel.persistent)
+
+    def start_answer(self, reply: Reply, further: Further = ()) -> bytes:
+        """Set the status and the headers of the answer; its body is given back."""
+        self.setResponseCode(reply.status)
+        put = self.responseHeaders
+        for name, value in (*self.site.common_headers(), *further, *reply.headers):
+            put.addRawHeader(name, value)
+        if reply.content_type:
+            put.setRawHeaders(b"Content-Type", [reply.content_type])
+        if reply.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            put.setRawHeaders(b"Content-Length", [b"%d" % len(reply.body)])
+        if self.channel is not None and not self.channel.persistent:
+            put.setRawHeaders(b"Connection", [b"close"])
+        return reply.body
+
+    def answer(self, reply: Reply, further: Further = ()) -> None:
+        """Send the whole answer, unless there is nobody left to read it."""
+        if self.channel is not None:
+            self.write(self.start_answer(reply, further))
+            self.finish()
+
+    def answer_encoded(self, answer: bytes) -> None:
+        """Send an answer of which head and body are encoded already."""
+        if self.channel is not None:
+            self.startedWriting = 1
+            self.channel.write(answer)
+            self.finish()

@@ -1,0 +1,42 @@
+"""Login and logout: contract section 2, interface section 4.1."""
+
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from medamad.collect.networks import prefix_of
+from medamad.web import sessions
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.replies import NO_STORE, Reply, no_content
+
+
+class LoginDetails(msgspec.Struct):
+    """The body of a login."""
+
+    username: str
+    password: str
+
+
+_DETAILS: Final = msgspec.json.Decoder(LoginDetails)
+
+
+async def log_in(call: Call) -> Reply:
+    """Begin a login and set the cookie."""
+    details = call.body(_DETAILS)
+    sender = call.sender
+    network = b"" if sender is None else prefix_of(sender)
+    token = await call.backend.accounts.log_in(details.username, details.password, network)
+    return Reply(HTTPStatus.OK, headers=(NO_STORE, sessions.begun(token)))
+
+
+async def log_out(call: Call) -> Reply:
+    """End the login and destroy the cookie."""
+    await call.backend.accounts.log_out(call.token)
+    return no_content(sessions.ENDED)
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("POST", "/auth/login", log_in, Access.LOGIN)
+    routes.add("POST", "/auth/logout", log_out, Access.LOGOUT)

@@ -1,0 +1,124 @@
+"""The events that trackers send: contract section 4, interface section 4.2."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.collect import ping as pings
+from medamad.collect.sender import Sender
+from medamad.web import clients, origins
+from medamad.web.backend import Backend
+from medamad.web.errors import failure_reply
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.parameters import query_of
+from medamad.web.replies import Headers, Reply
+from medamad.web.request import Request
+
+HIT: Final = "/event/hit"
+PING: Final = "/event/ping"
+IGNORED: Final = b"X-Medamad-Ignored"
+_FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
+
+EncodedNoContent: TypeAlias = Callable[[Headers], bytes]
+
+
+def _sender(request: Request, backend: Backend) -> Sender:
+    headers = request.requestHeaders
+    return Sender(
+        address=clients.sender_address(request.peer, headers, backend.settings),
+        user_agent=_text(request, b"User-Agent"),
+        accept_language=_text(request, b"Accept-Language"),
+    )
+
+
+def _text(request: Request, name: bytes) -> str:
+    values = request.requestHeaders.getRawHeaders(name)
+    return "" if values is None else values[0].decode("latin-1")
+
+
+def _stored(ignored: str | None) -> Reply:
+    headers = ((IGNORED, ignored.encode("ascii")),) if ignored else ()
+    return Reply(HTTPStatus.NO_CONTENT, headers=headers)
+
+
+async def hit(call: Call) -> Reply:
+    """Take a hit; the answer comes once it is on disk, or names why it is ignored."""
+    backend, request = call.backend, call.request
+    return _stored(await backend.collector.collect(request.body, _sender(request, backend)))
+
+
+def ping(call: Call) -> Reply:
+    """Tell a visitor's browser whether it was here today, and let it count."""
+    return _ping(call.request, call.backend)
+
+
+def _ping(request: Request, backend: Backend) -> Reply:
+    values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
+    since = None if values is None else b", ".join(values).decode("latin-1")
+    answer = pings.answer(since, backend.clock(), backend.collector.rules.zone)
+    return Reply(
+        HTTPStatus.OK,
+        answer.body.encode("ascii"),
+        b"text/plain; charset=utf-8",
+        (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii"))),
+    )
+
+
+@frozen
+class Lanes:
+    """The same without a router."""
+
+    backend: Backend
+    encoded_no_content: EncodedNoContent
+    _log = Logger()
+
+    def hit(self, request: Request) -> None:
+        """Take a hit."""
+        collected = Deferred.fromCoroutine(
+            self.backend.collector.collect(request.body, _sender(request, self.backend))
+        )
+        collected.addCallback(self._collected, request)
+        collected.addErrback(self._failed, request, HIT)
+        collected.addErrback(self._unanswered)
+
+    def ping(self, request: Request) -> None:
+        """Answer a ping."""
+        try:
+            if request.query:
+                query_of(request.query)
+            reply = _ping(request, self.backend)
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
+            self._failed(Failure(), request, PING)
+        else:
+            request.answer(reply, origins.ANY_EXPOSED)
+
+    def _collected(self, ignored: str | None, request: Request) -> None:
+        if ignored is None and request.keeps_connection:
+            request.answer_encoded(self.encoded_no_content(origins.ANY))
+        else:
+            request.answer(_stored(ignored), origins.ANY_EXPOSED)
+
+    def _failed(self, failure: Failure, request: Request, where: str) -> None:
+        request.answer(failure_reply(failure, where), origins.ANY_EXPOSED)
+
+    def _unanswered(self, failure: Failure) -> None:
+        self._log.failure("a hit could not be answered", failure)
+
+
+def lanes(
+    backend: Backend, encoded_no_content: EncodedNoContent
+) -> Mapping[tuple[bytes, str], Callable[[Request], None]]:
+    """Give what answers the requests that are many, by method and path."""
+    short = Lanes(backend, encoded_no_content)
+    return {(b"POST", HIT): short.hit, (b"GET", PING): short.ping}
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("POST", HIT, hit, Access.EVENT)
+    routes.add("GET", PING, ping, Access.EVENT)

@@ -1,0 +1,154 @@
+"""The statistics of a website: contract sections 5 and 6, interface section 4.5."""
+
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from medamad.stats import dimensions, pages, properties, summary, times
+from medamad.stats.buckets import INTERVALS
+from medamad.stats.dimensions import Column
+from medamad.stats.filters import conditions_of
+from medamad.stats.period import period_of
+from medamad.stats.question import MAX_ROWS, Question
+from medamad.stats.zones import zone_named
+from medamad.store.parts import Snapshot
+from medamad.vocabulary.sources import Sources
+from medamad.web.gate import Call, Routes
+from medamad.web.parameters import Query
+from medamad.web.replies import JSON, NO_STORE, Reply, encode_json, json_reply
+
+MAX_OFFSET: Final = 5_000
+
+Report: TypeAlias = Callable[[Snapshot, Question, Sources], object]
+
+_COLUMNS: Final = MappingProxyType(
+    {
+        "sources": dimensions.SOURCES,
+        "mediums": dimensions.MEDIUMS,
+        "campaigns": dimensions.CAMPAIGNS,
+        "terms": dimensions.TERMS,
+        "contents": dimensions.CONTENTS,
+        "browsers": dimensions.BROWSERS,
+        "os": dimensions.SYSTEMS,
+        "devices": dimensions.DEVICES,
+        "countries": dimensions.COUNTRIES,
+    }
+)
+"""The statistics that count one dimension and take no parameter of their own."""
+
+
+def question_of(query: Query, *, has_summary: bool = True) -> Question:
+    """Read what all statistics with rows have in common. Raises BadRequest naming the parameter."""
+    return Question(
+        period=period_of(query.text("start"), query.text("end")),
+        conditions=conditions_of(query.pairs),
+        summary=has_summary and query.boolean("summary", default=False),
+        limit=query.integer("limit", 1, MAX_ROWS),
+        offset=query.integer("offset", 0, MAX_OFFSET) or 0,
+    )
+
+
+async def _answer(call: Call, hostname: str, question: Question, report: Report) -> Reply:
+    """Put a question in the question pool; what is found is encoded there too."""
+    backend = call.backend
+    website, sources = call.website(hostname), backend.settings.sources
+
+    def answer() -> bytes:
+        return encode_json(report(backend.store.snapshot(website), question, sources))
+
+    return Reply(HTTPStatus.OK, await backend.ask(answer), JSON, (NO_STORE,))
+
+
+async def summarise(call: Call, hostname: str) -> Reply:
+    """Give the figures of a period, of the one before, and over time."""
+    query = call.query
+    # A summary has no rows: what chooses among rows is no parameter of it.
+    question = Question(
+        period=period_of(query.text("start"), query.text("end")),
+        conditions=conditions_of(query.pairs),
+    )
+    timezone = query.text("timezone")
+    if timezone is not None:
+        zone_named(timezone)
+    with_previous = query.boolean("previous", default=False)
+    interval = query.choice("interval", INTERVALS)
+    clock = call.backend.clock
+
+    def report(snapshot: Snapshot, question: Question, sources: Sources) -> object:
+        return summary.report(
+            snapshot,
+            question,
+            sources,
+            now_ms=int(clock() * 1000),
+            with_previous=with_previous,
+            interval=interval,
+            timezone=timezone,
+        )
+
+    return await _answer(call, hostname, question, report)
+
+
+async def count_pages(call: Call, hostname: str) -> Reply:
+    """Give views and visitors by page."""
+    return await _answer(call, hostname, question_of(call.query), pages.report)
+
+
+async def measure_times(call: Call, hostname: str) -> Reply:
+    """Give the time on each page."""
+    return await _answer(call, hostname, question_of(call.query), times.report)
+
+
+async def list_properties(call: Call, hostname: str) -> Reply:
+    """Give the custom properties, or the values of one."""
+    question = question_of(call.query, has_summary=False)
+    return await _answer(call, hostname, question, properties.report)
+
+
+async def count_referrers(call: Call, hostname: str) -> Reply:
+    """Give views by source of the referrer, or by its host and path."""
+    grouped = call.query.boolean("grouped", default=True)
+    column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
+    return await _count(call, hostname, column)
+
+
+async def count_languages(call: Call, hostname: str) -> Reply:
+    """Give views by language, or by its dialect."""
+    dialects = call.query.boolean("locale", default=False)
+    return await _count(call, hostname, dimensions.LOCALES if dialects else dimensions.LANGUAGES)
+
+
+async def _count(call: Call, hostname: str, column: Column) -> Reply:
+    report = partial(dimensions.report, column=column)
+    return await _answer(call, hostname, question_of(call.query), report)
+
+
+def live(call: Call, hostname: str) -> Reply:
+    """Give how many are there now."""
+    store, now_ms = call.backend.store, int(call.backend.clock() * 1000)
+    return json_reply({"visitors": store.live_visitors(call.website(hostname), now_ms)})
+
+
+def ignored(call: Call, hostname: str) -> Reply:
+    """Give which hits were not counted in the last 24 hours, and why."""
+    backend = call.backend
+    counted = backend.collector.refusals.of(call.website(hostname).number, backend.clock())
+    return json_reply(
+        [{"reason": reason, "hits": hits, "last": int(last)} for reason, hits, last in counted]
+    )
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    path = "/website/<hostname>/"
+    routes.add("GET", path + "summary", summarise)
+    routes.add("GET", path + "pages", count_pages)
+    routes.add("GET", path + "time", measure_times)
+    routes.add("GET", path + "referrers", count_referrers)
+    for name, column in _COLUMNS.items():
+        routes.add("GET", path + name, partial(_count, column=column))
+    routes.add("GET", path + "languages", count_languages)
+    routes.add("GET", path + "properties", list_properties)
+    routes.add("GET", path + "live", live)
+    routes.add("GET", path + "ignored", ignored)

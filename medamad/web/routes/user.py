@@ -1,0 +1,82 @@
+"""The account and the machine's use: contract section 2, interface section 4.3."""
+
+from typing import Any, Final
+
+import msgspec
+
+from medamad.model.accounts import Account
+from medamad.web import sessions
+from medamad.web.gate import Call, Routes
+from medamad.web.replies import Reply, json_reply, no_content
+
+
+class UserChange(msgspec.Struct):
+    """The body of a change: what is left out stays as it is."""
+
+    username: str | msgspec.UnsetType = msgspec.UNSET
+    password: str | msgspec.UnsetType = msgspec.UNSET
+    settings: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+_CHANGE: Final = msgspec.json.Decoder(UserChange)
+
+
+def _given(value: Any) -> Any:
+    return None if value is msgspec.UNSET else value
+
+
+def _user(account: Account) -> Reply:
+    return json_reply(
+        {
+            "username": account.username,
+            "settings": {
+                "language": account.settings.language,
+                "script_type": account.settings.script_type,
+            },
+            "dateCreated": account.created,
+            "dateUpdated": account.updated,
+        }
+    )
+
+
+def read(call: Call) -> Reply:
+    """Give the account."""
+    return _user(call.account)
+
+
+async def change(call: Call) -> Reply:
+    """Change the account, all that is given or nothing."""
+    wanted = call.body(_CHANGE)
+    account = await call.backend.accounts.change(
+        call.token,
+        username=_given(wanted.username),
+        password=_given(wanted.password),
+        settings=_given(wanted.settings),
+    )
+    return _user(account)
+
+
+async def delete(call: Call) -> Reply:
+    """Remove the account and all that is its own."""
+    await call.backend.accounts.delete(call.token)
+    return no_content(sessions.ENDED)
+
+
+def usage(call: Call) -> Reply:
+    """Give what the machine and the service use."""
+    backend = call.backend
+    return json_reply(
+        {
+            **backend.usage.of_machine(backend.settings.data_dir),
+            "process": backend.usage.of_process(backend.clock()),
+            "storage": backend.store.usage(),
+        }
+    )
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("GET", "/user", read)
+    routes.add("PATCH", "/user", change)
+    routes.add("DELETE", "/user", delete)
+    routes.add("GET", "/user/usage", usage)

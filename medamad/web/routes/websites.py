@@ -1,0 +1,81 @@
+"""The registered websites: contract section 3, interface section 4.4."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from medamad.model.websites import Website, canonical_hostname
+from medamad.web.gate import Call, Routes
+from medamad.web.replies import Reply, json_reply, no_content
+
+
+class WebsiteDetails(msgspec.Struct):
+    """The body that registers or renames a website."""
+
+    hostname: str
+
+
+_DETAILS: Final = msgspec.json.Decoder(WebsiteDetails)
+
+
+def _website(website: Website) -> dict[str, Any]:
+    return {"hostname": website.hostname}
+
+
+def list_all(call: Call) -> Reply:
+    """Give all websites in order of hostname, with the last day's visitors if asked."""
+    store = call.backend.store
+    websites = store.websites.all()
+    if not call.query.boolean("summary", default=False):
+        return json_reply([_website(website) for website in websites])
+    now_ms = int(call.backend.clock() * 1000)
+    return json_reply(
+        [
+            {
+                **_website(website),
+                "summary": {"visitors": store.visitors_last_day(website, now_ms)},
+            }
+            for website in websites
+        ]
+    )
+
+
+async def register(call: Call) -> Reply:
+    """Register a website."""
+    hostname = canonical_hostname(call.body(_DETAILS).hostname)
+    website = await call.backend.store.add_website(hostname, int(call.backend.clock()))
+    return json_reply(_website(website), HTTPStatus.CREATED)
+
+
+def read(call: Call, hostname: str) -> Reply:
+    """Give one website."""
+    return json_reply(_website(call.website(hostname)))
+
+
+async def rename(call: Call, hostname: str) -> Reply:
+    """Give a website another hostname; its hits stay with it."""
+    website = call.website(hostname)
+    wanted = canonical_hostname(call.body(_DETAILS).hostname)
+    if wanted != website.hostname:
+        website = await call.backend.store.rename_website(
+            website, wanted, int(call.backend.clock())
+        )
+    return json_reply(_website(website))
+
+
+async def delete(call: Call, hostname: str) -> Reply:
+    """Remove a website, its hits and its names."""
+    website = call.website(hostname)
+    await call.backend.store.delete_website(website)
+    call.backend.collector.refusals.forget(website.number)
+    return no_content()
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("GET", "/websites", list_all)
+    routes.add("POST", "/websites", register)
+    routes.add("GET", "/websites/<hostname>", read)
+    routes.add("PATCH", "/websites/<hostname>", rename)
+    routes.add("DELETE", "/websites/<hostname>", delete)

@@ -1,0 +1,38 @@
+"""What the operator decides about the web side."""
+
+from pathlib import Path
+
+from attrs import field, frozen
+
+from medamad.collect.networks import Networks
+from medamad.vocabulary.sources import Sources
+
+
+@frozen(kw_only=True)
+class WebSettings:
+    """The settings of one moment; a new value takes the place of the old one as a whole."""
+
+    sources: Sources
+    """What referrers are called."""
+    data_dir: Path
+    """The folder on the volume whose use is reported."""
+    commit: str
+    """What `X-Api-Commit` says."""
+    demo: bool = False
+    """Whether every change but login and logout is refused."""
+    cors_origins: frozenset[str] = frozenset()
+    """Origins, as browsers write them, whose pages may use the interface with the cookie."""
+    trusted_proxies: Networks = field(factory=lambda: Networks(()))
+    """Where a peer has to be for its forwarding headers to be believed."""
+    trust_unix: bool = False
+    """Whether the peers on a unix socket are trusted proxies too."""
+    script_name: str = "script.js"
+    """The further path, without its first slash, at which the tracker is served."""
+    max_body_bytes: int = 16_384
+    max_connections: int = 10_000
+    idle_seconds: float = 75.0
+    """How long a connection may be silent between requests."""
+    request_seconds: float = 20.0
+    """How long a request may take to arrive, from its first byte to its last."""
+    answer_seconds: float = 120.0
+    """How long an answer may take."""

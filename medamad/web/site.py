@@ -1,0 +1,150 @@
+"""The site: its connections, how many and how long, and what every answer says."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.web import server
+from twisted.web.http import datetimeToString
+from twisted.web.resource import Resource
+
+from medamad.web.backend import Backend
+from medamad.web.channel import Channel
+from medamad.web.replies import Headers
+from medamad.web.request import Request
+from medamad.web.settings import WebSettings
+
+SWEEP_SECONDS: Final = 1.0
+
+
+class Reactor(Protocol):
+    """The part of a reactor that a site needs."""
+
+    def seconds(self) -> float:
+        """Give the time that has passed since any fixed moment."""
+
+    def callLater(self, delay: float, call: Callable[..., object], /, *args: object) -> Any:
+        """Have `call` made after `delay` seconds."""
+
+
+class Root(Protocol):
+    """What answers requests."""
+
+    def serve(self, request: Request) -> None:
+        """Answer a request, now or later."""
+
+
+class Site(server.Site):
+    """The factory of connections. It keeps no access log: that would be one of addresses."""
+
+    _log = Logger()
+    noisy = False
+    root: Root
+
+    def __init__(self, backend: Backend, reactor: Reactor) -> None:
+        super().__init__(Resource(), reactor=reactor, parsePOSTFormSubmission=False)
+        self.backend = backend
+        self._reactor = reactor
+        self.channels: set[Channel] = set()
+        self._drained: Deferred[None] | None = None
+        self._sweep = LoopingCall(self.sweep)
+        self._sweep.clock = reactor  # type: ignore[assignment] # mypy knows no zope
+        self._common: tuple[int, str, Headers] = (-1, "", ())
+        self._stored: tuple[object, bytes] = (None, b"")
+
+    @property
+    def settings(self) -> WebSettings:
+        """The settings of the moment."""
+        return self.backend.settings
+
+    @settings.setter
+    def settings(self, settings: WebSettings) -> None:
+        self.backend.settings = settings
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no further requests are taken."""
+        return self._drained is not None
+
+    def startFactory(self) -> None:
+        """Begin to watch over the connections."""
+        if not self._sweep.running:
+            watching = self._sweep.start(SWEEP_SECONDS, now=False)
+            watching.addErrback(
+                lambda failure: self._log.failure("connections are no longer watched", failure)
+            )
+
+    def stopFactory(self) -> None:
+        """Stop to watch over the connections."""
+        if self._sweep.running:
+            self._sweep.stop()
+
+    def buildProtocol(self, _addr: IAddress) -> Channel | None:  # type: ignore[override]
+        """Take a connection, unless there are as many as there may be."""
+        if self.is_draining or len(self.channels) >= self.settings.max_connections:
+            return None
+        return Channel(self)
+
+    def acceptableProtocols(self) -> list[bytes]:
+        """Give the one protocol that is spoken."""
+        return [b"http/1.1"]
+
+    def log(self, request: object) -> None:
+        """Keep no access log."""
+
+    def seconds(self) -> float:
+        """Give the reactor's time."""
+        return self._reactor.seconds()
+
+    def sweep(self) -> None:
+        """Close the connections whose time is up."""
+        now = self.seconds()
+        for channel in [channel for channel in self.channels if channel.expires <= now]:
+            channel.expire()
+
+    def opened(self, channel: Channel) -> None:
+        """Count a connection."""
+        self.channels.add(channel)
+
+    def closed(self, channel: Channel) -> None:
+        """Forget a connection."""
+        self.channels.discard(channel)
+        if self._drained is not None and not self.channels and not self._drained.called:
+            self._drained.callback(None)
+
+    def drain(self) -> Deferred[None]:
+        """Take no further request; fires when each that was taken is answered and all are gone."""
+        if self._drained is None:
+            self._drained = Deferred()
+            for channel in list(self.channels):
+                channel.close_after_answer()
+            if not self.channels and not self._drained.called:
+                self._drained.callback(None)
+        return self._drained
+
+    def request(self, channel: Channel, _queued: int) -> Request:
+        """Make the next request of a connection."""
+        return Request(channel, self.root.serve)
+
+    def common_headers(self) -> Headers:
+        """Give the headers of every answer."""
+        now, commit = int(self.backend.clock()), self.settings.commit
+        if self._common[:2] != (now, commit):
+            headers = ((b"Date", datetimeToString(now)), (b"X-Api-Commit", commit.encode("ascii")))
+            self._common = (now, commit, headers)
+        return self._common[2]
+
+    def encoded_no_content(self, further: Headers) -> bytes:
+        """Give an answer of 204 as it goes over a connection that stays open."""
+        common = self.common_headers()
+        if self._stored[0] is not common:
+            head = (
+                b"HTTP/1.1 %d No Content" % HTTPStatus.NO_CONTENT,
+                *(b"%b: %b" % header for header in (*common, *further)),
+            )
+            self._stored = (common, b"\r\n".join((*head, b"", b"")))
+        return self._stored[1]

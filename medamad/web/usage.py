@@ -1,0 +1,43 @@
+"""What the service and its machine use: processor, memory, disk."""
+
+from pathlib import Path
+from typing import TypeAlias
+
+import psutil
+
+Figures: TypeAlias = dict[str, float | int]
+
+
+class Usage:
+    """The figures of the machine. The processor's use is that since the figures before."""
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        # The first reading of each has nothing to compare with.
+        psutil.cpu_percent()
+        self._process.cpu_percent()
+
+    def of_machine(self, data_dir: Path) -> dict[str, Figures]:
+        """Give the use of processor and memory, and of the volume that holds a folder."""
+        threads = psutil.cpu_count() or 1
+        memory = psutil.virtual_memory()
+        disk = psutil.disk_usage(str(data_dir))
+        return {
+            "cpu": {
+                "usage": min(max(psutil.cpu_percent(), 0.0), 100.0),
+                "cores": psutil.cpu_count(logical=False) or threads,
+                "threads": threads,
+            },
+            "memory": {"used": memory.used, "total": memory.total},
+            "disk": {"used": disk.used, "total": disk.total},
+        }
+
+    def of_process(self, now: float) -> Figures:
+        """Give what this process uses: percent of one processor, bytes, seconds."""
+        with self._process.oneshot():
+            return {
+                "cpu": self._process.cpu_percent(),
+                "memory": self._process.memory_info().rss,
+                "threads": self._process.num_threads(),
+                "uptime": max(int(now - self._process.create_time()), 0),
+            }
