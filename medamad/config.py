@@ -1,0 +1,160 @@
+"""The configuration: what an operator may decide, its defaults and ranges, and how it is read."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from attrs import field, frozen
+from msgspec import Meta, Struct
+
+from medamad.config_values import (
+    Bots,
+    Endpoints,
+    MapSize,
+    Origin,
+    Proxy,
+    ScriptName,
+    Size,
+    read_value,
+)
+
+EXIT_STATUS: Final = 78
+"""What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
+
+_UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
+
+
+class ConfigError(Exception):
+    """A file of the configuration cannot be used. `key` is "" where none is at fault."""
+
+    def __init__(self, file: Path, key: str, reason: str) -> None:
+        super().__init__(": ".join(part for part in (str(file), key, reason) if part))
+        self.file = file
+        self.key = key
+        self.reason = reason
+
+
+_Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+_Allowance = Annotated[int, Meta(ge=0, le=100_000_000)]
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[server]: where the daemon is found and whom it trusts."""
+
+    listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
+    data_dir: str = ""
+    demo: bool = False
+    cors_origins: tuple[Origin, ...] = ()
+    trusted_proxies: tuple[Proxy, ...] = ()
+    script_name: ScriptName = ScriptName("script.js")
+
+
+class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[store]: how hits are kept."""
+
+    map_size: MapSize = MapSize(64 << 30)
+    commit_interval_ms: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    commit_max_hits: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    min_free_disk: Size = Size(512 << 20)
+
+
+class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[events]: which hits count, and as what."""
+
+    timezone: ZoneInfo = ZoneInfo("UTC")
+    bots: Bots = Bots("declared")
+    referrers: str = ""
+    spam: str = ""
+    blocked: str = ""
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[limits]: bounds of what strangers can make grow."""
+
+    hits_per_minute: _Allowance = 6_000
+    max_body_bytes: Annotated[int, Meta(ge=1_024, le=16 << 20)] = 16_384
+    max_connections: _Count = 10_000
+    max_waiting_hits: _Count = 20_000
+    new_paths: _Count = 10_000
+    new_referrers: _Count = 2_000
+    new_utm: _Count = 1_000
+    new_property_names: _Count = 50
+    new_property_values: _Count = 1_000
+    new_values: _Count = 1_000
+
+
+class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    server: Server = Server()
+    store: Store = Store()
+    events: Events = Events()
+    limits: Limits = Limits()
+
+
+@frozen(kw_only=True)
+class Config:
+    """The configuration. `file` is what it was read from, None for the defaults."""
+
+    server: Server = field(factory=Server)
+    store: Store = field(factory=Store)
+    events: Events = field(factory=Events)
+    limits: Limits = field(factory=Limits)
+    file: Path | None = None
+
+    def path(self, text: str) -> Path:
+        """Give the path that a text in the file means: relative to the folder of the file."""
+        return Path(text).absolute() if self.file is None else self.file.parent / text
+
+    def data_dir(self, environ: Mapping[str, str]) -> Path:
+        """Give the folder of the data: as configured, else systemd's, else ./medamad-data."""
+        if self.server.data_dir:
+            return self.path(self.server.data_dir)
+        given_by_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        return Path(given_by_systemd or "medamad-data").absolute()
+
+
+def load(file: Path | None) -> Config:
+    """Read the configuration; None gives the defaults. Raises ConfigError."""
+    if file is None:
+        return Config()
+    file = file.absolute()
+    document = _convert(file, read_toml(file))
+    return Config(
+        server=document.server,
+        store=document.store,
+        events=document.events,
+        limits=document.limits,
+        file=file,
+    )
+
+
+def read_toml(file: Path) -> dict[str, object]:
+    """Read a file of TOML. Raises ConfigError."""
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(file, "", error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise ConfigError(file, "", "expected UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(file, "", f"not TOML: {error}") from None
+
+
+def _convert(file: Path, content: dict[str, object]) -> _Document:
+    try:
+        return msgspec.convert(content, _Document, dec_hook=read_value)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).rpartition(" - at `$.")
+        key = place.removesuffix("`")
+        if not reason:
+            reason, key = str(error), ""
+        unknown = _UNKNOWN_KEY.match(reason)
+        if unknown:
+            raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
+        reason = reason.replace("`", "")
+        raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None

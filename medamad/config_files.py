@@ -1,0 +1,76 @@
+"""The further files that an operator edits: names of referrers, spam hosts, blocked networks."""
+
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from attrs import frozen
+
+from medamad.config import Config, ConfigError
+from medamad.shipped import shipped_file
+from medamad.vocabulary.sources import read_names
+from medamad.vocabulary.spam import read_hosts
+
+Network: TypeAlias = IPv4Network | IPv6Network
+T = TypeVar("T")
+
+REFERRERS: Final = "referrers.toml"
+SPAM: Final = "spam.txt"
+BLOCKED: Final = "blocked.txt"
+
+
+@frozen
+class Lists:
+    """What the files say."""
+
+    referrer_names: dict[str, str]
+    """The operator's names by host, or by host and path; empty without a file of their own."""
+    spam_hosts: Sequence[str]
+    blocked: Sequence[Network]
+
+
+def load_lists(config: Config) -> Lists:
+    """Read the files that the configuration names, or that lie beside it, or that are shipped.
+
+    Raises ConfigError.
+    """
+    names = _operators(config, config.events.referrers, REFERRERS)
+    spam = _operators(config, config.events.spam, SPAM) or shipped_file(SPAM)
+    blocked = _operators(config, config.events.blocked, BLOCKED) or shipped_file(BLOCKED)
+    return Lists(
+        referrer_names={} if names is None else _read(names, read_names),
+        spam_hosts=_read(spam, read_hosts),
+        blocked=_read(blocked, _read_networks),
+    )
+
+
+def _operators(config: Config, named: str, usual: str) -> Path | None:
+    """Give the operator's own file: the one named, or the one beside the configuration."""
+    if named:
+        return config.path(named)
+    if config.file is not None and (beside := config.file.parent / usual).exists():
+        return beside
+    return None
+
+
+def _read(file: Path, read: Callable[[Path], T]) -> T:
+    try:
+        return read(file)
+    except OSError as error:
+        raise ConfigError(file, "", error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise ConfigError(file, "", "expected UTF-8") from None
+    except ValueError as error:
+        raise ConfigError(file, "", str(error)) from None
+
+
+def _read_networks(file: Path) -> list[Network]:
+    networks = []
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+        if text := line.partition("#")[0].strip():
+            try:
+                networks.append(ip_network(text))
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+    return networks

@@ -1,0 +1,151 @@
+import re
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from attrs import evolve
+
+from medamad.config import Config, ConfigError, load
+from medamad.shipped import shipped_file
+
+
+def config_of(folder: Path, text: str) -> Config:
+    file = folder / "medamad.toml"
+    file.write_text(text, "utf-8")
+    return load(file)
+
+
+def test_no_file_gives_the_defaults() -> None:
+    config = load(None)
+    assert config == Config()
+    assert config.server.listen == ("tcp:8080:interface=127.0.0.1",)
+    assert config.store.map_size == 64 * 1024**3
+
+
+def test_the_shipped_file_sets_nothing() -> None:
+    assert evolve(load(shipped_file("medamad.toml")), file=None) == Config()
+
+
+def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> None:
+    shipped = shipped_file("medamad.toml").read_text("utf-8")
+    uncommented = re.sub(r"^#([a-z_]+ = )", r"\1", shipped, flags=re.MULTILINE)
+    assert evolve(config_of(tmp_path, uncommented), file=None) == Config()
+    told = set(re.findall(r"^([a-z_]+) = ", uncommented, flags=re.MULTILINE))
+    defaults = Config()
+    sections = (defaults.server, defaults.store, defaults.events, defaults.limits)
+    assert told == {key for section in sections for key in section.__struct_fields__}
+
+
+def test_what_the_file_says_is_read(tmp_path: Path) -> None:
+    config = config_of(
+        tmp_path,
+        """
+        [server]
+        listen = ["tcp:80", "tcp6:80"]
+        data_dir = "data"
+        demo = true
+        cors_origins = ["https://app.example.com", "http://localhost:5173"]
+        trusted_proxies = ["10.0.0.0/8", "::1", "unix"]
+        script_name = "s.js"
+        [store]
+        map_size = "1 TiB"
+        min_free_disk = 1048576
+        [events]
+        timezone = "Europe/Berlin"
+        bots = "strict"
+        """,
+    )
+    assert config.server.listen == ("tcp:80", "tcp6:80")
+    assert config.data_dir({}) == tmp_path / "data"
+    assert config.server.demo
+    assert config.server.cors_origins == ("https://app.example.com", "http://localhost:5173")
+    assert config.server.trusted_proxies == ("10.0.0.0/8", "::1", "unix")
+    assert config.server.script_name == "s.js"
+    assert config.store.map_size == 1024**4
+    assert config.store.min_free_disk == 1024**2
+    assert config.events.timezone == ZoneInfo("Europe/Berlin")
+    assert config.events.bots == "strict"
+
+
+SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
+ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
+ORIGIN = 'expected an origin such as "https://app.example.com"'
+PROXY = 'expected an address, a network or "unix"'
+ENDPOINT = 'expected an endpoint such as "tcp:8080", or a list of them'
+NAME = "expected a file name of letters, digits, dots, hyphens and underscores"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason"),
+    [
+        ("colour = 1", "colour", "unknown key"),
+        ("[colours]\nred = 1", "colours", "unknown key"),
+        ("[server]\ncolour = 1", "server.colour", "unknown key"),
+        ("server = 3", "server", "expected object, got int"),
+        ("[server]\ndemo = 1", "server.demo", "expected bool, got int"),
+        ("[server]\nlisten = 8080", "server.listen", ENDPOINT),
+        ("[server]\nlisten = []", "server.listen", ENDPOINT),
+        ('[server]\nlisten = ["tcp:80", 81]', "server.listen", ENDPOINT),
+        ('[server]\ncors_origins = "x"', "server.cors_origins", "expected array, got str"),
+        ('[server]\ncors_origins = ["*"]', "server.cors_origins[0]", ORIGIN),
+        ('[server]\ncors_origins = ["https://a.com/"]', "server.cors_origins[0]", ORIGIN),
+        ('[server]\ncors_origins = ["https://A.com"]', "server.cors_origins[0]", ORIGIN),
+        ('[server]\ntrusted_proxies = ["10/8"]', "server.trusted_proxies[0]", f"{PROXY}: "),
+        ("[server]\ntrusted_proxies = [1]", "server.trusted_proxies[0]", PROXY),
+        ('[server]\nscript_name = "a/b.js"', "server.script_name", NAME),
+        ('[server]\nscript_name = ""', "server.script_name", NAME),
+        ('[server]\nscript_name = "api"', "server.script_name", "api is a path of the interface"),
+        ('[store]\nmap_size = "64 GB"', "store.map_size", SIZE),
+        ("[store]\nmap_size = true", "store.map_size", SIZE),
+        ("[store]\nmap_size = -1", "store.map_size", SIZE),
+        ('[store]\nmap_size = "1 MiB"', "store.map_size", "expected 16 MiB to 64 TiB"),
+        ("[store]\nmin_free_disk = 1.5", "store.min_free_disk", SIZE),
+        ("[store]\ncommit_interval_ms = -1", "store.commit_interval_ms", "expected int >= 0"),
+        ('[store]\ncommit_max_hits = "9"', "store.commit_max_hits", "expected int, got str"),
+        ('[events]\nbots = "none"', "events.bots", "expected one of declared, strict, off"),
+        ('[events]\ntimezone = "Mars/Olympus"', "events.timezone", ZONE),
+        ('[events]\ntimezone = "../etc"', "events.timezone", ZONE),
+        ('[events]\ntimezone = "Europe"', "events.timezone", ZONE),
+        ("[events]\ntimezone = 1", "events.timezone", ZONE),
+        ("[limits]\nmax_body_bytes = 10", "limits.max_body_bytes", "expected int >= 1024"),
+        ("[limits]\nhits_per_minute = -1", "limits.hits_per_minute", "expected int >= 0"),
+        ("[limits", "", "not TOML: "),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, key: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        config_of(tmp_path, text)
+    assert raised.value.file == tmp_path / "medamad.toml"
+    assert raised.value.key == key
+    if reason.endswith(": "):
+        assert raised.value.reason.startswith(reason)
+    else:
+        assert raised.value.reason == reason
+    told = [str(tmp_path / "medamad.toml"), key, raised.value.reason]
+    assert str(raised.value) == ": ".join(filter(None, told))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.toml: No such file or directory$"):
+        load(tmp_path / "absent.toml")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match=r"bad\.toml: expected UTF-8$"):
+        load(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "wanted"),
+    [
+        ("", {}, "{cwd}/medamad-data"),
+        ("", {"STATE_DIRECTORY": "/var/lib/medamad"}, "/var/lib/medamad"),
+        ("", {"STATE_DIRECTORY": "/var/lib/a:/var/lib/b"}, "/var/lib/a"),
+        ('data_dir = "/srv/m"', {"STATE_DIRECTORY": "/var/lib/medamad"}, "/srv/m"),
+        ('data_dir = "m"', {}, "{file}/m"),
+    ],
+)
+def test_where_the_data_is(tmp_path: Path, text: str, environ: dict[str, str], wanted: str) -> None:
+    config = config_of(tmp_path, f"[server]\n{text}")
+    assert config.data_dir(environ) == Path(wanted.format(cwd=Path.cwd(), file=tmp_path))

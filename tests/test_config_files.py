@@ -1,0 +1,64 @@
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from medamad.config import Config, ConfigError, load
+from medamad.config_files import load_lists
+
+
+def config_in(folder: Path, text: str = "") -> Config:
+    file = folder / "medamad.toml"
+    file.write_text(text, "utf-8")
+    return load(file)
+
+
+def test_without_files_the_shipped_ones_hold() -> None:
+    lists = load_lists(Config())
+    assert lists.referrer_names == {}
+    assert "semalt.com" in lists.spam_hosts
+    assert list(lists.blocked) == []
+
+
+def test_files_beside_the_configuration_are_read(tmp_path: Path) -> None:
+    (tmp_path / "referrers.toml").write_text('"intra.example.com" = "Intranet"\n', "utf-8")
+    (tmp_path / "spam.txt").write_text("# ours\nBad.example  # worst\n\n", "utf-8")
+    (tmp_path / "blocked.txt").write_text("192.0.2.7\n2001:db8::/32\n", "utf-8")
+    lists = load_lists(config_in(tmp_path))
+    assert lists.referrer_names == {"intra.example.com": "Intranet"}
+    assert list(lists.spam_hosts) == ["bad.example"]
+    assert list(lists.blocked) == [ip_network("192.0.2.7"), ip_network("2001:db8::/32")]
+
+
+def test_named_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "spam.txt").write_text("beside.example\n", "utf-8")
+    (tmp_path / "mine.txt").write_text("named.example\n", "utf-8")
+    config = config_in(tmp_path, '[events]\nspam = "mine.txt"\n')
+    assert list(load_lists(config).spam_hosts) == ["named.example"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("referrers.toml", b"example = ", "Invalid value"),
+        ("referrers.toml", b'"a.example" = 3', "a.example: expected a line"),
+        ("spam.txt", b"fine.example\nhttp://bad.example/", "line 2: expected a hostname"),
+        ("spam.txt", b"\xff", "expected UTF-8"),
+        ("blocked.txt", b"192.0.2.7/24", "line 1: 192.0.2.7/24 has host bits set"),
+        ("blocked.txt", b"\nnowhere", "line 2: 'nowhere' does not appear to be"),
+    ],
+)
+def test_what_cannot_be_used_is_named(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError) as raised:
+        load_lists(config_in(tmp_path))
+    assert raised.value.file == tmp_path / name
+    assert raised.value.reason.startswith(reason)
+
+
+def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    config = config_in(tmp_path, '[events]\nblocked = "absent.txt"\n')
+    with pytest.raises(ConfigError, match=r"absent\.txt: No such file"):
+        load_lists(config)
