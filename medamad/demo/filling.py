@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
 
-from medamad.demo.sites import SITES
+from medamad.demo.sites import SITES, Site
 from medamad.demo.traffic import DAY_MS, Plan, hits
 from medamad.model.hits import Hit
 from medamad.model.websites import Website
@@ -22,12 +22,12 @@ class Filled(Protocol):
         """Store hits in order."""
 
 
-async def fill(store: Filled, plan: Plan) -> list[Website]:
+async def fill(store: Filled, plan: Plan, sites: Sequence[Site] = SITES) -> list[Website]:
     """Register the invented websites and store their hits; returns the websites."""
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
-    websites = [await store.add_website(site.hostname, began) for site in SITES]
+    websites = [await store.add_website(site.hostname, began) for site in sites]
     numbers = {website.hostname: website.number for website in websites}
-    invented = hits(plan, numbers)
+    invented = hits(plan, numbers, sites)
     while batch := list(islice(invented, _BATCH)):
         await store.append(batch)
     return websites

@@ -1,0 +1,113 @@
+"""Requests as browsers send them to the tracker's address, ready to be written to a socket."""
+
+import json
+from collections.abc import Iterator
+from random import Random
+
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import Plan, hits
+from medamad.model.hits import View
+
+HOSTNAME = "gardenpost.example"
+
+_ZONES = [
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Chicago",
+    "Europe/London",
+    "Europe/Paris",
+    "Asia/Kolkata",
+    "Asia/Tokyo",
+    "America/Sao_Paulo",
+    "Australia/Sydney",
+    "America/Los_Angeles",
+]
+_LANGUAGES = (
+    "de-DE,de;q=0.9,en-US;q=0.8,en;q=0.7",
+    "en-US,en;q=0.9",
+    "en-GB,en;q=0.5",
+    "fr-FR,fr;q=0.8,en-US;q=0.5,en;q=0.3",
+    "ja",
+    "pt-BR,pt;q=0.9,en-US;q=0.8,en;q=0.7",
+)
+
+
+def _agents() -> tuple[str, ...]:
+    """Give agents of the desktop and of phones, in the versions that are about at one time."""
+    webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
+    desktops = (
+        "Windows NT 10.0; Win64; x64",
+        "X11; Linux x86_64",
+        "Macintosh; Intel Mac OS X 10_15_7",
+    )
+    agents = [
+        f"Mozilla/5.0 ({system}) {webkit} Chrome/{version}.0.0.0 Safari/537.36{edge}"
+        for system in desktops
+        for version in range(124, 132)
+        for edge in ("", f" Edg/{version}.0.0.0")
+    ]
+    agents += [
+        f"Mozilla/5.0 (Linux; Android 10; K) {webkit} Chrome/{version}.0.0.0 Mobile Safari/537.36"
+        for version in range(120, 132)
+    ]
+    agents += [
+        f"Mozilla/5.0 ({system}; rv:{version}.0) Gecko/20100101 Firefox/{version}.0"
+        for system in desktops[:2]
+        for version in range(128, 134)
+    ]
+    agents += [
+        f"Mozilla/5.0 (iPhone; CPU iPhone OS 18_{minor} like Mac OS X) AppleWebKit/605.1.15 "
+        f"(KHTML, like Gecko) Version/18.{minor} Mobile/15E148 Safari/604.1"
+        for minor in range(4)
+    ]
+    return tuple(agents)
+
+
+AGENTS = _agents()
+
+
+def requests(count: int, seed: int = 1) -> Iterator[bytes]:
+    """Give that many loads, each a whole HTTP request with a beacon of its own."""
+    random = Random(seed)
+    plan = Plan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
+    for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
+        if isinstance(hit, View):
+            yield _request(hit, random)
+
+
+def _request(view: View, random: Random) -> bytes:
+    query = f"?utm_source={view.utm_source}&utm_medium={view.utm_medium}" if view.utm_source else ""
+    body = {
+        "e": "load",
+        "b": view.beacon,
+        "u": f"https://{view.host}{view.path}{query}",
+        "r": f"https://www.{view.referrer}" if view.referrer else "",
+        "t": random.choice(_ZONES),
+        "w": view.width_px,
+        "p": view.first_today,
+        "q": view.first_of_page,
+        "n": view.number_today,
+    }
+    if view.properties:
+        body["d"] = dict(view.properties)
+    text = json.dumps(body, separators=(",", ":"))
+    return (
+        "POST /api/event/hit HTTP/1.1\r\n"
+        "Host: stats.example.com\r\n"
+        "Connection: keep-alive\r\n"
+        f"Content-Length: {len(text)}\r\n"
+        'sec-ch-ua-platform: "Linux"\r\n'
+        f"User-Agent: {random.choice(AGENTS)}\r\n"
+        'sec-ch-ua: "Google Chrome";v="131", "Chromium";v="131", "Not_A Brand";v="24"\r\n'
+        "Content-Type: text/plain;charset=UTF-8\r\n"
+        "sec-ch-ua-mobile: ?0\r\n"
+        "Accept: */*\r\n"
+        f"Origin: https://{view.host}\r\n"
+        "Sec-Fetch-Site: cross-site\r\n"
+        "Sec-Fetch-Mode: cors\r\n"
+        "Sec-Fetch-Dest: empty\r\n"
+        f"Referer: https://{view.host}/\r\n"
+        "Accept-Encoding: gzip, deflate, br, zstd\r\n"
+        f"Accept-Language: {random.choice(_LANGUAGES)}\r\n"
+        f"\r\n{text}"
+    ).encode()
