@@ -1,0 +1,292 @@
+"""The document against the specification, against the routes, and against the contract."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from document import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
+
+from medamad.account.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
+from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES
+from medamad.model.accounts import LANGUAGES, SCRIPT_TYPES
+from medamad.model.websites import MAX_HOSTNAME
+from medamad.stats.buckets import INTERVALS
+from medamad.stats.filters import FIELDS, OPERATORS
+from medamad.stats.question import MAX_ROWS
+from medamad.web.app import interface_routes
+from medamad.web.backend import Backend
+from medamad.web.routes.statistics import MAX_OFFSET
+
+SCHEMAS = DOCUMENT["components"]["schemas"]
+EVERY_NAME = [entry.name for entry in OPERATIONS]
+
+# What interface.md lists, endpoint by endpoint.
+LISTED = {
+    "POST /auth/login": "200 400 401 500",
+    "POST /auth/logout": "204 401 500",
+    "POST /event/hit": "204 400 404 500",
+    "GET /event/ping": "200 400 500",
+    "GET /user": "200 400 401 404 500",
+    "PATCH /user": "200 400 401 403 404 409 500",
+    "DELETE /user": "204 400 401 403 404 500",
+    "GET /user/usage": "200 401 500",
+    "GET /websites": "200 400 401 404 500",
+    "POST /websites": "201 400 401 403 409 500",
+    "GET /websites/{hostname}": "200 400 401 404 500",
+    "PATCH /websites/{hostname}": "200 400 401 403 404 500",
+    "DELETE /websites/{hostname}": "204 400 401 403 404 500",
+    "GET /website/{hostname}/summary": "200 400 401 404 500",
+    "GET /website/{hostname}/pages": "200 400 401 404 500",
+    "GET /website/{hostname}/time": "200 400 401 404 500",
+    "GET /website/{hostname}/referrers": "200 400 401 403 404 500",
+    "GET /website/{hostname}/sources": "200 400 401 403 404 500",
+    "GET /website/{hostname}/mediums": "200 400 401 403 404 500",
+    "GET /website/{hostname}/campaigns": "200 400 401 403 404 500",
+    "GET /website/{hostname}/browsers": "200 400 401 403 404 500",
+    "GET /website/{hostname}/os": "200 400 401 403 404 500",
+    "GET /website/{hostname}/devices": "200 400 401 403 404 500",
+    "GET /website/{hostname}/countries": "200 400 401 403 404 500",
+    "GET /website/{hostname}/languages": "200 400 401 403 404 500",
+    "GET /website/{hostname}/properties": "200 400 401 403 404 500",
+}
+OURS = {
+    "GET /website/{hostname}/terms",
+    "GET /website/{hostname}/contents",
+    "GET /website/{hostname}/live",
+    "GET /website/{hostname}/ignored",
+    "GET /openapi.yaml",
+}
+TRANSPORT = {"413", "429", "503"}
+FILTERS = {
+    "path", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content",
+    "browser", "os", "device", "country", "language", "prop_name", "prop_value",
+}  # fmt: skip
+ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
+QUERIES = {
+    "/event/ping": {"u"},
+    "/websites": {"summary"},
+    "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone"} | FILTERS,
+    "/website/{hostname}/referrers": ROWS | {"grouped"},
+    "/website/{hostname}/languages": ROWS | {"locale"},
+    "/website/{hostname}/properties": ROWS - {"summary"},
+    "/website/{hostname}/live": set(),
+    "/website/{hostname}/ignored": set(),
+}
+
+
+def test_the_document_is_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    schemathesis.openapi.from_path(FILE).validate()
+
+
+def test_every_schema_is_json_schema() -> None:
+    found = [
+        (place, node)
+        for place, node in nodes()
+        if re.search(r"/(schema|items)$|/schemas/[^/]+$|/properties/[^/]+$", place)
+        and "/example" not in place
+    ]
+    assert len(found) > 150
+    for place, node in found:
+        assert jsonschema_rs.meta.is_valid(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", **node}
+        ), place
+
+
+def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+    used = Counter(node["$ref"] for _, node in nodes() if "$ref" in node)
+    for reference in used:
+        assert resolved({"$ref": reference}), reference
+    parts = {
+        f"#/components/{kind}/{name}"
+        for kind, entries in DOCUMENT["components"].items()
+        for name in entries
+        if kind != "securitySchemes"
+    }
+    assert parts == set(used)
+
+
+def schema_of(schema: dict[str, Any]) -> Any:
+    """Give a validator that knows the document's components."""
+    return jsonschema_rs.Draft202012Validator(
+        {**schema, "components": DOCUMENT["components"]}, validate_formats=True
+    )
+
+
+def test_every_example_fits_its_schema() -> None:
+    seen = 0
+    for place, node in nodes():
+        if "/example" in place:
+            continue
+        examples = [entry["value"] for entry in node.get("examples", {}).values()]
+        if "example" in node:
+            examples.append(node["example"])
+        schema = node.get("schema", node)
+        for example in examples:
+            # YAML gives a date as it is written, since all of ours are quoted.
+            schema_of(schema).validate(example)
+            seen += 1
+        assert not examples or "schema" in node or "type" in node, place
+    assert seen > 60
+
+
+@pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
+def test_every_answer_with_a_body_has_an_example(entry: Operation) -> None:
+    for status, answer in entry.raw["responses"].items():
+        for content in resolved(answer).get("content", {}).values():
+            schema = content["schema"]
+            shown = "example" in content or "example" in resolved(schema)
+            shown = shown or "properties" in resolved(schema.get("items", schema))
+            assert shown or entry.path == "/openapi.yaml", (entry.name, status)
+
+
+def test_version_and_servers() -> None:
+    assert DOCUMENT["info"]["version"] == "0.5.0"
+    assert [server["url"] for server in DOCUMENT["servers"]] == ["/api", "/"]
+
+
+def test_the_documents_paths_and_methods_are_the_routes() -> None:
+    rules = interface_routes(cast(Backend, None)).app.url_map.iter_rules()
+    routes = {
+        f"{method} " + re.sub(r"<([a-z]+)>", r"{\1}", rule.rule)
+        for rule in rules
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+    assert set(EVERY_NAME) == routes
+
+
+def test_every_operation_of_the_interface_is_there() -> None:
+    assert set(EVERY_NAME) == LISTED.keys() | OURS
+    assert len({entry.raw["operationId"] for entry in OPERATIONS}) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize(("name", "statuses"), LISTED.items(), ids=LISTED)
+def test_statuses_are_those_of_the_interface(name: str, statuses: str) -> None:
+    (entry,) = (entry for entry in OPERATIONS if entry.name == name)
+    assert set(entry.raw["responses"]) - TRANSPORT == set(statuses.split())
+
+
+@pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
+def test_query_parameters_are_those_of_the_interface(entry: Operation) -> None:
+    is_rows = entry.path.startswith("/website/")
+    expected = QUERIES.get(entry.path, ROWS if is_rows else set())
+    assert entry.names("query") == (expected if entry.method == "GET" else set())
+    in_path = set(re.findall(r"{([a-z]+)}", entry.path))
+    assert entry.names("path") == in_path
+    assert all(p["required"] for p in entry.parameters if p["in"] == "path")
+    names = [(p["in"], p["name"]) for p in entry.parameters]
+    assert len(set(names)) == len(names)
+
+
+def test_no_route_reads_a_parameter_that_no_operation_has() -> None:
+    folder = Path(interface_routes.__code__.co_filename).parent / "routes"
+    read = {
+        name
+        for module in folder.glob("*.py")
+        for name in re.findall(
+            r"query\.(?:text|boolean|integer|choice)\(\s*\"(\w+)\"", module.read_text("utf-8")
+        )
+    }
+    assert read
+    documented = {name for entry in OPERATIONS for name in entry.names("query")}
+    assert read <= documented
+    assert documented - read - {"u"} == FILTERS
+
+
+@pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
+def test_filters_are_deep_objects(entry: Operation) -> None:
+    for parameter in entry.parameters:
+        if parameter["name"] in FILTERS and parameter["in"] == "query":
+            assert parameter["style"] == "deepObject"
+            assert parameter["explode"] is True
+            assert parameter["allowReserved"] is True
+            assert parameter["schema"] == {"$ref": "#/components/schemas/Filter"}
+            assert not parameter.get("required")
+
+
+@pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
+def test_every_answer_has_its_headers(entry: Operation) -> None:
+    for status, answer in entry.raw["responses"].items():
+        headers = resolved(answer)["headers"]
+        assert "X-Api-Commit" in headers
+        assert ("Retry-After" in headers) == (status in {"429", "503"})
+        if int(status) >= 400:
+            content = resolved(answer)["content"]
+            assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
+
+
+def test_the_cookie_is_asked_for_wherever_it_is_needed() -> None:
+    scheme = DOCUMENT["components"]["securitySchemes"]["session"]
+    assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "cookie", "_me_sess")
+    assert DOCUMENT["security"] == [{"session": []}]
+    for entry in OPERATIONS:
+        is_open = entry.path in ("/auth/login", "/event/hit", "/event/ping", "/openapi.yaml")
+        assert entry.raw.get("security", DOCUMENT["security"]) == (
+            [] if is_open else [{"session": []}]
+        )
+
+
+def test_a_new_website_links_to_what_may_follow() -> None:
+    links = DOCUMENT["paths"]["/websites"]["post"]["responses"]["201"]["links"]
+    of_website = DOCUMENT["paths"]["/websites/{hostname}"]
+    assert {link["operationId"] for link in links.values()} == {
+        of_website[method]["operationId"] for method in ("get", "patch", "delete")
+    }
+    for link in links.values():
+        assert link["parameters"] == {"hostname": "$response.body#/hostname"}
+
+
+def test_the_documents_figures_are_the_programs() -> None:
+    parameters = DOCUMENT["components"]["parameters"]
+    assert (parameters["limit"]["schema"]["minimum"], MAX_ROWS) == (1, 5_000)
+    assert parameters["limit"]["schema"]["maximum"] == MAX_ROWS
+    assert parameters["offset"]["schema"]["maximum"] == MAX_OFFSET
+    assert SCHEMAS["Hostname"]["maxLength"] == MAX_HOSTNAME
+    change = SCHEMAS["UserChange"]["properties"]
+    for field, (least, most) in (("username", USERNAME_LENGTH), ("password", PASSWORD_LENGTH)):
+        assert (change[field]["minLength"], change[field]["maxLength"]) == (least, most)
+        assert SCHEMAS["Login"]["properties"][field]["maxLength"] == MAX_LOGIN_TEXT
+    settings = SCHEMAS["Settings"]["properties"]
+    assert tuple(settings["language"]["enum"]) == LANGUAGES
+    assert tuple(settings["script_type"]["items"]["enum"]) == SCRIPT_TYPES
+    assert tuple(SCHEMAS["Filter"]["properties"]) == OPERATORS
+    assert set(FIELDS) == FILTERS
+    assert SCHEMAS["Properties"]["maxProperties"] == MAX_PROPERTIES
+    assert SCHEMAS["Properties"]["propertyNames"]["maxLength"] == MAX_NAME
+    (interval,) = (
+        parameter
+        for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]
+        if parameter["name"] == "interval"
+    )
+    assert tuple(interval["schema"]["enum"]) == tuple(INTERVALS)
+
+
+@pytest.mark.parametrize(
+    ("hostname", "fits"),
+    [
+        ("example.com", True),
+        ("localhost", True),
+        ("EXAMPLE.com", True),
+        ("1.example.com", True),
+        ("xn--bcher-kva.example", True),
+        ("3com", True),
+        (".".join(["a" * 61] * 4) + ".com", True),
+        ("", False),
+        (".".join(["a" * 61] * 4) + ".comm.x", False),
+        ("a" * 64 + ".com", False),
+        ("-a.com", False),
+        ("a-.com", False),
+        ("a..com", False),
+        ("a_b.com", False),
+        ("example.com:80", False),
+        ("https://example.com", False),
+        ("192.0.2.1", False),
+        ("example.com\n", False),
+    ],
+)
+def test_hostnames(hostname: str, fits: bool) -> None:
+    assert schema_of(SCHEMAS["Hostname"]).is_valid(hostname) is fits
