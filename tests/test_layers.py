@@ -1,0 +1,110 @@
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import medamad
+
+ROOT = Path(medamad.__file__).parent
+MODULES = sorted(
+    path for path in ROOT.rglob("*.py") if not {"node_modules", "frontend"} & set(path.parts)
+)
+
+MAY_IMPORT = {
+    "model": set(),
+    "build": {""},
+    "shipped": set(),
+    "vocabulary": {"model", "build", "shipped"},
+    "store": {"model"},
+    "collect": {"store", "vocabulary", "model"},
+    "stats": {"store", "vocabulary", "model"},
+    "account": {"store", "model"},
+    "demo": {"store", "vocabulary", "model"},
+    "web": {"collect", "stats", "account", "store", "vocabulary", "model", "build", "shipped"},
+}
+"""What is not named here, at the top, may import everything."""
+
+DEFERRED = {
+    "account/accounts.py",
+    "account/surroundings.py",
+    "collect/collector.py",
+    "collect/queue.py",
+    "demo/filling.py",
+    "store/store.py",
+    "store/writer.py",
+}
+"""The modules below `web` in which Twisted may appear."""
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def told(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_there_are_modules() -> None:
+    assert {package_of(path) for path in MODULES} > set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=told)
+def test_imports_go_downwards(path: Path) -> None:
+    package = package_of(path)
+    if package not in MAY_IMPORT:
+        return
+    ours = {
+        name.split(".")[1] if name.split(".")[1] in _PACKAGES else ""
+        for name in imports_of(ast.parse(path.read_text("utf-8")))
+        if name.split(".")[0] == "medamad"
+    }
+    assert ours - {package} <= MAY_IMPORT[package]
+
+
+_PACKAGES = {package_of(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=told)
+def test_libraries_stay_where_they_belong(path: Path) -> None:
+    package = package_of(path)
+    libraries = {
+        ".".join(name.split(".")[:2]) for name in imports_of(ast.parse(path.read_text("utf-8")))
+    }
+    roots = {name.split(".")[0] for name in libraries}
+    if package != "store":
+        assert "lmdb" not in roots
+    if package != "web":
+        assert not {"klein", "werkzeug"} & roots - (
+            {"werkzeug"} if package == "vocabulary" else set()
+        )
+        assert "twisted.web" not in libraries
+    if package in MAY_IMPORT and package != "web" and told(path) not in DEFERRED:
+        assert "twisted" not in roots
+
+
+@pytest.mark.parametrize("path", MODULES, ids=told)
+def test_no_module_takes_the_reactor_at_its_top(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    inside = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for child in ast.walk(node)
+    }
+    at_the_top = [
+        name
+        for node in ast.walk(tree)
+        if id(node) not in inside and isinstance(node, ast.Import | ast.ImportFrom)
+        for name in imports_of(node)
+    ]
+    assert "twisted.internet.reactor" not in at_the_top
