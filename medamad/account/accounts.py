@@ -17,7 +17,6 @@ from medamad.account.credentials import (
     check_username,
 )
 from medamad.account.first_login import (
-    DEFAULT_USERNAME,
     FirstLogin,
     first_login,
     given_login,
@@ -98,9 +97,14 @@ class Accounts:
                 self._attempts.failed(network, self._clock())
                 raise Unauthorised("the username or the password is wrong")
             async with self._one_at_a_time:
+                if not _same_credentials(account, self._store.account()):
+                    continue
+                token = await self._begin_login()
                 if _same_credentials(account, self._store.account()):
                     self._attempts.succeeded(network)
-                    return await self._begin_login()
+                    return token
+                # Another process has changed the account meanwhile.
+                await self._store.end_login(digest(token))
 
     async def log_out(self, token: str | None) -> None:
         """End a login. Raises Unauthorised when there is none."""
@@ -134,24 +138,14 @@ class Accounts:
                 username=account.username if username is None else username,
                 password_hash=account.password_hash if encoded is None else encoded,
                 settings=changed_settings(account.settings, change),
+                updated=max(int(self._clock()), account.created),
             )
-            return await self._put(
+            await self._store.put_account(
                 account, keep_login=digest(token or ""), end_logins=encoded is not None
             )
-
-    async def set_password(self, password: str) -> None:
-        """Change the password for the operator, and end every login. Raises BadRequest.
-
-        Where there is no account yet, the first one is made, with this password.
-        """
-        encoded = await self._hashed(check_password(password))
-        async with self._one_at_a_time:
-            account = self._store.account()
-            if account is None:
-                username = self._given.username or DEFAULT_USERNAME
-                account = Account(username, encoded, created=int(self._clock()), updated=0)
-            account = evolve(account, password_hash=encoded)
-            await self._put(account, keep_login=None, end_logins=True)
+            if encoded is not None:
+                remove_file(self._data_dir)
+        return account
 
     async def delete(self, token: str | None) -> FirstLogin:
         """Remove the account and all that is its own, and make a new first account at once."""
@@ -167,16 +161,6 @@ class Accounts:
             if self._store.account() is not None:
                 return None
             return await self._make_first()
-
-    async def _put(
-        self, account: Account, *, keep_login: bytes | None, end_logins: bool
-    ) -> Account:
-        """Keep the changed account. `end_logins`: for a new password, whose file is outdated."""
-        account = evolve(account, updated=max(int(self._clock()), account.created))
-        await self._store.put_account(account, keep_login=keep_login, end_logins=end_logins)
-        if end_logins:
-            remove_file(self._data_dir)
-        return account
 
     async def _make_first(self) -> FirstLogin:
         """Make the account. The file comes first: a crash between leaves no unknown password."""

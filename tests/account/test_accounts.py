@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import GivenLoginError
 from medamad.account.logins import digest
-from medamad.account.passwords import verify
+from medamad.account.passwords import hash_password, verify
 from medamad.model.accounts import Account, Login, Settings
 from medamad.model.errors import BadRequest, Refusal, TooMany, Unauthorised, Unavailable
 
@@ -436,24 +436,18 @@ def test_a_login_under_way_is_ended_by_the_change_that_follows(
         accounts.authenticate(late)
 
 
-def test_the_operator_sets_a_password(bench: Bench, accounts: Accounts) -> None:
-    token = log_in(accounts)
-    with pytest.raises(BadRequest, match=r"^password: "):
-        done(accounts.set_password("1234"))
-    done(accounts.set_password("battery"))
-    with pytest.raises(Unauthorised):
-        accounts.authenticate(token)
-    log_in(accounts, "battery")
+def test_a_password_that_another_process_changes_meanwhile_opens_nothing(
+    bench: Bench, accounts: Accounts
+) -> None:
+    bench.store.is_held = True
+    attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
     assert bench.store.kept is not None
-    assert bench.store.kept.created == NOW
-
-
-def test_the_operator_sets_the_first_password(bench: Bench) -> None:
-    accounts = bench.accounts({})
-    done(accounts.set_password("battery"))
-    assert done(accounts.ensure_first()) is None
-    done(accounts.log_in("admin", "battery", HOME))
-    assert list(bench.folder.iterdir()) == []
+    bench.store.kept = evolve(bench.store.kept, password_hash=hash_password("battery"))
+    while bench.store.writes:
+        bench.store.writes.pop(0).callback(None)
+    with pytest.raises(Unauthorised):
+        outcome(attempt)
+    assert bench.store.logins == {}
 
 
 # Deleting
