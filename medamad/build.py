@@ -1,0 +1,19 @@
+"""Which build this is, as every answer says in X-Api-Commit."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from medamad import __version__
+
+GENERATED: Final = Path(__file__).parent / "_build"
+"""The folder of what is made while the package is built (see hatch_build.py)."""
+
+
+@cache
+def commit() -> str:
+    """Give the short commit id of the build, or the package's version where none is known."""
+    try:
+        return (GENERATED / "commit.txt").read_text("ascii").strip() or __version__
+    except FileNotFoundError:
+        return __version__

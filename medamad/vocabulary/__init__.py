@@ -1,0 +1,1 @@
+"""What codes are called: countries by time zone, languages, sources of visits, spam hosts."""
