@@ -1,0 +1,104 @@
+"""Networks: membership of an address, and the neighbourhood that counts as one sender."""
+
+from collections.abc import Iterable
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_network,
+)
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from medamad.collect.sender import Address
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_V4_NEIGHBOURHOOD: Final = 3
+_V6_NEIGHBOURHOOD: Final = 6
+"""Octets of an address that name its neighbourhood: a /24 or a /48."""
+
+
+class Networks:
+    """A set of networks; `address in networks` takes one look-up for each length of prefix.
+
+    An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address.
+    """
+
+    def __init__(self, networks: Iterable[Network] = ()) -> None:
+        self._starts: Final[dict[tuple[int, int], set[int]]] = {}
+        for network in map(_unmapped_network, networks):
+            drop = network.max_prefixlen - network.prefixlen
+            starts = self._starts.setdefault((network.version, drop), set())
+            starts.add(int(network.network_address) >> drop)
+
+    def __contains__(self, address: object) -> bool:
+        if not isinstance(address, (IPv4Address, IPv6Address)):
+            return False
+        address = _unmapped(address)
+        number = int(address)
+        return any(
+            version == address.version and number >> drop in starts
+            for (version, drop), starts in self._starts.items()
+        )
+
+    def __len__(self) -> int:
+        return sum(map(len, self._starts.values()))
+
+
+def read_networks(path: Path) -> list[Network]:
+    """Read a file of addresses and networks, one a line; what follows a # is left out.
+
+    Raises ValueError naming the line that holds neither, OSError.
+    """
+    networks: list[Network] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if text := line.partition("#")[0].strip():
+            try:
+                networks.append(ip_network(text, strict=False))
+            except ValueError:
+                raise ValueError(f"line {number}: expected an address or a network") from None
+    return networks
+
+
+def prefix_of(address: Address) -> bytes:
+    """Give the /24 (3 octets) or /48 (6 octets) that an address lies in."""
+    address = _unmapped(address)
+    is_v4 = isinstance(address, IPv4Address)
+    return address.packed[: _V4_NEIGHBOURHOOD if is_v4 else _V6_NEIGHBOURHOOD]
+
+
+def is_local(address: Address) -> bool:
+    """Tell whether an address is a loopback, private (RFC 1918, RFC 4193) or link-local one."""
+    return address in _LOCAL
+
+
+_LOCAL: Final = Networks(
+    map(
+        ip_network,
+        [
+            "10.0.0.0/8",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "::1/128",
+            "fc00::/7",
+            "fe80::/10",
+        ],
+    )
+)
+
+
+def _unmapped(address: Address) -> Address:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def _unmapped_network(network: Network) -> Network:
+    if isinstance(network, IPv4Network) or not network.subnet_of(_MAPPED):
+        return network
+    start = IPv4Address(network.network_address.packed[-4:])
+    return IPv4Network((start, network.prefixlen - _MAPPED.prefixlen))

@@ -1,0 +1,203 @@
+"""What a tracker sends: the body of POST /event/hit, decoded and checked (contract, section 4)."""
+
+import json
+import re
+from typing import Annotated, Any, Final, NoReturn
+
+import msgspec
+
+from medamad.model.errors import BadRequest
+from medamad.model.hits import Properties
+from medamad.model.websites import canonical_hostname
+
+MAX_DURATION_MS: Final = 86_400_000
+"""A page counts as seen for a day at most."""
+MAX_PROPERTIES: Final = 30
+MAX_NAME: Final = 64
+MAX_VALUE: Final = 256
+"""Characters of a property's value that are kept; the rest is cut off."""
+MAX_UINT16: Final = 65_535
+"""The largest view number and width that are kept; larger ones count as this."""
+
+
+class Load(msgspec.Struct, frozen=True):
+    """A page was shown. `number_today` and `width_px` are 0 when the tracker does not say."""
+
+    beacon: str
+    url: str
+    first_today: bool
+    first_of_page: bool
+    referrer: str = ""
+    zone: str = ""
+    properties: Properties = ()
+    number_today: int = 0
+    width_px: int = 0
+
+
+class Unload(msgspec.Struct, frozen=True):
+    """A page was left or hidden, after `duration_ms` (1 to MAX_DURATION_MS) of being seen."""
+
+    beacon: str
+    duration_ms: int
+
+
+class Custom(msgspec.Struct, frozen=True):
+    """Something happened on the website at `hostname` (canonical)."""
+
+    hostname: str
+    properties: Properties
+    beacon: str = ""
+
+
+def decode(body: bytes) -> Load | Unload | Custom:
+    """Decode a body, or raise BadRequest naming the field (by its name in JSON) that is wrong."""
+    wire = _decode_wire(body)
+    if isinstance(wire, _Load):
+        return Load(
+            beacon=wire.b,
+            url=wire.u,
+            first_today=wire.p,
+            first_of_page=wire.q,
+            referrer=wire.r,
+            zone=wire.t,
+            properties=_properties(wire.d) if wire.d else (),
+            number_today=min(wire.n, MAX_UINT16),
+            width_px=min(wire.w, MAX_UINT16),
+        )
+    if isinstance(wire, _Unload):
+        return Unload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
+    if not wire.d:
+        raise BadRequest(f"d: {_EXPECTED['d']}, at least one")
+    return Custom(canonical_hostname(wire.g, "g"), _properties(wire.d), wire.b)
+
+
+_Beacon = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class _Load(msgspec.Struct, tag_field="e", tag="load", frozen=True):
+    b: _Beacon
+    u: str
+    p: bool
+    q: bool
+    r: str = ""
+    t: str = ""
+    d: dict[str, Any] = {}
+    n: Annotated[int, msgspec.Meta(ge=1)] = 0
+    w: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Unload(msgspec.Struct, tag_field="e", tag="unload", frozen=True):
+    b: _Beacon
+    m: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _Custom(msgspec.Struct, tag_field="e", tag="custom", frozen=True):
+    g: str
+    d: dict[str, Any]
+    b: _Beacon = ""
+
+
+_decoder: Final = msgspec.json.Decoder(_Load | _Unload | _Custom)
+
+_EXPECTED: Final = {
+    "b": "expected a text of 1 to 64 characters",
+    "d": "expected an object of names to texts, whole numbers or booleans",
+    "e": 'expected "load", "unload" or "custom"',
+    "g": "expected a hostname",
+    "m": "expected a number of milliseconds above 0",
+    "n": "expected a whole number above 0",
+    "p": "expected true or false",
+    "q": "expected true or false",
+    "r": "expected a URL as text",
+    "t": "expected an IANA time zone as text",
+    "u": "expected an http or https URL",
+    "w": "expected a whole number of pixels",
+}
+
+_FIT: Final = "expected text without NUL and without half a surrogate pair"
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
+
+_NUL: Final = b"\\u0000"
+"""As JSON writes it; the plain octet is refused by the decoder."""
+
+_AT: Final = re.compile(r"at `\$\.(\w+)|required field `(\w+)`")
+"""Where msgspec's messages name the field."""
+
+
+def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
+    """Decode a body into its fields as sent, each of the right type and without broken text."""
+    try:
+        wire: _Load | _Unload | _Custom = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse(str(error))
+    except msgspec.DecodeError:
+        for field in _unfit(body):
+            raise BadRequest(f"{field}: {_FIT}") from None
+        raise BadRequest("body: expected JSON") from None
+    except UnicodeDecodeError:
+        raise BadRequest("body: expected JSON in UTF-8") from None
+    except RecursionError:
+        raise BadRequest("body: nested too deeply") from None
+    if _NUL in body:
+        for field in _unfit(body):
+            if field in _EXPECTED:
+                raise BadRequest(f"{field}: {_FIT}")
+    return wire
+
+
+def _properties(sent: dict[str, Any]) -> Properties:
+    """Check properties and give their texts."""
+    if len(sent) > MAX_PROPERTIES:
+        raise BadRequest(f"d: expected at most {MAX_PROPERTIES} properties")
+    return tuple((_name(name), _text(name, value)) for name, value in sent.items())
+
+
+def _name(name: str) -> str:
+    if 1 <= len(name) <= MAX_NAME:
+        return name
+    raise BadRequest(f"d: expected names of 1 to {MAX_NAME} characters")
+
+
+def _text(name: str, value: Any) -> str:
+    """Give the text that stands for a property's value, cut to MAX_VALUE."""
+    match value:
+        case str():
+            return value[:MAX_VALUE]
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)[:MAX_VALUE]
+        case float():
+            return repr(value).removesuffix(".0")
+        case _:
+            raise BadRequest(f"d.{name}: expected a text, a whole number or a boolean")
+
+
+def _refuse(message: str) -> NoReturn:
+    """Raise BadRequest for what msgspec says of a value that does not fit."""
+    match = _AT.search(message)
+    if match is None:
+        raise BadRequest("body: expected a JSON object")
+    field, missing = match.groups()
+    if missing:
+        raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
+    raise BadRequest(f"{field}: {_EXPECTED[field]}")
+
+
+def _unfit(body: bytes) -> list[str]:
+    """Give the fields whose texts hold a NUL or half a surrogate pair; rarely called.
+
+    Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8.
+    """
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(sent, dict):
+        return []
+    return [field for field, value in sent.items() if not _is_fit(value)]
+
+
+def _is_fit(value: Any) -> bool:
+    texts = [*value, *value.values()] if isinstance(value, dict) else [value]
+    return not any(isinstance(text, str) and _UNFIT.search(text) for text in texts)

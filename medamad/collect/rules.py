@@ -1,0 +1,23 @@
+"""The operator's rules of what counts."""
+
+from datetime import UTC, tzinfo
+
+from attrs import field, frozen
+
+from medamad.collect.bots import BotRule
+from medamad.collect.networks import Networks
+from medamad.vocabulary.spam import SpamHosts
+
+
+@frozen(kw_only=True, eq=False)
+class Rules:
+    """What to ignore, and whose midnight begins a day. Replaced as a whole on a reload.
+
+    `hits_per_minute` holds for each /24 or /48; 0 is no limit.
+    """
+
+    bots: BotRule = "declared"
+    blocked: Networks = field(factory=Networks)
+    spam: SpamHosts = field(factory=SpamHosts)
+    zone: tzinfo = UTC
+    hits_per_minute: int = 6_000
