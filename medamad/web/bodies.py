@@ -13,7 +13,6 @@ T = TypeVar("T")
 _JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
 _PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
-_EXPECTED: Final = re.compile(r"Expected (?P<expected>.*), got (?P<got>.*)", re.DOTALL)
 
 
 def check_type(headers: Headers, body: bytes) -> None:
@@ -45,7 +44,5 @@ def _problem(text: str) -> str:
     if missing:
         where = f"{where}.{missing['name']}" if where else missing["name"]
         return f"{where}: required"
-    expected = _EXPECTED.match(what)
-    what = f"expected {expected['expected']}, got {expected['got']}" if expected else what
-    what = what.replace("`", "").replace("array", "list")
+    what = what[:1].lower() + what[1:].replace("`", "").replace("array", "list")
     return f"{where or 'body'}: {what}"

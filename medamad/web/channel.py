@@ -9,7 +9,8 @@ from twisted.protocols.basic import LineReceiver
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 
-from medamad.web.clients import Address, peer_address
+from medamad.collect.sender import Address
+from medamad.web.clients import peer_address
 from medamad.web.errors import error_reply
 from medamad.web.replies import Headers, Reply
 from medamad.web.settings import WebSettings
@@ -179,7 +180,8 @@ class Channel(HTTPChannel):
         """Close the connection as soon as it waits for no answer."""
         if self.idle:
             self.expire()
-        else:
+        elif not self.line_mode:
+            # Of a request whose head is not complete, this is said when it is.
             self.persistent = False
 
     def _respondToBadRequestAndDisconnect(self) -> bool:

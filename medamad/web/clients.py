@@ -5,15 +5,14 @@ the right-most that is not a trusted proxy itself: what stands left of it anybod
 """
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final, TypeAlias
+from ipaddress import IPv6Address, ip_address
+from typing import Final
 
 from twisted.internet.interfaces import IAddress
 from twisted.web.http_headers import Headers
 
+from medamad.collect.sender import Address
 from medamad.web.settings import WebSettings
-
-Address: TypeAlias = IPv4Address | IPv6Address
 
 _WITH_PORT: Final = re.compile(
     r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"

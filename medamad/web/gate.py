@@ -13,12 +13,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
+from medamad.collect.sender import Address
 from medamad.model.accounts import Account
 from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal
 from medamad.model.websites import Website, canonical_hostname
 from medamad.web import bodies, clients, origins, sessions
 from medamad.web.backend import Backend
-from medamad.web.clients import Address
 from medamad.web.errors import allow, failure_reply
 from medamad.web.parameters import Query, query_of
 from medamad.web.replies import Headers, Reply

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from twisted.web.http_headers import Headers
 
+from medamad.collect.sender import Address
 from medamad.model.errors import Forbidden
 from medamad.web import clients
-from medamad.web.clients import Address
 from medamad.web.settings import WebSettings
 
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}

@@ -9,8 +9,8 @@ from twisted.python.failure import Failure
 from twisted.web import server
 from twisted.web.http_headers import Headers
 
+from medamad.collect.sender import Address
 from medamad.web.channel import Channel, Owner
-from medamad.web.clients import Address
 from medamad.web.errors import failure_reply
 from medamad.web.replies import Headers as Further
 from medamad.web.replies import Reply

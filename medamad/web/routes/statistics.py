@@ -133,10 +133,7 @@ def live(call: Call, hostname: str) -> Reply:
 def ignored(call: Call, hostname: str) -> Reply:
     """Give which hits were not counted in the last 24 hours, and why."""
     backend = call.backend
-    counted = backend.collector.refusals.of(call.website(hostname).number, backend.clock())
-    return json_reply(
-        [{"reason": reason, "hits": hits, "last": int(last)} for reason, hits, last in counted]
-    )
+    return json_reply(backend.collector.refusals.of(call.website(hostname).number, backend.clock()))
 
 
 def add_to(routes: Routes) -> None:

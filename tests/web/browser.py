@@ -1,0 +1,188 @@
+"""Requests to a site in memory: bytes in, bytes out, no socket."""
+
+from collections.abc import Iterable
+
+import msgspec
+from attrs import define, field, frozen
+from twisted.internet import reactor
+from twisted.internet.address import IPv4Address, UNIXAddress
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+
+from medamad.web.site import Site
+
+HOST = "stats.example.com"
+PATIENCE_S = 20
+NO_BODY = (204, 304)
+
+
+@frozen
+class Answer:
+    """An answer, taken apart. Names of headers are in lower case; each value is kept."""
+
+    status: int
+    headers: dict[str, list[str]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        values = self.headers.get(name.lower())
+        return None if values is None else ", ".join(values)
+
+    @property
+    def json(self) -> object:
+        assert self.header("Content-Type") == "application/json"
+        return msgspec.json.decode(self.body)
+
+    @property
+    def error(self) -> str:
+        """The message of an error object, which has to be one in every respect."""
+        content = self.json
+        assert isinstance(content, dict)
+        assert list(content) == ["error"]
+        assert sorted(content["error"]) == ["code", "message"]
+        assert content["error"]["code"] == self.status
+        assert self.header("X-Api-Commit") == "c0ffee1"
+        assert self.header("Cache-Control") == "no-store"
+        return content["error"]["message"]
+
+
+def parse(data: bytes, method: str) -> tuple[Answer, bytes] | None:
+    """Take one answer off some bytes; None while it is incomplete."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    status = int(status_line.split(" ")[1])
+    headers: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        headers.setdefault(name.lower(), []).append(value)
+    if status == 100:
+        return parse(rest, method)
+    assert "transfer-encoding" not in headers
+    length = 0
+    if status not in NO_BODY:
+        (text,) = headers["content-length"]
+        length = 0 if method == "HEAD" else int(text)
+    if len(rest) < length:
+        return None
+    return Answer(status, headers, rest[:length]), rest[length:]
+
+
+class Wire(StringTransport):
+    """A transport that tells of what is written, and of its own end."""
+
+    def __init__(self, peer: str | None) -> None:
+        address = UNIXAddress(None) if peer is None else IPv4Address("TCP", peer, 50_000)
+        super().__init__(hostAddress=IPv4Address("TCP", "127.0.0.1", 8080), peerAddress=address)
+        self.written: Deferred[None] | None = None
+        self.aborted = False
+        self.half_closed = False
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        if self.written is not None:
+            written, self.written = self.written, None
+            written.callback(None)
+
+    def writeSequence(self, data: Iterable[bytes]) -> None:
+        self.write(b"".join(data))
+
+    def loseWriteConnection(self) -> None:
+        self.half_closed = True
+
+    def abortConnection(self) -> None:
+        self.aborted = True
+
+    def setTcpNoDelay(self, _enabled: bool) -> None:
+        pass
+
+
+@define(eq=False)
+class Connection:
+    """One connection to a site."""
+
+    site: Site
+    peer: str | None = "203.0.113.9"
+    wire: Wire = field(init=False)
+    channel: object = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.wire = Wire(self.peer)
+        self.channel = self.site.buildProtocol(self.wire.getPeer())
+        if self.channel is not None:
+            self.channel.makeConnection(self.wire)
+
+    def push(self, data: bytes) -> None:
+        self.channel.dataReceived(data)
+
+    def close(self) -> None:
+        self.channel.connectionLost(Failure(ConnectionDone()))
+
+    async def answer(self, method: str = "GET") -> Answer:
+        """Give the next answer, and take it off what was received."""
+        while (found := parse(self.wire.value(), method)) is None:
+            self.wire.written = Deferred()
+            self.wire.written.addTimeout(PATIENCE_S, reactor)
+            await self.wire.written
+        answer, rest = found
+        self.wire.clear()
+        StringTransport.write(self.wire, rest)
+        return answer
+
+    async def talk(self, data: bytes, method: str = "GET") -> Answer:
+        self.push(data)
+        return await self.answer(method)
+
+
+def encoded(
+    method: str,
+    target: str,
+    headers: dict[str, str],
+    body: bytes = b"",
+) -> bytes:
+    """Give a request as it goes over the wire."""
+    fields = {"Host": HOST} | headers
+    if body:
+        fields.setdefault("Content-Length", str(len(body)))
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+@define(eq=False)
+class Browser:
+    """Sends requests, each on a connection of its own, and keeps the session cookie."""
+
+    site: Site
+    cookie: str | None = None
+    peer: str | None = "203.0.113.9"
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        json: object = None,
+        *,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        sent = dict(headers or {})
+        if json is not None:
+            body = msgspec.json.encode(json)
+            sent.setdefault("Content-Type", "application/json")
+        if self.cookie is not None:
+            sent.setdefault("Cookie", f"_me_sess={self.cookie}")
+        connection = Connection(self.site, self.peer)
+        answer = await connection.talk(encoded(method, target, sent, body), method)
+        connection.close()
+        return answer
+
+    async def log_in(self, username: str, password: str) -> Answer:
+        answer = await self.ask(
+            "POST", "/api/auth/login", {"username": username, "password": password}
+        )
+        (cookie,) = answer.headers["set-cookie"]
+        self.cookie = cookie.partition(";")[0].removeprefix("_me_sess=")
+        return answer

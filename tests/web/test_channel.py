@@ -1,0 +1,181 @@
+"""What comes over a connection before it is a request, and what is refused there."""
+
+import pytest
+import pytest_twisted
+from browser import Connection, encoded
+from house import House
+
+PING = "/event/ping"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /event/ping HTTP/1.1\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /event/ping HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost:\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a/b\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: user@a\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a..b\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: " + b"a" * 64 + b"\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: " + b"a." * 140 + b"\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a:123456\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: \xff\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n folded\r\n\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+        b"POST /event/hit HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"POST /event/hit HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /event/ping HTTP/2.0\r\nHost: a\r\n\r\n",
+        b"GET  /event/ping HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"G(T /event/ping HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\nX-A: a\0b\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\nX Y: b\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /event/ping HTTP/1.1\r\nHost: a\r\n" + b"X-A: a\r\n" * 600 + b"\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_is_no_sound_request_is_400(house: House, request_bytes: bytes) -> None:
+    connection = Connection(house.site)
+    # What follows in the same connection is not looked at.
+    answer = await connection.talk(request_bytes + encoded("GET", PING, {}))
+    assert answer.status == 400
+    assert answer.error
+    assert answer.header("Connection") == "close"
+    assert connection.wire.half_closed
+    assert connection.wire.value() == b""
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "a",
+        "stats.example.com",
+        "stats.example.com.",
+        "a:8080",
+        "a:",
+        "my_host",
+        "127.0.0.1:80",
+        "[::1]:1",
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_hosts_are_taken(house: House, host: str) -> None:
+    answer = await Connection(house.site).talk(encoded("GET", PING, {"Host": host}))
+    assert answer.status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_http_1_0_needs_no_host_and_is_closed(house: House) -> None:
+    for peer in ("203.0.113.9", None):
+        connection = Connection(house.site, peer)
+        answer = await connection.talk(b"GET /openapi.yaml HTTP/1.0\r\n\r\n")
+        assert answer.status == 200
+        assert answer.header("Connection") == "close"
+        assert connection.wire.disconnecting
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_connection_takes_many_requests(house: House) -> None:
+    connection = Connection(house.site)
+    for _ in range(3):
+        answer = await connection.talk(encoded("GET", PING, {}))
+        assert (answer.status, answer.header("Connection")) == (200, None)
+    answer = await connection.talk(encoded("GET", PING, {"Connection": "close"}))
+    assert answer.header("Connection") == "close"
+    assert connection.wire.disconnecting
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
+    connection = Connection(house.site)
+    hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
+    data = b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(3))
+    connection.push(data + encoded("GET", "/nothing", {}) + encoded("GET", PING, {}))
+    statuses = [(await connection.answer()).status for _ in range(5)]
+    assert statuses == [204, 204, 204, 404, 200]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_request_may_come_byte_by_byte(house: House) -> None:
+    connection = Connection(house.site)
+    for byte in encoded("GET", PING, {}):
+        connection.push(bytes([byte]))
+    assert (await connection.answer()).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_too_large_is_refused_before_it_is_read(house: House) -> None:
+    house.set(max_body_bytes=100)
+    for headers, body in [
+        ({"Content-Length": "101"}, b""),
+        ({"Content-Length": "101", "Expect": "100-continue"}, b""),
+        ({"Content-Length": "9" * 30}, b"x" * 50),
+        (
+            {"Transfer-Encoding": "chunked", "Content-Length": ""},
+            b"60\r\n" + b"x" * 96 + b"\r\n5\r\nabcde\r\n",
+        ),
+    ]:
+        if headers.get("Content-Length") == "":
+            del headers["Content-Length"]
+        connection = Connection(house.site)
+        request = encoded("POST", "/event/hit", headers) + body
+        connection.push(request)
+        data = connection.wire.value()
+        assert b"100 Continue" not in data
+        answer = await connection.answer("POST")
+        assert answer.status == 413
+        assert answer.error == "body: expected at most 100 bytes"
+        # It may go on sending for a while, so that it comes to read the answer.
+        connection.push(b"x" * 500_000)
+        assert not connection.wire.aborted
+        connection.push(b"x" * 500_001)
+        assert connection.wire.aborted
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_of_the_greatest_size_is_read(house: House) -> None:
+    house.set(max_body_bytes=100)
+    for data in (
+        encoded("POST", "/event/hit", {}, b"x" * 100),
+        encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"})
+        + b"32\r\n"
+        + b"x" * 50
+        + b"\r\n32\r\n"
+        + b"x" * 50
+        + b"\r\n0\r\n\r\n",
+    ):
+        answer = await Connection(house.site).talk(data, "POST")
+        assert answer.status == 400
+        assert "JSON" in answer.error
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_expects_a_100_gets_it(house: House) -> None:
+    connection = Connection(house.site)
+    connection.push(
+        encoded("POST", "/event/hit", {"Content-Length": "2", "Expect": "100-continue"})
+    )
+    assert connection.wire.value() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert (await connection.talk(b"{}", "POST")).status == 400
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_answer_that_nobody_waits_for_is_dropped(house: House) -> None:
+    connection = Connection(house.site)
+    body = b'{"e":"load","b":"gone","u":"http://example.com/","p":true,"q":true}'
+    connection.push(encoded("POST", "/event/hit", {}, body))
+    connection.close()
+    await house.collector.queue.drained()
+    assert connection.wire.value() == b""
+    assert len(house.store.snapshot(house.store.websites.all()[0]).parts) == 1

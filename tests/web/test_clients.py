@@ -1,0 +1,108 @@
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.web.http_headers import Headers
+
+from medamad.collect.networks import Networks
+from medamad.vocabulary.sources import Sources
+from medamad.web.clients import address_of, asked_host, peer_address, sender_address
+from medamad.web.settings import WebSettings
+
+SETTINGS = WebSettings(
+    sources=Sources({}),
+    data_dir=Path(),
+    commit="",
+    trusted_proxies=Networks([ip_network("10.0.0.0/8"), ip_network("fd00::/8")]),
+)
+PROXY = ip_address("10.0.0.1")
+STRANGER = ip_address("203.0.113.9")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:8080", "192.0.2.1"),
+        ("192.0.2.1:_port", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:8080", "2001:db8::1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_an_address_is_read(text: str, address: str) -> None:
+    assert address_of(text) == ip_address(address)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "unknown", "_hidden", "192.0.2.256", "192.0.2.1:", "example.com", "1", "[::1"]
+)
+def test_what_is_no_address_is_none(text: str) -> None:
+    assert address_of(text) is None
+
+
+def test_a_peer_has_the_address_of_its_socket() -> None:
+    assert peer_address(IPv4Address("TCP", "192.0.2.1", 1)) == ip_address("192.0.2.1")
+    assert peer_address(IPv6Address("TCP", "::ffff:192.0.2.1", 1)) == ip_address("192.0.2.1")
+    assert peer_address(UNIXAddress("/run/x")) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "address"),
+    [
+        ({}, "10.0.0.1"),
+        ({"X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["198.51.100.7:4711"]}, "198.51.100.7"),
+        # What stands left of the right-most stranger, anybody can have written.
+        ({"X-Forwarded-For": ["1.2.3.4, 198.51.100.7"]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["1.2.3.4", "198.51.100.7"]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["198.51.100.7, 10.9.9.9 ,fd00::1"]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["10.2.2.2, 10.3.3.3"]}, "10.2.2.2"),
+        ({"X-Forwarded-For": ["198.51.100.7, unknown"]}, "10.0.0.1"),
+        ({"X-Forwarded-For": ["198.51.100.7, unknown, 10.3.3.3"]}, "10.3.3.3"),
+        ({"X-Forwarded-For": [""]}, "10.0.0.1"),
+        ({"Forwarded": ["for=198.51.100.7;proto=https"]}, "198.51.100.7"),
+        ({"Forwarded": ["for=1.2.3.4, For=198.51.100.7 ;by=10.0.0.1"]}, "198.51.100.7"),
+        ({"Forwarded": ['for="[2001:db8::1]:4711"']}, "2001:db8::1"),
+        ({"Forwarded": ["for=198.51.100.7", "for=10.3.3.3"]}, "198.51.100.7"),
+        ({"Forwarded": ["for=_hidden"]}, "10.0.0.1"),
+        ({"Forwarded": ["proto=https"]}, "10.0.0.1"),
+        ({"Forwarded": ['for="198.51.100.7']}, "10.0.0.1"),
+        ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
+    ],
+)
+def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: str) -> None:
+    assert sender_address(PROXY, Headers(headers), SETTINGS) == ip_address(address)
+
+
+def test_a_stranger_says_nothing_about_who_sent() -> None:
+    headers = Headers({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
+    assert sender_address(STRANGER, headers, SETTINGS) == STRANGER
+
+
+def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
+    headers = Headers({"X-Forwarded-For": ["198.51.100.7"]})
+    assert sender_address(None, headers, SETTINGS) is None
+    trusting = WebSettings(sources=Sources({}), data_dir=Path(), commit="", trust_unix=True)
+    assert sender_address(None, headers, trusting) == ip_address("198.51.100.7")
+
+
+@pytest.mark.parametrize(
+    ("headers", "host"),
+    [
+        ({}, ""),
+        ({"Host": ["inner:8080"]}, "inner:8080"),
+        ({"Host": ["inner"], "X-Forwarded-Host": ["stats.example.com"]}, "stats.example.com"),
+        ({"Host": ["inner"], "X-Forwarded-Host": ["evil.example, a.example"]}, "a.example"),
+        ({"Host": ["inner"], "Forwarded": ['host="a.example:81"; for=1.2.3.4']}, "a.example:81"),
+        ({"Host": ["inner"], "Forwarded": ["for=1.2.3.4"]}, "inner"),
+    ],
+)
+def test_a_trusted_proxy_says_which_host_was_asked(
+    headers: dict[str, list[str]], host: str
+) -> None:
+    assert asked_host(PROXY, Headers(headers), SETTINGS) == host
+    own = headers.get("Host", [""])[0]
+    assert asked_host(STRANGER, Headers(headers), SETTINGS) == own

@@ -1,0 +1,108 @@
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from twisted.web.http_headers import Headers
+
+from medamad.collect.networks import Networks
+from medamad.model.errors import Forbidden
+from medamad.vocabulary.sources import Sources
+from medamad.web.origins import check_change, cors_headers
+from medamad.web.settings import WebSettings
+
+SETTINGS = WebSettings(
+    sources=Sources({}),
+    data_dir=Path(),
+    commit="",
+    cors_origins=frozenset({"https://dash.example"}),
+    trusted_proxies=Networks([ip_network("10.0.0.0/8")]),
+)
+PROXY = ip_address("10.0.0.1")
+STRANGER = ip_address("203.0.113.9")
+HOST = "stats.example.com"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://stats.example.com"},
+        {"Origin": "https://stats.example.com"},
+        {"Origin": "http://stats.example.com"},
+        {"Origin": "https://STATS.example.com"},
+        {"Origin": "https://stats.example.com:443"},
+        {"Origin": "https://stats.example.com", "Host": "stats.example.com:443"},
+        {"Origin": "http://stats.example.com:8080", "Host": "stats.example.com:8080"},
+        {"Origin": "http://[::1]:8080", "Host": "[::1]:8080"},
+        {"Origin": "https://dash.example"},
+        {"Origin": "https://dash.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "https://dash.example", "Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_change_from_a_page_of_ours_passes(headers: dict[str, str]) -> None:
+    check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "Same-Origin"},
+        {"Sec-Fetch-Site": ""},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://stats.example.com"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "https://evil.example"},
+        {"Origin": "https://stats.example.com.evil.example"},
+        {"Origin": "https://stats.example.com:8443"},
+        {"Origin": "http://stats.example.com:443"},
+        {"Origin": "https://user@stats.example.com"},
+        {"Origin": "ftp://stats.example.com"},
+        {"Origin": "https://[stats.example.com"},
+        {"Origin": "http://dash.example"},
+        {"Origin": "https://stats.example.com", "Host": "other.example"},
+        {"Origin": "https://a.example", "X-Forwarded-Host": "a.example"},
+    ],
+)
+def test_a_change_from_another_page_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(Forbidden, match="another origin"):
+        check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
+
+
+def test_a_repeated_header_is_like_no_other() -> None:
+    headers = Headers({"Host": [HOST], "Sec-Fetch-Site": ["none", "cross-site"]})
+    with pytest.raises(Forbidden):
+        check_change(STRANGER, headers, SETTINGS)
+
+
+def test_the_forwarded_host_of_a_trusted_proxy_is_ours() -> None:
+    headers = sent({"Host": "inner", "X-Forwarded-Host": HOST, "Origin": f"https://{HOST}"})
+    check_change(PROXY, headers, SETTINGS)
+    with pytest.raises(Forbidden):
+        check_change(STRANGER, headers, SETTINGS)
+
+
+def test_configured_origins_may_read_with_the_cookie() -> None:
+    assert dict(cors_headers(sent({"Origin": "https://dash.example"}), SETTINGS)) == {
+        b"Vary": b"Origin",
+        b"Access-Control-Allow-Origin": b"https://dash.example",
+        b"Access-Control-Allow-Credentials": b"true",
+        b"Access-Control-Expose-Headers": b"X-Api-Commit",
+    }
+    assert cors_headers(sent({"Origin": "https://evil.example"}), SETTINGS) == (
+        (b"Vary", b"Origin"),
+    )
+    assert cors_headers(sent({}), SETTINGS) == ((b"Vary", b"Origin"),)
+
+
+def test_without_configured_origins_nothing_is_said_of_them() -> None:
+    closed = evolve(SETTINGS, cors_origins=frozenset())
+    assert cors_headers(sent({"Origin": "https://dash.example"}), closed) == ()
+
+
+def sent(headers: dict[str, str]) -> Headers:
+    return Headers({name: [value] for name, value in headers.items()})

@@ -1,0 +1,111 @@
+import pytest
+
+from medamad.model.errors import BadRequest
+from medamad.web.parameters import Query, decode, query_of
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"", ""),
+        (b"a+b", "a+b"),
+        (b"%41%2f%2F", "A//"),
+        (b"gr%C3%BCn", "grün"),
+        ("grün".encode(), "grün"),
+        (b"%00", "\0"),
+    ],
+)
+def test_a_text_is_decoded(raw: bytes, text: str) -> None:
+    assert decode(raw, "path") == text
+
+
+@pytest.mark.parametrize("raw", [b"%", b"100%", b"%4", b"%zz", b"a%4gb", b"%%41"])
+def test_an_invalid_escape_is_refused(raw: bytes) -> None:
+    with pytest.raises(BadRequest, match=r"^path: an invalid percent-escape$"):
+        decode(raw, "path")
+
+
+@pytest.mark.parametrize("raw", [b"%ff", b"\xff", b"%C3", b"%ED%A0%80", b"%C0%80"])
+def test_what_is_not_utf8_is_refused(raw: bytes) -> None:
+    with pytest.raises(BadRequest, match=r"^path: not valid UTF-8$"):
+        decode(raw, "path")
+
+
+@pytest.mark.parametrize(
+    ("raw", "pairs"),
+    [
+        (b"", ()),
+        (b"&&", ()),
+        (b"a", (("a", ""),)),
+        (b"a=1&b=2&a=3", (("a", "1"), ("b", "2"), ("a", "3"))),
+        (b"path%5Beq%5D=/x&os[in]=a,b", (("path[eq]", "/x"), ("os[in]", "a,b"))),
+        (b"start=2025-01-01T00:00:00+02:00", (("start", "2025-01-01T00:00:00 02:00"),)),
+        (b"start=%2B02", (("start", "+02"),)),
+        (b"q=a=b", (("q", "a=b"),)),
+    ],
+)
+def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) -> None:
+    assert query_of(raw).pairs == pairs
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"path=%zz", "path: an invalid percent-escape"),
+        (b"path[eq]=%ff", "path[eq]: not valid UTF-8"),
+        (b"%zz=1", "query: an invalid percent-escape"),
+        (b"=%f", "query: an invalid percent-escape"),
+    ],
+)
+def test_a_badly_encoded_parameter_is_named(raw: bytes, message: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        query_of(raw)
+    assert str(refusal.value) == message
+
+
+def test_the_last_of_a_repeated_parameter_counts() -> None:
+    query = query_of(b"limit=1&limit=2")
+    assert query.integer("limit", 1, 10) == 2
+    assert query.text("offset") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("TRUE", True), ("1", True), ("false", False), ("False", False), ("0", False)],
+)
+def test_a_boolean_is_read(text: str, value: bool) -> None:
+    query = Query((("summary", text),))
+    assert query.boolean("summary", default=not value) is value
+
+
+def test_an_absent_parameter_has_its_default() -> None:
+    assert Query().boolean("grouped", default=True) is True
+    assert Query().boolean("grouped", default=False) is False
+    assert Query().integer("limit", 1, 5000) is None
+    assert Query().choice("interval", ("day",)) is None
+
+
+@pytest.mark.parametrize("text", ["", "yes", "2", "on", " true", "tru", "null"])
+def test_what_is_no_boolean_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match=r"^summary: expected true, false, 1 or 0$"):
+        Query((("summary", text),)).boolean("summary", default=False)
+
+
+@pytest.mark.parametrize("text", ["1", "5000", "0001", "42"])
+def test_a_number_within_bounds_is_read(text: str) -> None:
+    assert Query((("limit", text),)).integer("limit", 1, 5000) == int(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "5001", "1.0", "1e2", " 1", "1 ", "+1", "0x1", "٣", "9" * 5000, "one"]
+)
+def test_another_number_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match=r"^limit: expected a whole number from 1 to 5000$"):
+        Query((("limit", text),)).integer("limit", 1, 5000)
+
+
+def test_a_choice_is_one_of_its_words() -> None:
+    query = Query((("interval", "day"),))
+    assert query.choice("interval", ("hour", "day")) == "day"
+    with pytest.raises(BadRequest, match=r"^interval: expected one of hour, week$"):
+        query.choice("interval", iter(("hour", "week")))

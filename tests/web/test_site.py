@@ -1,0 +1,119 @@
+"""How many connections a site has, and how long they last."""
+
+import pytest
+import pytest_twisted
+from browser import Connection, encoded
+from house import House
+
+PING = encoded("GET", "/event/ping", {})
+
+
+def start(house: House) -> None:
+    house.set(idle_seconds=75.0, request_seconds=20.0, answer_seconds=120.0, max_connections=2)
+    house.site.startFactory()
+
+
+def pass_time(house: House, seconds: int) -> None:
+    house.reactor.pump([1.0] * seconds)
+
+
+def test_a_silent_connection_is_closed(house: House) -> None:
+    start(house)
+    connection = Connection(house.site)
+    pass_time(house, 74)
+    assert not connection.wire.disconnecting
+    pass_time(house, 1)
+    assert connection.wire.disconnecting
+    assert not connection.wire.aborted
+    pass_time(house, 10)
+    assert connection.wire.aborted
+    house.site.stopFactory()
+    assert house.reactor.getDelayedCalls() == []
+
+
+def test_a_request_has_to_arrive_in_time_however_slowly_it_is_sent(house: House) -> None:
+    start(house)
+    connection = Connection(house.site)
+    pass_time(house, 50)
+    for byte in PING[:19]:
+        connection.push(bytes([byte]))
+        pass_time(house, 1)
+    assert not connection.wire.disconnecting
+    pass_time(house, 1)
+    assert connection.wire.disconnecting
+    assert connection.wire.value() == b""
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_answer_starts_the_wait_for_the_next_request(house: House) -> None:
+    start(house)
+    connection = Connection(house.site)
+    for _ in range(3):
+        pass_time(house, 60)
+        assert (await connection.talk(PING)).status == 200
+    pass_time(house, 75)
+    assert connection.wire.disconnecting
+
+
+def test_a_refused_connection_is_cut_soon(house: House) -> None:
+    start(house)
+    connection = Connection(house.site)
+    connection.push(b"nonsense\r\n\r\n")
+    assert connection.wire.half_closed
+    pass_time(house, 1)
+    assert not connection.wire.aborted
+    pass_time(house, 1)
+    assert connection.wire.aborted
+
+
+def test_there_are_so_many_connections_and_no_more(house: House) -> None:
+    start(house)
+    first, _second = Connection(house.site), Connection(house.site)
+    assert Connection(house.site).channel is None
+    first.close()
+    assert Connection(house.site).channel is not None
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_draining_lets_requests_be_answered(house: House) -> None:
+    idle, busy, sending = (Connection(house.site) for _ in range(3))
+    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
+    busy.push(encoded("POST", "/event/hit", {}, body))
+    sending.push(PING[:10])
+    drained = house.site.drain()
+    assert house.site.drain() is drained
+    assert idle.wire.disconnecting
+    assert Connection(house.site).channel is None
+    idle.close()
+    sending.push(PING[10:])
+    answer = await sending.answer()
+    assert (answer.status, answer.header("Connection")) == (200, "close")
+    sending.close()
+    answer = await busy.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert not drained.called
+    busy.close()
+    assert drained.called
+
+
+def test_nothing_to_drain(house: House) -> None:
+    assert house.site.drain().called
+
+
+@pytest_twisted.ensureDeferred
+async def test_settings_take_effect_at_once(house: House) -> None:
+    connection = Connection(house.site)
+    assert (await connection.talk(PING)).header("X-Api-Commit") == "c0ffee1"
+    house.set(commit="c0ffee2")
+    assert (await connection.talk(PING)).header("X-Api-Commit") == "c0ffee2"
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_answer_is_dated_by_the_clock(house: House) -> None:
+    connection = Connection(house.site)
+    assert (await connection.talk(PING)).header("Date") == "Sun, 15 Jun 2025 15:06:40 GMT"
+    house.now += 1
+    answer = await connection.talk(PING)
+    assert answer.header("Date") == "Sun, 15 Jun 2025 15:06:41 GMT"
+    assert answer.header("Server") is None
