@@ -1,5 +1,6 @@
 """Bodies of requests: JSON decoded into typed values, with errors that name the field."""
 
+import json
 import re
 from typing import Final, TypeVar
 
@@ -12,6 +13,7 @@ T = TypeVar("T")
 
 _JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
 _PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL)
+_HALF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 
 
@@ -29,11 +31,24 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     if not body:
         raise BadRequest("body: expected a JSON object, got nothing")
     try:
-        return decoder.decode(body)
+        return decoder.decode(body.decode("utf-8"))
     except msgspec.ValidationError as error:
         raise BadRequest(_problem(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadRequest("body: expected valid JSON in UTF-8") from None
+        raise BadRequest(_unreadable(body)) from None
+
+
+def _unreadable(body: bytes) -> str:
+    """Say why a body is no JSON. Half a surrogate pair is JSON to many, so its field is named."""
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        sent = None
+    if isinstance(sent, dict):
+        for name, value in sent.items():
+            if _HALF_A_PAIR.search(json.dumps(value, ensure_ascii=False)):
+                return f"{name}: expected text without half a surrogate pair"
+    return "body: expected valid JSON in UTF-8"
 
 
 def _problem(text: str) -> str:

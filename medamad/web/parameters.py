@@ -70,12 +70,20 @@ class Query:
 def query_of(text: bytes) -> Query:
     """Decode the part of an address behind the question mark; a raw `+` is a space.
 
-    Raises BadRequest naming the parameter that is badly encoded.
+    Raises BadRequest naming the parameter that is badly encoded or holds a NUL.
     """
     pairs = []
     for part in text.split(b"&"):
         if part:
             raw_name, _, raw_value = part.partition(b"=")
-            name = decode(raw_name.replace(b"+", b" "), "query")
-            pairs.append((name, decode(raw_value.replace(b"+", b" "), name or "query")))
+            name = _without_nul(decode(raw_name.replace(b"+", b" "), "query"), "query")
+            field = name or "query"
+            value = _without_nul(decode(raw_value.replace(b"+", b" "), field), field)
+            pairs.append((name, value))
     return Query(tuple(pairs))
+
+
+def _without_nul(text: str, field: str) -> str:
+    if "\0" in text:
+        raise BadRequest(f"{field}: expected text without NUL")
+    return text

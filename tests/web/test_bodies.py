@@ -78,7 +78,12 @@ def test_unknown_fields_are_ignored() -> None:
         (b"{", "body: expected valid JSON in UTF-8"),
         (b'{"name": "x"} x', "body: expected valid JSON in UTF-8"),
         (b'{"name": "\xff"}', "body: expected valid JSON in UTF-8"),
-        (b'{"name": "\\ud800"}', "body: expected valid JSON in UTF-8"),
+        (b'{"name": "x", "other": "\xff"}', "body: expected valid JSON in UTF-8"),
+        (b'{"name": "\\ud800"}', "name: expected text without half a surrogate pair"),
+        (
+            b'{"name": "x", "inner": {"language": "\\udc00"}}',
+            "inner: expected text without half a surrogate pair",
+        ),
         (
             b'{"name": "x", "a": ' + b"[" * 5000 + b"]" * 5000 + b"}",
             "body: expected valid JSON in UTF-8",

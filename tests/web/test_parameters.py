@@ -55,6 +55,8 @@ def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) 
         (b"path[eq]=%ff", "path[eq]: not valid UTF-8"),
         (b"%zz=1", "query: an invalid percent-escape"),
         (b"=%f", "query: an invalid percent-escape"),
+        (b"path=a%00", "path: expected text without NUL"),
+        (b"%00=a", "query: expected text without NUL"),
     ],
 )
 def test_a_badly_encoded_parameter_is_named(raw: bytes, message: str) -> None:

@@ -1,0 +1,59 @@
+"""One daemon for the tests of bad input."""
+
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+from attrs import define
+from daemon import Answer, Daemon, running
+
+
+@define
+class Sender:
+    """Sends requests as they are given, with the cookie of a login."""
+
+    port: int
+    cookie: str
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str | None = "application/json",
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.putrequest(method, target)
+            connection.putheader("Cookie", self.cookie)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+                if content_type is not None:
+                    connection.putheader("Content-Type", content_type)
+            for name, value in (headers or {}).items():
+                connection.putheader(name, value)
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            given = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, given, answer.read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="package")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(tmp_path_factory.mktemp("interface")) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        client.add_website("taken.example.com")
+        yield daemon
+        assert "Traceback" not in daemon.log
+
+
+@pytest.fixture(scope="package")
+def sender(daemon: Daemon) -> Sender:
+    cookie = daemon.client().cookie
+    assert cookie is not None
+    return Sender(daemon.port, cookie)
