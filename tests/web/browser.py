@@ -85,7 +85,8 @@ class Wire(StringTransport):
         super().write(data)
         if self.written is not None:
             written, self.written = self.written, None
-            written.callback(None)
+            # A real transport tells nobody in the middle of a write.
+            reactor.callLater(0, written.callback, None)
 
     def writeSequence(self, data: Iterable[bytes]) -> None:
         self.write(b"".join(data))
