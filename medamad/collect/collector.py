@@ -89,7 +89,7 @@ class Collector:
         await self._store(
             View(
                 website=website.number,
-                time_ms=int(now * 1000),
+                time_ms=round(now * 1000),
                 beacon=load.beacon,
                 first_today=load.first_today,
                 first_of_page=load.first_of_page,
@@ -124,7 +124,7 @@ class Collector:
         await self._store(
             Event(
                 website=website.number,
-                time_ms=int(now * 1000),
+                time_ms=round(now * 1000),
                 properties=custom.properties,
                 beacon=custom.beacon,
             )
@@ -136,7 +136,7 @@ class Collector:
         if reason is None:
             await self._store(
                 Leaving(
-                    time_ms=int(now * 1000), beacon=unload.beacon, duration_ms=unload.duration_ms
+                    time_ms=round(now * 1000), beacon=unload.beacon, duration_ms=unload.duration_ms
                 )
             )
         return reason

@@ -1,0 +1,222 @@
+import json
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+
+from medamad.collect.collector import Collector
+from medamad.collect.networks import Networks
+from medamad.collect.queue import HitQueue, QueueSettings
+from medamad.collect.rates import Rates
+from medamad.collect.refusals import Refusals
+from medamad.collect.rules import Rules
+from medamad.collect.sender import Sender
+from medamad.model.dimensions import VIEW_DIMENSIONS
+from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+from medamad.vocabulary.spam import SpamHosts
+
+NOW = 1_790_000_000.25
+FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
+SENDER = Sender(ip_address("203.0.113.9"), FIREFOX, "fr-CH, fr;q=0.9")
+LOAD = {
+    "e": "load",
+    "b": "beacon-1",
+    "u": "https://www.Example.com/shop/?utm_source=News&utm_medium=mail&utm_campaign=spring"
+    "&utm_term=shoes&utm_content=top",
+    "p": True,
+    "q": False,
+    "r": "https://www.search.example/find?q=x",
+    "t": "Europe/Zurich",
+    "n": 2,
+    "w": 1440,
+    "d": {"plan": "pro", "seats": 3},
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    pytest_twisted.blockon(Deferred.fromCoroutine(opened.add_website("example.com", 1)))
+    yield opened
+    pytest_twisted.blockon(Deferred.fromCoroutine(opened.close()))
+
+
+@pytest.fixture
+def collector(store: Store) -> Collector:
+    return Collector(
+        store.websites,
+        HitQueue(store.append, reactor),
+        Refusals(),
+        Rates(0),
+        Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
+        lambda: NOW,
+    )
+
+
+async def send(collector: Collector, sender: Sender = SENDER, **changes: object) -> str | None:
+    return await collector.collect(json.dumps(LOAD | changes).encode(), sender)
+
+
+def stored_views(store: Store) -> list[dict[str, object]]:
+    snapshot = store.snapshot(store.websites.all()[0])
+    return [
+        {
+            dimension.attribute: snapshot.texts(dimension)[part.codes(dimension)[row]]
+            for dimension in VIEW_DIMENSIONS
+        }
+        | {
+            name: getattr(part, name)[row].item()
+            for name in ("time_ms", "flags", "duration_ms", "number_today", "width_px")
+        }
+        for part in snapshot.parts
+        for row in range(len(part))
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_stored_with_all_that_can_be_told(
+    collector: Collector, store: Store
+) -> None:
+    assert await send(collector) is None
+    assert stored_views(store) == [
+        {
+            "path": "/shop",
+            "referrer": "search.example/find",
+            "utm_source": "News",
+            "utm_medium": "mail",
+            "utm_campaign": "spring",
+            "utm_term": "shoes",
+            "utm_content": "top",
+            "browser": "Firefox",
+            "browser_version": "131",
+            "os": "Windows",
+            "os_version": "10",
+            "device": "Desktop",
+            "country": "CH",
+            "locale": "fr-CH",
+            "host": "www.example.com",
+            "time_ms": 1_790_000_000_250,
+            "flags": 1,
+            "duration_ms": 0,
+            "number_today": 2,
+            "width_px": 1440,
+        }
+    ]
+    (events,) = store.snapshot(store.websites.all()[0]).events
+    assert len(events) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_leaving_and_custom_find_their_view(collector: Collector, store: Store) -> None:
+    await send(collector)
+    for body in (
+        {"e": "unload", "b": "beacon-1", "m": 4200},
+        {"e": "custom", "g": "example.com", "d": {"clicked": True}, "b": "beacon-1"},
+    ):
+        assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+    assert stored_views(store)[0]["duration_ms"] == 4200
+    (events,) = store.snapshot(store.websites.all()[0]).events
+    assert len(set(events.view.tolist())) == 1
+
+
+BOT = evolve(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
+BLOCKED = evolve(SENDER, address=ip_address("198.51.100.7"))
+SPAM = {"r": "https://buy.spam.example/now"}
+
+
+@pytest.mark.parametrize(
+    ("sender", "changes", "reason"),
+    [
+        (BOT, {}, "bot"),
+        (BLOCKED, {}, "blocked"),
+        (SENDER, SPAM, "spam"),
+        (BLOCKED, SPAM, "blocked"),
+        (BOT, {"e": "custom", "g": "example.com"}, "bot"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_does_not_count_is_named_and_counted(
+    collector: Collector, store: Store, sender: Sender, changes: dict[str, object], reason: str
+) -> None:
+    assert await send(collector, sender, **changes) == reason
+    assert stored_views(store) == []
+    website = store.websites.all()[0]
+    assert [(r.reason, r.hits, r.last) for r in collector.refusals.of(website.number, NOW)] == [
+        (reason, 1, int(NOW))
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bots_leaving_is_ignored_as_well(collector: Collector) -> None:
+    body = b'{"e": "unload", "b": "x", "m": 1}'
+    assert await collector.collect(body, BOT) == "bot"
+
+
+@pytest_twisted.ensureDeferred
+async def test_other_rules_hold_from_the_next_hit_on(collector: Collector, store: Store) -> None:
+    collector.rules = evolve(collector.rules, bots="off")
+    assert await send(collector, BOT) is None
+    assert len(stored_views(store)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message", "reason"),
+    [
+        ({"u": "https://other.example/"}, NotFound, r"^u: .*other\.example", "unknown-website"),
+        ({"e": "custom", "g": "other.example"}, NotFound, r"^g: ", "unknown-website"),
+        ({"u": "ftp://example.com/"}, BadRequest, r"^u: ", "malformed"),
+        ({"b": ""}, BadRequest, r"^b: ", "malformed"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_refusal_says_why_and_is_counted(
+    collector: Collector,
+    changes: dict[str, object],
+    error: type[Exception],
+    message: str,
+    reason: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        await send(collector, **changes)
+    assert collector.refusals.totals() == {reason: 1}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_network_that_sends_too_much_has_to_wait(collector: Collector) -> None:
+    collector.rates = Rates(2)
+    for number in range(2):
+        await send(collector, b=f"beacon-{number}")
+    with pytest.raises(TooMany) as refused:
+        await send(collector, b="one-more")
+    assert 1 <= refused.value.retry_after <= 60
+    assert collector.refusals.totals() == {"rate": 1}
+    for local in ("127.0.0.1", "192.168.1.7", "::1"):
+        await send(collector, evolve(SENDER, address=ip_address(local)), b=local)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_store_cannot_take_is_refused_and_counted(
+    collector: Collector, store: Store
+) -> None:
+    collector.queue.settings = QueueSettings(max_waiting=0)
+    with pytest.raises(Unavailable):
+        await send(collector)
+    assert collector.refusals.totals() == {"capacity": 1}
+    assert stored_views(store) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_website_deleted_while_the_hit_waits_is_not_found(
+    collector: Collector, store: Store
+) -> None:
+    deleted = Deferred.fromCoroutine(store.delete_website(store.websites.all()[0]))
+    with pytest.raises(NotFound, match="deleted"):
+        await send(collector)
+    await deleted
