@@ -1,0 +1,82 @@
+"""A real Chromium, the real daemon and a small website that carries the daemon's script."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from daemon import Client, Daemon, running
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from site_of_ours import Site, served
+from visiting import DESKTOP, Statistics, Visitor
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Chromium as people run it.
+
+    Playwright would switch its back-forward cache off. The agent is set for the whole browser,
+    since what a page sends while it goes does not bear the agent that was set for the page.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=[*FLAGS, f"--user-agent={DESKTOP}"],
+            ignore_default_args=["--disable-back-forward-cache"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(tmp_path_factory.mktemp("daemon")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def owner(daemon: Daemon) -> Client:
+    """The owner of the account, logged in."""
+    return daemon.client()
+
+
+@pytest.fixture(scope="session")
+def site(daemon: Daemon) -> Iterator[Site]:
+    with served(f'<script defer src="{daemon.base}/script.js"></script>') as site:
+        yield site
+
+
+@pytest.fixture
+def someone(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Make visitors, each with a browser profile of their own."""
+    contexts: list[BrowserContext] = []
+
+    def make(**options: Any) -> Visitor:
+        context = chromium.new_context(**({"user_agent": DESKTOP} | options))
+        contexts.append(context)
+        visitor = Visitor(context, context.new_page(), [])
+        visitor.page.on("pageerror", lambda error: visitor.errors.append(str(error)))
+        return visitor
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def website(owner: Client, request: pytest.FixtureRequest) -> Statistics:
+    """A website that this test alone visits, registered under a hostname of its own."""
+    hostname = f"{request.node.originalname.replace('_', '-')[:60].strip('-')}.localhost"
+    owner.add_website(hostname)
+    return Statistics(owner, hostname)

@@ -1,0 +1,73 @@
+"""Who visits in a browser, and what the statistics then say."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define
+from daemon import Client
+from playwright.sync_api import BrowserContext, Page, Response
+
+DESKTOP = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/131.0.0.0 Safari/537.36"
+)
+PHONE = (
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/131.0.0.0 Mobile Safari/537.36"
+)
+
+
+@define
+class Statistics:
+    """The statistics of one website, read by its owner."""
+
+    owner: Client
+    hostname: str
+
+    def get(self, what: str, **parameters: str) -> Any:
+        return self.owner.get(f"/api/website/{self.hostname}/{what}", **parameters)
+
+    def wait_for(self, views: int, *, timed_pages: int) -> None:
+        """Wait until that many views are there, and that many pages with a known time."""
+        self._wait(lambda: self.get("summary")["current"]["pageviews"], views)
+        self._wait(lambda: len(self.get("time")), timed_pages)
+
+    def _wait(self, count: Callable[[], int], wanted: int) -> None:
+        deadline = time.monotonic() + 10
+        while (seen := count()) != wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert seen == wanted, self.get("time")
+
+
+@define
+class Visitor:
+    """A person in front of a browser of their own."""
+
+    context: BrowserContext
+    page: Page
+    errors: list[str]
+
+    def visit(self, act: Callable[[], object]) -> Response:
+        """Do what begins a view; returns the daemon's answer to its load."""
+        with self.page.expect_response(_answers_a_load) as answer:
+            act()
+        return answer.value
+
+    def hide(self, *, hidden: bool = True) -> None:
+        """Let the tab be hidden, or shown again."""
+        self.page.evaluate(
+            """hidden => {
+                const state = hidden ? "hidden" : "visible";
+                Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+                Object.defineProperty(
+                    document, "visibilityState", {value: state, configurable: true});
+                document.dispatchEvent(new Event("visibilitychange", {bubbles: true}));
+            }""",
+            hidden,
+        )
+
+
+def _answers_a_load(response: Response) -> bool:
+    body = response.request.post_data
+    return response.url.endswith("/event/hit") and body is not None and '"load"' in body

@@ -1,0 +1,190 @@
+"""The real daemon as a process of its own, and a client that reads its interface."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from attrs import define, field, frozen
+
+USERNAME = "ada"
+PASSWORD = "a long enough password"
+MEDAMAD = (sys.executable, "-c", "import sys; from medamad.commands import main; sys.exit(main())")
+_STARTS_WITHIN_S = 30.0
+
+
+def free_port() -> int:
+    """Give a port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@frozen
+class Answer:
+    """What the daemon answered; `json` is the decoded body, None where there is none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+
+@define
+class Client:
+    """Speaks to the daemon over one connection at a time, with the login's cookie if it has one."""
+
+    port: int
+    cookie: str | None = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        sent = {"Cookie": self.cookie} if self.cookie else {}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                sent | dict(headers or {}),
+            )
+            answer = connection.getresponse()
+            given = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, given, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """Give the JSON of a successful answer."""
+        answer = self.request("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
+        assert answer.status == http.client.OK, answer
+        return answer.json
+
+    def log_in(self, username: str = USERNAME, password: str = PASSWORD) -> None:
+        answer = self.request(
+            "POST", "/api/auth/login", {"username": username, "password": password}
+        )
+        assert answer.status == http.client.OK, answer
+        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+
+    def add_website(self, hostname: str) -> None:
+        answer = self.request("POST", "/api/websites", {"hostname": hostname})
+        assert answer.status == http.client.CREATED, answer
+
+
+@define
+class Daemon:
+    """A daemon on a data directory and a port of its own; it can be killed and started again."""
+
+    folder: Path
+    arguments: Sequence[str] = ()
+    configuration: str = ""
+    command: Sequence[str] = (*MEDAMAD, "run")
+    port: int = field(factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log(self) -> str:
+        """Everything it has written so far."""
+        return (self.folder / "output.txt").read_text("utf-8", "replace")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "medamad.toml"
+        file.write_text(self.configuration, "utf-8")
+        where = ["--data", str(self.data), "--listen", f"tcp:{self.port}:interface=127.0.0.1"]
+        with (self.folder / "output.txt").open("ab") as output:
+            self._process = subprocess.Popen(
+                [*self.command, "--config", str(file), *where, *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=Path(__file__).parents[1],
+                env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+            )
+        deadline = time.monotonic() + _STARTS_WITHIN_S
+        while not self._answers():
+            assert self._process.poll() is None, f"the daemon stopped:\n{self.log}"
+            assert time.monotonic() < deadline, f"the daemon does not answer:\n{self.log}"
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as a power cut would: kill -9."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to stop; returns its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def client(self) -> Client:
+        """Give a client that is logged in."""
+        client = Client(self.port)
+        client.log_in()
+        return client
+
+    def _answers(self) -> bool:
+        try:
+            return Client(self.port).request("GET", "/api/event/ping").status == http.client.OK
+        except (ConnectionError, http.client.HTTPException):
+            return False
+
+    def _end(self, by: signal.Signals) -> int:
+        assert self._process is not None
+        process, self._process = self._process, None
+        process.send_signal(by)
+        try:
+            return process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+
+@contextmanager
+def running(folder: Path, *arguments: str, configuration: str = "") -> Iterator[Daemon]:
+    """Start a daemon on `folder` and stop it in the end."""
+    daemon = Daemon(folder, arguments, configuration)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        if daemon.is_running:
+            daemon.stop()
