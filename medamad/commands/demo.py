@@ -1,0 +1,93 @@
+"""`medamad demo`: a daemon with invented traffic in a temporary folder, for looking around."""
+
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+from attrs import evolve
+
+from medamad.commands.configured import add_listen, read_config, refused
+from medamad.commands.run import run_daemon
+from medamad.config import Config, ConfigError
+from medamad.config_values import Size
+from medamad.demo.filling import fill
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import Plan
+from medamad.service import Started
+from medamad.web.backend import Backend
+
+_MAX_DAYS: Final = 3_650
+_MAX_VIEWS: Final = 10_000_000
+_MIN_FREE_DISK: Final = Size(16 << 20)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_listen(parser)
+    parser.add_argument(
+        "--days",
+        type=_whole(_MAX_DAYS),
+        default=30,
+        metavar="N",
+        help="the days of traffic that end now (without: 30)",
+    )
+    parser.add_argument(
+        "--views",
+        type=_whole(_MAX_VIEWS),
+        default=50_000,
+        metavar="N",
+        help="the views on those days, over all websites (without: 50000)",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Run the demonstration until it is told to stop; nothing of it is left afterwards."""
+    with TemporaryDirectory(prefix="medamad-demo-") as folder:
+
+        def read() -> Config:
+            return _demonstrating(read_config(None, Path(folder), arguments.listen))
+
+        async def prepare(backend: Backend) -> None:
+            plan = Plan(
+                until_ms=int(time.time() * 1000), days=arguments.days, views=arguments.views
+            )
+            await fill(backend.store, plan)
+
+        try:
+            config = read()
+        except ConfigError as error:
+            return refused(error)
+        return run_daemon(config, read_config=read, started=_greet, prepare=prepare)
+
+
+def _demonstrating(config: Config) -> Config:
+    server = msgspec.structs.replace(config.server, demo=True)
+    store = msgspec.structs.replace(config.store, min_free_disk=_MIN_FREE_DISK)
+    return evolve(config, server=server, store=store)
+
+
+def _greet(started: Started) -> None:
+    for url in started.urls[:1]:
+        print(f"\nmedamad demonstrates itself at {url}/")
+    if started.first_login is not None:
+        login = started.first_login
+        print(f"Log in as {login.username} with the password {login.password}")
+    print(f"Websites: {', '.join(site.hostname for site in SITES)}")
+    print("Nothing can be changed, and nothing is kept. Ctrl-C stops it.\n")
+    sys.stdout.flush()
+
+
+def _whole(most: int) -> Callable[[str], int]:
+    """Give what reads a whole number from 1 to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+            raise ArgumentTypeError(f"expected a whole number from 1 to {most}")
+        return int(text)
+
+    return read
