@@ -32,7 +32,10 @@ class Rates:
             return 0
         prefix = prefix_of(address)
         one_s = _WINDOW_S / self.per_minute
-        full_at = min(max(self._full_at.get(prefix, now), now), now + _WINDOW_S) + one_s
+        full_at = max(self._full_at.get(prefix, now), now)
+        if full_at > now + _WINDOW_S + _TOLERANCE_S:
+            full_at = now  # written before the clock was set back
+        full_at += one_s
         wait_s = full_at - now - _WINDOW_S
         if wait_s > _TOLERANCE_S:
             return ceil(wait_s)

@@ -35,7 +35,7 @@ class Sources:
         host, _, path = referrer.partition("/")
         for parent in _and_parents(host):
             if parent in self._with_paths:
-                for place in _and_folders(f"{parent}/{path}"):
+                for place in _and_folders(f"{parent}/{path.lower()}"):
                     if name := self._names.get(place):
                         return name
             if name := self._names.get(parent):

@@ -1,0 +1,157 @@
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.collect.pages import MAX_PATH, Page, page_of, stored_path
+from medamad.model.errors import BadRequest
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        ("https://example.com", Page("example.com", "/")),
+        ("http://example.com/", Page("example.com", "/")),
+        ("HTTPS://WWW.Example.com:8443/A/b/?q#f", Page("www.example.com", "/A/b")),
+        ("https://user:pw@example.com/a", Page("example.com", "/a")),
+        ("https://bücher.example./", Page("xn--bcher-kva.example", "/")),
+        ("http://localhost:3000/x", Page("localhost", "/x")),
+        # No website is there, but that is for others to say.
+        ("http://192.0.2.1/x", Page("192.0.2.1", "/x")),
+        ("http://[2001:DB8::1]:80/", Page("2001:db8::1", "/")),
+    ],
+)
+def test_a_url_has_a_host_and_a_path(url: str, page: Page) -> None:
+    assert page_of(url) == page
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("//", "/"),
+        ("/a/", "/a"),
+        ("/a//", "/a"),
+        ("/a;b=1", "/a;b=1"),
+        ("/a b", "/a b"),
+        ("/a%20b", "/a b"),
+        ("/caf%C3%A9", "/café"),
+        ("/caf%c3%a9", "/café"),
+        ("/%F0%9F%98%80", "/\N{GRINNING FACE}"),
+        ("/a%2Fb%3F%23", "/a/b?#"),
+        ("/a%2F", "/a"),
+        ("/a+b", "/a+b"),
+        ("/100%25", "/100%"),
+        # What gives no UTF-8, or nothing to show, stays as it was sent.
+        ("/%", "/%"),
+        ("/%zz%41", "/%zzA"),
+        ("/%e4", "/%e4"),
+        ("/%E4x%C3%A4", "/%E4xä"),
+        ("/%C3%A4%fF%C3%A4", "/ä%fFä"),
+        ("/%ED%A0%80", "/%ED%A0%80"),
+        ("/%C0%80", "/%C0%80"),
+        ("/a%00b%0a%1F%7f%c2%85", "/a%00b%0a%1F%7f%c2%85"),
+        ("/" + "a" * 3_000, "/" + "a" * (MAX_PATH - 1)),
+        ("/" + "a" * (MAX_PATH - 2) + "/b", "/" + "a" * (MAX_PATH - 2)),
+        ("/" + "%C3%A9" * 3_000, "/" + "é" * (MAX_PATH - 1)),
+    ],
+)
+def test_a_path_is_kept_decoded_where_it_can_be(path: str, stored: str) -> None:
+    assert stored_path(path) == stored
+    assert page_of(f"https://a.test{path}").path == stored
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("utm_source=a&utm_medium=b&utm_campaign=c&utm_term=d&utm_content=e", "a b c d e"),
+        ("UTM_Source=a", "a - - - -"),
+        ("utm%5Fsource=a", "a - - - -"),
+        ("utm_source=a&utm_source=b", "a - - - -"),
+        ("utm_source=&utm_source=b", "- - - - -"),
+        ("utm_source", "- - - - -"),
+        ("x=utm_source&utm_id=1&q=%", "- - - - -"),
+        ("utm_term=x=y", "- - - x=y -"),
+    ],
+)
+def test_the_five_utm_fields_are_taken(query: str, fields: str) -> None:
+    page = page_of(f"https://a.test/?{query}")
+    found = (
+        page.utm_source,
+        page.utm_medium,
+        page.utm_campaign,
+        page.utm_term,
+        page.utm_content,
+    )
+    assert found == tuple(field.strip("-") for field in fields.split(" "))
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("a+b%20c", "a b c"),
+        ("caf%C3%A9", "café"),
+        ("%FF", "\N{REPLACEMENT CHARACTER}"),
+        ("a%00b%0Ac", "a b c"),
+        ("x" * 600, "x" * 512),
+        ("%C3%A9" * 600, "é" * 512),
+    ],
+)
+def test_a_utm_value_is_decoded_and_cut(value: str, kept: str) -> None:
+    assert page_of(f"https://a.test/?utm_campaign={value}").utm_campaign == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/path",
+        "example.com/path",
+        "//example.com/path",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "about:blank",
+        "http://",
+        "http:///path",
+        "http:example.com",
+        "http://[::1",
+        "http://[nonsense]/",
+        "http://example.com:port/",
+        "http://example.com:99999/",
+        "http://a b.com/",
+        "http://-a.com/",
+        "http://a..b/",
+        "http://" + "a." * 127 + "com/",
+        "http://\u2100.com/",
+        "http://ex\\ample.com/",
+    ],
+)
+def test_what_is_no_url_of_a_page_is_refused(url: str) -> None:
+    with pytest.raises(BadRequest, match=r"^u: "):
+        page_of(url)
+
+
+@given(st.text(), st.text("/:?#@[]%.\\ \t\nhtps0123456789é\u2100\x00"))
+def test_no_url_raises_anything_but_bad_request(text: str, more: str) -> None:
+    for url in (text, more, f"http://{text}", f"https://{more}", f"http://a.test/{text}{more}"):
+        try:
+            page = page_of(url)
+        except BadRequest as refusal:
+            assert str(refusal).startswith("u: ")  # noqa: PT017 - it need not be refused
+        else:
+            assert page.host
+            assert page.path.startswith("/")
+            assert len(page.path) <= MAX_PATH
+
+
+PRINTABLE = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=100)
+
+
+@given(PRINTABLE, PRINTABLE)
+def test_what_a_browser_escapes_comes_back(path: str, source: str) -> None:
+    page = page_of(f"https://a.test/{quote(path)}?{urlencode({'utm_source': source})}")
+    assert page.path == (f"/{path}".rstrip("/") or "/")
+    assert page.utm_source == source

@@ -1,0 +1,61 @@
+from medamad.collect.refusals import Refusals, Refused
+
+NOW = 1_700_000_000.0
+DAY_S = 86_400
+
+
+def test_refusals_are_counted_by_website_and_reason() -> None:
+    refusals = Refusals()
+    for website, reason in [(1, "bot"), (1, "spam"), (1, "bot"), (2, "bot"), (None, "malformed")]:
+        refusals.count(website, reason, NOW)
+    assert refusals.of(1, NOW) == [
+        Refused("bot", 2, int(NOW)),
+        Refused("spam", 1, int(NOW)),
+    ]
+    assert refusals.of(2, NOW) == [Refused("bot", 1, int(NOW))]
+    assert refusals.of(3, NOW) == []
+    assert refusals.of(None, NOW) == [Refused("malformed", 1, int(NOW))]
+    assert refusals.totals() == {"bot": 3, "spam": 1, "malformed": 1}
+
+
+def test_the_most_frequent_reason_comes_first_and_ties_by_name() -> None:
+    refusals = Refusals()
+    for reason in ["spam", "bot", "blocked", "spam"]:
+        refusals.count(1, reason, NOW)
+    assert [refused.reason for refused in refusals.of(1, NOW)] == ["spam", "blocked", "bot"]
+
+
+def test_a_day_later_they_are_forgotten_but_for_the_totals() -> None:
+    refusals = Refusals()
+    refusals.count(1, "bot", NOW)
+    refusals.count(1, "bot", NOW + 3_600)
+    assert refusals.of(1, NOW + DAY_S - 300) == [Refused("bot", 2, int(NOW) + 3_600)]
+    assert refusals.of(1, NOW + DAY_S + 300) == [Refused("bot", 1, int(NOW) + 3_600)]
+    assert refusals.of(1, NOW + 2 * DAY_S) == []
+    refusals.count(1, "bot", NOW + 2 * DAY_S)
+    assert refusals.of(1, NOW + 2 * DAY_S) == [Refused("bot", 1, int(NOW) + 2 * DAY_S)]
+    assert refusals.totals() == {"bot": 3}
+
+
+def test_many_days_take_no_more_room_than_one() -> None:
+    refusals = Refusals()
+    for slot in range(3 * 288):
+        refusals.count(1, "bot", NOW + 300 * slot)
+    now = NOW + 300 * (3 * 288 - 1)
+    assert refusals.of(1, now) == [Refused("bot", 288, int(now))]
+
+
+def test_a_clock_set_back_loses_no_count() -> None:
+    refusals = Refusals()
+    refusals.count(1, "bot", NOW)
+    refusals.count(1, "bot", NOW - 3_600)
+    assert refusals.of(1, NOW) == [Refused("bot", 2, int(NOW) - 3_600)]
+
+
+def test_a_website_that_is_no_more_is_forgotten() -> None:
+    refusals = Refusals()
+    refusals.count(1, "bot", NOW)
+    refusals.forget(1)
+    refusals.forget(2)
+    assert refusals.of(1, NOW) == []
+    assert refusals.totals() == {"bot": 1}

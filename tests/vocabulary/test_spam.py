@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from medamad.shipped import shipped_file
+from medamad.vocabulary.spam import SpamHosts, read_hosts
+
+
+@pytest.mark.parametrize(
+    ("host", "is_spam"),
+    [
+        ("spam.example", True),
+        ("www.spam.example", True),
+        ("a.b.spam.example", True),
+        ("SPAM.example", True),
+        ("notspam.example", False),
+        ("example", False),
+        ("spam.example.com", False),
+        ("other.test", True),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_host_and_all_below_it_is_spam(host: str | None, is_spam: bool) -> None:
+    assert (host in SpamHosts(["Spam.example", "www.other.test"])) is is_spam
+
+
+def test_hosts_are_read_from_lines(tmp_path: Path) -> None:
+    path = tmp_path / "spam.txt"
+    path.write_text("# comment\n\nSpam.example  # why\n  bücher.example\n", "utf-8")
+    assert read_hosts(path) == ["spam.example", "xn--bcher-kva.example"]
+
+
+def test_a_line_that_is_no_host_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "spam.txt"
+    path.write_text("spam.example\nhttp://spam.example/\n")
+    with pytest.raises(ValueError, match="line 2: expected a hostname"):
+        read_hosts(path)
+
+
+def test_the_shipped_hosts_can_be_read_and_none_is_named_twice() -> None:
+    hosts = read_hosts(shipped_file("spam.txt"))
+    assert len(hosts) == len(set(hosts)) > 100
+    assert "www.semalt.com" in SpamHosts(hosts)
+    assert "google.com" not in SpamHosts(hosts)
