@@ -75,6 +75,18 @@ def is_local(address: Address) -> bool:
     return address in _LOCAL
 
 
+def _unmapped(address: Address) -> Address:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def _unmapped_network(network: Network) -> Network:
+    if isinstance(network, IPv4Network) or not network.subnet_of(_MAPPED):
+        return network
+    start = IPv4Address(network.network_address.packed[-4:])
+    return IPv4Network((start, network.prefixlen - _MAPPED.prefixlen))
+
+
 _LOCAL: Final = Networks(
     map(
         ip_network,
@@ -90,15 +102,3 @@ _LOCAL: Final = Networks(
         ],
     )
 )
-
-
-def _unmapped(address: Address) -> Address:
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return address if mapped is None else mapped
-
-
-def _unmapped_network(network: Network) -> Network:
-    if isinstance(network, IPv4Network) or not network.subnet_of(_MAPPED):
-        return network
-    start = IPv4Address(network.network_address.packed[-4:])
-    return IPv4Network((start, network.prefixlen - _MAPPED.prefixlen))
