@@ -1,0 +1,98 @@
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+from daemon import MEDAMAD, Client, free_port
+
+from medamad.demo.sites import SITES
+
+pytestmark = pytest.mark.daemon
+
+
+@frozen
+class Demonstration:
+    process: subprocess.Popen[str]
+    greeting: str
+    client: Client
+
+
+@contextmanager
+def demonstrating(temporary: Path) -> Iterator[Demonstration]:
+    """Run the command with its temporary folder below `temporary`."""
+    port = free_port()
+    environ = os.environ | {"TMPDIR": str(temporary)}
+    for name in ("MEDAMAD_USERNAME", "MEDAMAD_PASSWORD"):
+        environ.pop(name, None)
+    where = ["--listen", f"tcp:{port}:interface=127.0.0.1"]
+    process = subprocess.Popen(
+        [*MEDAMAD, "demo", *where, "--days", "3", "--views", "2000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environ,
+    )
+    assert process.stdout is not None
+    too_long = threading.Timer(20, process.kill)
+    too_long.start()
+    lines: list[str] = []
+    while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
+        lines.append(process.stdout.readline())
+    too_long.cancel()
+    greeting = "".join(lines)
+    words = greeting.split()
+    client = Client(port)
+    client.log_in(words[words.index("as") + 1], words[words.index("password") + 1])
+    yield Demonstration(process, greeting, client)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demonstration]:
+    with demonstrating(tmp_path_factory.mktemp("demonstration")) as running:
+        yield running
+
+
+def test_it_says_where_it_is(demonstration: Demonstration) -> None:
+    assert f":{demonstration.client.port}/" in demonstration.greeting
+
+
+def test_every_website_has_traffic_and_all_views_are_there(demonstration: Demonstration) -> None:
+    client = demonstration.client
+    views = {
+        website["hostname"]: client.get(f"/api/website/{website['hostname']}/summary")
+        for website in client.get("/api/websites")
+    }
+    assert set(views) == {site.hostname for site in SITES}
+    counts = [summary["current"]["pageviews"] for summary in views.values()]
+    assert min(counts) > 50
+    assert sum(counts) == 2000
+
+
+def test_it_is_in_demo_mode(demonstration: Demonstration) -> None:
+    answer = demonstration.client.request("POST", "/api/websites", {"hostname": "example.com"})
+    assert answer.status == 403
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    with demonstrating(tmp_path) as running:
+        assert len(list(tmp_path.iterdir())) == 1
+    assert running.process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("--days", "0"), ("--days", "x"), ("--views", "-1"), ("--views", "1e3")]
+)
+def test_numbers_out_of_range_are_refused(argument: str, value: str) -> None:
+    refused = subprocess.run(
+        [*MEDAMAD, "demo", f"{argument}={value}"], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 64
+    assert f"{argument}: expected a whole number from 1 to" in refused.stderr
