@@ -74,6 +74,13 @@ def _decoded(escapes: re.Match[str]) -> str:
     """Decode a run of percent-escapes; those that give no printable UTF-8 stay as sent."""
     run = escapes[0]
     octets = bytes.fromhex(run.replace("%", ""))
+    try:
+        text = octets.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    else:
+        if not _CONTROLS.search(text):
+            return text
     characters, at = [], 0
     for character in octets.decode("utf-8", "surrogateescape"):
         end = at + 3 * len(character.encode("utf-8", "surrogateescape"))

@@ -20,6 +20,7 @@ class Sources:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names: Final = {_key(place): name for place, name in names.items()}
         self._with_paths: Final = {place.partition("/")[0] for place in self._names if "/" in place}
+        self._depth: Final = max((place.count("/") for place in self._names), default=0)
 
     @classmethod
     def shipped(cls, extra: Mapping[str, str] | None = None) -> Self:
@@ -35,7 +36,7 @@ class Sources:
         host, _, path = referrer.partition("/")
         for parent in _and_parents(host):
             if parent in self._with_paths:
-                for place in _and_folders(f"{parent}/{path.lower()}"):
+                for place in _and_folders(f"{parent}/{path.lower()}", self._depth):
                     if name := self._names.get(place):
                         return name
             if name := self._names.get(parent):
@@ -76,9 +77,8 @@ def _and_parents(host: str) -> Iterator[str]:
         yield host
 
 
-def _and_folders(place: str) -> Iterator[str]:
-    """Give a host and path and the folders it lies below, without the bare host."""
-    place = place.rstrip("/")
-    while "/" in place:
-        yield place
-        place = place.rpartition("/")[0]
+def _and_folders(place: str, depth: int) -> Iterator[str]:
+    """Give the folders a host and path lies in, down to `depth`, the deepest first."""
+    steps = place.split("/", depth + 1)[: depth + 1]
+    for length in range(len(steps), 1, -1):
+        yield "/".join(steps[:length])

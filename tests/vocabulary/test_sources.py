@@ -60,6 +60,8 @@ def test_a_referrer_has_the_name_that_people_know(
         ("a.com/x/y", "XY"),
         ("a.com/x/y/z", "XY"),
         ("a.com/X/Y", "XY"),
+        ("a.com/x/y" + "/z" * 1_000, "XY"),
+        ("a.com//x/y", "A"),
         ("a.com/x/yz", "A"),
         ("sub.a.com/x/y", "XY"),
         ("b.a.com/x/y", "B"),
