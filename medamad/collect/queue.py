@@ -112,7 +112,7 @@ class HitQueue:
         try:
             outcomes = await self._append([hit for hit, _ in batch])
         except Exception:  # noqa: BLE001 - each caller gets it
-            outcomes = [Failure()] * len(batch)  # type: ignore[no-untyped-call]
+            outcomes = [Failure()] * len(batch)
         self._is_writing = False
         if self._waiting:
             self._since = self._turns.seconds()

@@ -86,7 +86,7 @@ class Writer:
             try:
                 result: object = self._make(job.change)
             except BaseException:  # noqa: BLE001 - the caller gets it, whatever it is
-                result = Failure()  # type: ignore[no-untyped-call] # Twisted gives no types
+                result = Failure()
             self._reactor.callFromThread(_fire, job.done, result)
 
     def _make(self, change: Callable[[Transaction], T]) -> T:
