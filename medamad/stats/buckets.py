@@ -135,12 +135,20 @@ def _around(edges_s: NDArray[np.int64], start_s: int, end_s: int) -> slice:
 def _dates(edges_s: NDArray[np.int64], offsets: NDArray[np.int64]) -> list[str]:
     # RFC 3339 knows no seconds of an offset, local mean times have them: the instant stays.
     minutes = np.rint(offsets / 60).astype(np.int64)
-    texts = np.datetime_as_string((edges_s + minutes * 60).astype("datetime64[s]"))
-    suffixes = {int(minute): _offset_text(int(minute)) for minute in np.unique(minutes)}
+    days, seconds = np.divmod(edges_s + minutes * 60, DAY_S)
+    dates = {day: str(np.datetime64(day, "D")) for day in set(days.tolist())}
+    clocks = {second: _clock_text(second) for second in set(seconds.tolist())}
+    suffixes = {minute: _offset_text(minute) for minute in set(minutes.tolist())}
     return [
-        text + suffixes[minute]
-        for text, minute in zip(texts.tolist(), minutes.tolist(), strict=True)
+        f"{dates[day]}T{clocks[second]}{suffixes[minute]}"
+        for day, second, minute in zip(
+            days.tolist(), seconds.tolist(), minutes.tolist(), strict=True
+        )
     ]
+
+
+def _clock_text(seconds: int) -> str:
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _offset_text(minutes: int) -> str:

@@ -89,10 +89,11 @@ def tally_all(chosen: Iterable[Chosen]) -> Tally:
 def _sums(numbers: NDArray[np.integer], views: Chosen) -> NDArray[np.int64]:
     """Count the views of one part."""
     flags, duration_ms = views.flags, views.duration_ms
-    visitor = np.flatnonzero(flags & VISITOR)
-    page_visitor = np.flatnonzero(flags & PAGE_VISITOR)
+    visitor = np.flatnonzero((flags & VISITOR) != 0)
+    page_visitor = np.flatnonzero((flags & PAGE_VISITOR) != 0)
     by_visitor, visit_ms = numbers[visitor], duration_ms[visitor]
-    timed = visit_ms > 0
+    timed = np.flatnonzero(visit_ms > 0)
+    bounced = np.flatnonzero((visit_ms > 0) & (visit_ms <= BOUNCE_MS))
     views_of = np.bincount(numbers)
     size = len(views_of)
     # The weights are floats: exact, since a part's total stays far below 2**53 ms.
@@ -103,7 +104,7 @@ def _sums(numbers: NDArray[np.integer], views: Chosen) -> NDArray[np.int64]:
             np.bincount(by_visitor, minlength=size),
             np.bincount(numbers[page_visitor], minlength=size),
             np.bincount(by_visitor[timed], minlength=size),
-            np.bincount(by_visitor[timed & (visit_ms <= BOUNCE_MS)], minlength=size),
+            np.bincount(by_visitor[bounced], minlength=size),
             total_ms,
         )
     )

@@ -99,5 +99,7 @@ def _events_with(
     else:
         number = np.unique(event, return_inverse=True)[1]
     # An event may carry a label twice, as the value that stands for those past a bound.
-    once = np.unique(number * size + label)
-    return np.bincount(once % size, minlength=size), int(number.max()) + 1
+    carried = number * size + label
+    carried.sort()
+    once = np.flatnonzero(np.diff(carried, prepend=-1))
+    return np.bincount(carried[once] % size, minlength=size), int(number.max()) + 1

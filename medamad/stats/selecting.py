@@ -42,7 +42,7 @@ class Chosen:
     @property
     def timed(self) -> NDArray[np.intp]:
         """The places, among these views, of those with a known duration."""
-        return np.flatnonzero(self.duration_ms)
+        return np.flatnonzero(self.duration_ms > 0)
 
     def codes(self, dimension: Dimension) -> Codes:
         """Codes of the views' texts in one of VIEW_DIMENSIONS."""

@@ -11,7 +11,7 @@ from medamad.stats.counting import Tally, tally, tally_all
 from medamad.stats.period import Period, previous
 from medamad.stats.quantiles import by_group, median
 from medamad.stats.question import Question
-from medamad.stats.rows import Columns, Row, fractions, records
+from medamad.stats.rows import Row, fractions
 from medamad.stats.selecting import ViewFilter, view_filter
 from medamad.stats.zones import zone_named
 from medamad.store.parts import Snapshot
@@ -57,7 +57,7 @@ def report(
 def _totals(selection: ViewFilter, snapshot: Snapshot, period: Period, of_page: bool) -> Row:
     chosen = list(selection.choose(snapshot.parts, period))
     medians = np.array([median([views.duration_ms[views.timed] for views in chosen])], np.int64)
-    (row,) = records(_columns(tally_all(chosen), medians, of_page))
+    (row,) = _rows(tally_all(chosen), medians, of_page)
     return row
 
 
@@ -72,16 +72,23 @@ def _series(
         len(buckets.dates),
     )
     sums = tally(pieces, len(buckets.dates))
-    return records({"date": buckets.dates, **_columns(sums, spread.quartile(2), of_page)})
+    rows = _rows(sums, spread.quartile(2), of_page)
+    for row, date in zip(rows, buckets.dates, strict=True):
+        row["date"] = date
+    return rows
 
 
-def _columns(sums: Tally, medians: NDArray[np.int64], of_page: bool) -> Columns:
-    return {
-        "visitors": sums.visitors(of_page),
-        "pageviews": sums.views,
-        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
-        "duration": medians,
-    }
+def _rows(sums: Tally, medians: NDArray[np.int64], of_page: bool) -> list[Row]:
+    columns = (
+        sums.visitors(of_page).tolist(),
+        sums.views.tolist(),
+        fractions(sums.bounces, sums.timed_visitors).tolist(),
+        medians.tolist(),
+    )
+    return [
+        {"visitors": visitors, "pageviews": views, "bounce_percentage": bounces, "duration": middle}
+        for visitors, views, bounces, middle in zip(*columns, strict=True)
+    ]
 
 
 def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
