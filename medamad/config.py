@@ -4,15 +4,15 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
 from attrs import field, frozen
 from msgspec import Meta, Struct
 
+from medamad.collect.bots import BotRule
 from medamad.config_values import (
-    Bots,
     Endpoints,
     MapSize,
     Origin,
@@ -25,6 +25,7 @@ from medamad.config_values import (
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
 
+_CHOICES: Final = {"events.bots": get_args(BotRule)}
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
 
@@ -66,7 +67,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[events]: which hits count, and as what."""
 
     timezone: ZoneInfo = ZoneInfo("UTC")
-    bots: Bots = Bots("declared")
+    bots: BotRule = "declared"
     referrers: str = ""
     spam: str = ""
     blocked: str = ""
@@ -156,5 +157,7 @@ def _convert(file: Path, content: dict[str, object]) -> _Document:
         unknown = _UNKNOWN_KEY.match(reason)
         if unknown:
             raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
+        if key in _CHOICES:
+            reason = f"expected one of {', '.join(_CHOICES[key])}"
         reason = reason.replace("`", "")
         raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None

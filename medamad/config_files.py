@@ -1,18 +1,17 @@
 """The further files that an operator edits: names of referrers, spam hosts, blocked networks."""
 
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from attrs import frozen
 
+from medamad.collect.networks import Network, read_networks
 from medamad.config import Config, ConfigError
 from medamad.shipped import shipped_file
 from medamad.vocabulary.sources import read_names
 from medamad.vocabulary.spam import read_hosts
 
-Network: TypeAlias = IPv4Network | IPv6Network
 T = TypeVar("T")
 
 REFERRERS: Final = "referrers.toml"
@@ -41,7 +40,7 @@ def load_lists(config: Config) -> Lists:
     return Lists(
         referrer_names={} if names is None else _read(names, read_names),
         spam_hosts=_read(spam, read_hosts),
-        blocked=_read(blocked, _read_networks),
+        blocked=_read(blocked, read_networks),
     )
 
 
@@ -63,14 +62,3 @@ def _read(file: Path, read: Callable[[Path], T]) -> T:
         raise ConfigError(file, "", "expected UTF-8") from None
     except ValueError as error:
         raise ConfigError(file, "", str(error)) from None
-
-
-def _read_networks(file: Path) -> list[Network]:
-    networks = []
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
-        if text := line.partition("#")[0].strip():
-            try:
-                networks.append(ip_network(text))
-            except ValueError as error:
-                raise ValueError(f"line {number}: {error}") from None
-    return networks

@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-BOTS_MODES: Final = ("declared", "strict", "off")
-
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
@@ -48,12 +46,6 @@ class Proxy(str):
 
 class ScriptName(str):
     """A path of one segment that is not one of the service's own."""
-
-    __slots__ = ()
-
-
-class Bots(str):
-    """One of BOTS_MODES: which visits of programs are left out."""
 
     __slots__ = ()
 
@@ -114,12 +106,6 @@ def _read_script_name(value: object) -> ScriptName:
     return ScriptName(value)
 
 
-def _read_bots(value: object) -> Bots:
-    if not isinstance(value, str) or value not in BOTS_MODES:
-        raise ValueError(f"expected one of {', '.join(BOTS_MODES)}")
-    return Bots(value)
-
-
 def _read_zone(value: object) -> ZoneInfo:
     try:
         if isinstance(value, str):
@@ -136,6 +122,5 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     Origin: _read_origin,
     Proxy: _read_proxy,
     ScriptName: _read_script_name,
-    Bots: _read_bots,
     ZoneInfo: _read_zone,
 }

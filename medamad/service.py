@@ -1,0 +1,259 @@
+"""The daemon put together: what is started in what order, stopped in what order, and reloaded.
+
+Started: configuration, store, first account, site, sockets; then systemd hears that all is ready.
+Stopped: sockets, requests under way, hits that wait, threads, store.
+"""
+
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeVar
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet import defer
+from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
+from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.python.threadpool import ThreadPool
+
+from medamad import settings
+from medamad.account.accounts import Accounts
+from medamad.account.first_login import FirstLogin, GivenLoginError
+from medamad.collect.collector import Collector
+from medamad.collect.queue import HitQueue
+from medamad.collect.rates import Rates
+from medamad.collect.refusals import Refusals
+from medamad.config import EXIT_STATUS, Config, ConfigError
+from medamad.config_files import Lists, load_lists
+from medamad.listening import CannotListenThere, places
+from medamad.store.errors import StoreError
+from medamad.store.store import Store
+from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
+from medamad.web.app import make_site
+from medamad.web.backend import Backend
+from medamad.web.site import Site
+
+FAILED: Final = 1
+QUESTION_THREADS: Final = 2
+DRAIN_SECONDS: Final = 20.0
+"""How long requests under way may take when the daemon stops."""
+TIDY_SECONDS: Final = 60.0
+
+T = TypeVar("T")
+
+
+@frozen
+class Started:
+    """What the operator wants to know of a daemon that has started."""
+
+    urls: tuple[str, ...]
+    """Where it answers, for a browser on this machine; empty when on unix sockets alone."""
+    first_login: FirstLogin | None
+    """The account made by this start, None where there was one already."""
+
+
+def nothing(_started: Started) -> None:
+    """Tell nobody."""
+
+
+@define(eq=False, kw_only=True)
+class Daemon(Service):
+    """The whole service. `ended` is called with an exit status when it cannot start or go on."""
+
+    _log = Logger()
+
+    config: Config
+    reactor: Any
+    environ: Mapping[str, str]
+    supervisor: Supervisor
+    read_config: Callable[[], Config]
+    """Reads the configuration again. Raises ConfigError."""
+    ended: Callable[[int], None]
+    started: Callable[[Started], None] = nothing
+    prepare: Callable[[Backend], Awaitable[None]] | None = None
+    """What is done before the daemon can be reached."""
+    clock: Callable[[], float] = time.time
+    _site: Site | None = None
+    _open: AsyncExitStack = field(factory=AsyncExitStack)
+    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _has_ended: bool = False
+
+    def startService(self) -> None:
+        """Begin to start; `started` or `ended` tells how it went."""
+        super().startService()
+        starting = Deferred.fromCoroutine(self._one_after_another(self._start))
+        starting.addErrback(self._could_not_start)
+
+    def stopService(self) -> "Deferred[None]":
+        """Stop; fires when the store is closed."""
+        super().stopService()
+        return Deferred.fromCoroutine(self._one_after_another(self._stop))
+
+    def reload(self) -> None:
+        """Go by what the configuration says now; if it is bad, go on by the old one."""
+        if self._site is None:
+            return
+        self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        try:
+            config = self.read_config()
+            self._apply(config, load_lists(config), self._site)
+        except ConfigError as error:
+            self._log.error("the configuration stays as it was: {error}", error=error)
+        else:
+            self._log.info("the configuration was read again")
+        self.supervisor.tell(READY)
+
+    async def _one_after_another(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async with self._one_at_a_time:
+            await step()
+
+    async def _start(self) -> None:
+        opened = self._open
+        data_dir = self.config.data_dir(self.environ)
+        lists = load_lists(self.config)
+        to_listen = places(self.config, self.reactor)
+        store = Store.open(data_dir, settings.store_settings(self.config), self.reactor)
+        opened.push_async_callback(store.close)
+        store.broken.addCallback(self._store_broke)
+        passwords, questions = self._pool("passwords", 1), self._pool("questions", QUESTION_THREADS)
+        accounts = Accounts(
+            store=store,
+            data_dir=data_dir,
+            hashing=passwords,
+            clock=self.clock,
+            environ=self.environ,
+        )
+        first_login = await accounts.ensure_first()
+        queue = HitQueue(store.append, self.reactor, settings.queue_settings(self.config))
+        collector = Collector(
+            store.websites,
+            queue,
+            Refusals(),
+            Rates(self.config.limits.hits_per_minute),
+            settings.rules(self.config, lists),
+            self.clock,
+        )
+        site = make_site(
+            store=store,
+            collector=collector,
+            accounts=accounts,
+            ask=questions,
+            settings=settings.web_settings(self.config, lists, data_dir),
+            clock=self.clock,
+            reactor=self.reactor,
+        )
+        if self.prepare is not None:
+            await self.prepare(site.backend)
+        opened.push_async_callback(self._drain, site)
+        urls = []
+        for place in to_listen:
+            port = await place.listen(site)
+            opened.push_async_callback(maybeDeferred, port.stopListening)
+            urls.append(place.url(port))
+            self._log.info("listening on {place}", place=place.text)
+        self._site = site
+        self._repeat(TIDY_SECONDS, lambda: store.tidy(int(self.clock() * 1000)))
+        self._repeat(self.supervisor.beat_s, self._beat)
+        self._reload_on_hangup()
+        self.supervisor.tell(READY)
+        self.started(Started(tuple(filter(None, urls)), first_login))
+
+    async def _stop(self) -> None:
+        self.supervisor.tell(STOPPING)
+        self._site = None
+        await self._open.aclose()
+
+    async def _drain(self, site: Site) -> None:
+        """Let the requests under way be answered, then let the hits that wait be stored."""
+        try:
+            await site.drain().addTimeout(DRAIN_SECONDS, self.reactor)
+        except defer.TimeoutError:
+            self._log.warn("{count} connections were cut", count=len(site.channels))
+            for channel in list(site.channels):
+                channel.transport.abortConnection()
+        await site.backend.collector.queue.drained()
+
+    def _apply(self, config: Config, lists: Lists, site: Site) -> None:
+        backend = site.backend
+        rules = settings.rules(config, lists)
+        web = settings.web_settings(config, lists, backend.settings.data_dir)
+        collector = backend.collector
+        collector.rules = rules
+        collector.rates.per_minute = rules.hits_per_minute
+        collector.queue.settings = settings.queue_settings(config)
+        backend.store.apply(settings.store_settings(config))
+        backend.settings = web
+        late = settings.needing_restart(self.config, config)
+        if late:
+            self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
+        self.config = config
+
+    def _pool(self, name: str, threads: int) -> "Pool":
+        pool = Pool(self.reactor, ThreadPool(0, threads, name))
+        self._open.callback(pool.threads.stop)
+        pool.threads.start()
+        return pool
+
+    def _repeat(self, seconds: float | None, call: Callable[[], Awaitable[None]]) -> None:
+        """Make a call every so many seconds until the daemon stops; a failure is logged."""
+        if seconds is None:
+            return
+
+        def once() -> "Deferred[None]":
+            called = Deferred.fromCoroutine(_awaited(call))
+            return called.addErrback(
+                lambda failure: self._log.failure("a periodic task failed", failure)
+            )
+
+        loop = LoopingCall(once)
+        loop.clock = self.reactor
+        loop.start(seconds, now=False)
+        self._open.callback(loop.stop)
+
+    async def _beat(self) -> None:
+        self.supervisor.tell(ALIVE)
+
+    def _reload_on_hangup(self) -> None:
+        before = signal.signal(
+            signal.SIGHUP, lambda _number, _frame: self.reactor.callFromThread(self.reload)
+        )
+        self._open.callback(signal.signal, signal.SIGHUP, before)
+
+    def _could_not_start(self, failure: Failure) -> None:
+        status = FAILED
+        if failure.check(ConfigError, GivenLoginError):
+            status = EXIT_STATUS
+        if failure.check(ConfigError, GivenLoginError, StoreError, CannotListenThere):
+            self._log.critical("not started: {reason}", reason=failure.value)
+        else:
+            self._log.failure("not started", failure)
+        self._end(status)
+
+    def _store_broke(self, reason: str) -> None:
+        self._log.critical("the store cannot go on: {reason}", reason=reason)
+        self._end(FAILED)
+
+    def _end(self, status: int) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self.ended(status)
+
+
+@frozen
+class Pool:
+    """Threads for slow work of one kind."""
+
+    reactor: Any
+    threads: ThreadPool
+
+    def __call__(self, work: Callable[[], T], /) -> "Deferred[T]":
+        """Do `work` in one of the threads."""
+        return deferToThreadPool(self.reactor, self.threads, work)
+
+
+async def _awaited(call: Callable[[], Awaitable[T]]) -> T:
+    return await call()

@@ -1,0 +1,97 @@
+"""What a configuration means to each package."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+from medamad.build import commit
+from medamad.collect.networks import Networks
+from medamad.collect.queue import QueueSettings
+from medamad.collect.rules import Rules
+from medamad.config import Config
+from medamad.config_files import Lists
+from medamad.model.dimensions import Dimension
+from medamad.store.settings import StoreSettings
+from medamad.vocabulary.sources import Sources
+from medamad.vocabulary.spam import SpamHosts
+from medamad.web.settings import WebSettings
+
+_UNIX = "unix"
+_UTM = (
+    Dimension.UTM_SOURCE,
+    Dimension.UTM_MEDIUM,
+    Dimension.UTM_CAMPAIGN,
+    Dimension.UTM_TERM,
+    Dimension.UTM_CONTENT,
+)
+
+RESTART_KEYS = (
+    ("server", "listen"),
+    ("server", "data_dir"),
+    ("store", "map_size"),
+)
+"""What is read only at the start, by section and key."""
+
+
+def store_settings(config: Config) -> StoreSettings:
+    """Give the bounds of the store."""
+    limits = config.limits
+    return StoreSettings(
+        map_size=config.store.map_size,
+        min_free_disk=config.store.min_free_disk,
+        new_values={
+            Dimension.PATH: limits.new_paths,
+            Dimension.REFERRER: limits.new_referrers,
+            **dict.fromkeys(_UTM, limits.new_utm),
+            Dimension.PROPERTY_NAME: limits.new_property_names,
+            Dimension.PROPERTY: limits.new_property_values,
+        },
+        other_new_values=limits.new_values,
+    )
+
+
+def queue_settings(config: Config) -> QueueSettings:
+    """Give how hits are gathered."""
+    return QueueSettings(
+        interval_s=config.store.commit_interval_ms / 1_000,
+        max_hits=config.store.commit_max_hits,
+        max_waiting=config.limits.max_waiting_hits,
+    )
+
+
+def rules(config: Config, lists: Lists) -> Rules:
+    """Give which hits count."""
+    return Rules(
+        bots=config.events.bots,
+        blocked=Networks(lists.blocked),
+        spam=SpamHosts(lists.spam_hosts),
+        zone=config.events.timezone,
+        hits_per_minute=config.limits.hits_per_minute,
+    )
+
+
+def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
+    """Give what the web side goes by."""
+    server = config.server
+    return WebSettings(
+        sources=Sources.shipped(lists.referrer_names),
+        data_dir=data_dir,
+        commit=commit(),
+        demo=server.demo,
+        cors_origins=frozenset(server.cors_origins),
+        trusted_proxies=Networks(
+            ip_network(proxy) for proxy in server.trusted_proxies if proxy != _UNIX
+        ),
+        trust_unix=_UNIX in server.trusted_proxies,
+        script_name=server.script_name,
+        max_body_bytes=config.limits.max_body_bytes,
+        max_connections=config.limits.max_connections,
+    )
+
+
+def needing_restart(old: Config, new: Config) -> list[str]:
+    """Name the keys that differ and take effect only at the next start."""
+    return [
+        f"{section}.{key}"
+        for section, key in RESTART_KEYS
+        if getattr(getattr(old, section), key) != getattr(getattr(new, section), key)
+    ]

@@ -1,0 +1,68 @@
+"""What systemd and the daemon tell each other: readiness, the watchdog, sockets (sd_notify(3))."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from attrs import frozen
+from twisted.internet.endpoints import AdoptedStreamServerEndpoint
+from twisted.logger import Logger
+from twisted.python.systemd import ListenFDs
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+RELOADING: Final = "RELOADING=1"
+ALIVE: Final = "WATCHDOG=1"
+
+_BEATS_PER_PERIOD: Final = 3
+
+
+@frozen
+class Supervisor:
+    """The process that supervises this one, if one does. `beat_s` is None without a watchdog."""
+
+    _log = Logger()
+
+    address: str = ""
+    """The datagram socket that it reads; "" when nobody does."""
+    beat_s: float | None = None
+    """After how many seconds it is to hear again that the daemon lives."""
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], pid: int) -> Self:
+        """Read NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        period_us = environ.get("WATCHDOG_USEC", "")
+        is_for_us = environ.get("WATCHDOG_PID", str(pid)) == str(pid)
+        if not address or not is_for_us or not period_us.isdecimal() or not int(period_us):
+            return cls(address)
+        return cls(address, int(period_us) / 1_000_000 / _BEATS_PER_PERIOD)
+
+    def tell(self, *assignments: str) -> None:
+        """Send assignments such as READY. A supervisor that cannot be told is logged, no more."""
+        if not self.address:
+            return
+        address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(assignments).encode(), address)
+        except OSError as error:
+            self._log.warn("the supervisor could not be told: {error}", error=error)
+
+
+def inherited_endpoints(reactor: Any) -> list[AdoptedStreamServerEndpoint]:
+    """Give an endpoint for each socket that systemd opened for us (sd_listen_fds(3))."""
+    descriptors = ListenFDs.fromEnvironment().inheritedDescriptors()
+    return [
+        AdoptedStreamServerEndpoint(reactor, descriptor, _family(descriptor))
+        for descriptor in descriptors
+    ]
+
+
+def _family(descriptor: int) -> socket.AddressFamily:
+    inherited = socket.socket(fileno=descriptor)
+    try:
+        return socket.AddressFamily(inherited.family)
+    finally:
+        inherited.detach()

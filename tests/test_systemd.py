@@ -1,0 +1,115 @@
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from logged import LoggedFailures
+
+from medamad.systemd import READY, Supervisor
+
+UNITS = Path(__file__).parents[1] / "systemd"
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd is not installed"
+)
+
+
+@pytest.fixture
+def supervising(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(1)
+        yield listening
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, Supervisor()),
+        ({"WATCHDOG_USEC": "3000000"}, Supervisor()),
+        ({"NOTIFY_SOCKET": "/run/n"}, Supervisor("/run/n")),
+        ({"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "3000000"}, Supervisor("/run/n", 1.0)),
+        (
+            {"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "7"},
+            Supervisor("/run/n", 1.0),
+        ),
+        (
+            {"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "8"},
+            Supervisor("/run/n"),
+        ),
+        ({"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "soon"}, Supervisor("/run/n")),
+        ({"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "0"}, Supervisor("/run/n")),
+    ],
+)
+def test_the_supervisor_is_read_from_the_environment(
+    environ: dict[str, str], wanted: Supervisor
+) -> None:
+    assert Supervisor.from_environ(environ, 7) == wanted
+
+
+def test_the_supervisor_is_told(supervising: socket.socket) -> None:
+    Supervisor(supervising.getsockname()).tell(READY, "STATUS=fine")
+    assert supervising.recv(100) == b"READY=1\nSTATUS=fine"
+
+
+def test_an_abstract_address_begins_with_an_at() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind("")  # has Linux pick an abstract address
+        listening.settimeout(1)
+        Supervisor("@" + listening.getsockname()[1:].decode()).tell(READY)
+        assert listening.recv(100) == b"READY=1"
+
+
+def test_a_supervisor_that_cannot_be_told_does_no_harm(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    Supervisor(str(tmp_path / "absent")).tell(READY)
+    Supervisor().tell(READY)
+    assert logged_failures.texts() == []
+
+
+@needs_systemd
+def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
+    for unit in UNITS.iterdir():
+        text = unit.read_text("utf-8").replace("/opt/medamad/bin/medamad", sys.executable)
+        (tmp_path / unit.name).write_text(text, "utf-8")
+    files = sorted(map(str, tmp_path.iterdir()))
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@needs_systemd
+def test_the_service_is_shut_in() -> None:
+    ran = subprocess.run(
+        [
+            "systemd-analyze",
+            "security",
+            "--offline=true",
+            "--threshold=15",
+            str(UNITS / "medamad.service"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-200:] + ran.stderr
+
+
+def test_the_service_says_what_the_daemon_goes_by() -> None:
+    unit = (UNITS / "medamad.service").read_text("utf-8").splitlines()
+    for line in (
+        "Type=notify",
+        "StateDirectory=medamad",
+        "StateDirectoryMode=0700",
+        "ConfigurationDirectory=medamad",
+        "ExecReload=/bin/kill -HUP $MAINPID",
+        "Restart=on-failure",
+        "RestartPreventExitStatus=78",
+        "SystemCallErrorNumber=EPERM",
+    ):
+        assert line in unit
+    assert not any(line.startswith("ProcSubset=") for line in unit)
