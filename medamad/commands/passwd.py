@@ -1,0 +1,54 @@
+"""`medamad passwd`: a new password for the account, whether the daemon runs or not."""
+
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from getpass import getpass
+
+from medamad.account.credentials import check_password
+from medamad.account.first_login import remove_file
+from medamad.account.passwords import hash_password
+from medamad.commands.configured import add_data, read_config, refused
+from medamad.config import ConfigError
+from medamad.model.errors import BadRequest
+from medamad.store.errors import StoreError
+from medamad.store.offline import change_password
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_data(parser)
+    parser.epilog = (
+        "Asks for the password on a terminal, else reads one line of standard input.\n"
+        f"Every login ends.\n\n{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Ask for a password and store it."""
+    try:
+        config = read_config(arguments.config, arguments.data, None)
+    except ConfigError as error:
+        return refused(error)
+    data_dir = config.data_dir(os.environ)
+    try:
+        password = check_password(_asked() if sys.stdin.isatty() else _piped())
+        username = change_password(data_dir, hash_password(password), int(time.time()))
+        remove_file(data_dir)
+    except (BadRequest, StoreError, OSError) as error:
+        print(f"medamad: {error}", file=sys.stderr)
+        return 1
+    print(f"The password of {username} is changed.")
+    return 0
+
+
+def _asked() -> str:
+    password = getpass("New password: ")
+    if getpass("Once more: ") != password:
+        raise BadRequest("password: the two are not the same")
+    return password
+
+
+def _piped() -> str:
+    return sys.stdin.readline().removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,82 @@
+"""`medamad run`: the daemon in the foreground."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from medamad.commands.configured import add_data, add_listen, read_config, refused
+from medamad.config import Config, ConfigError
+from medamad.log_lines import begin_log
+from medamad.service import Daemon, Started, nothing
+from medamad.systemd import Supervisor
+from medamad.web.backend import Backend
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_data(parser)
+    add_listen(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Run the daemon until it is told to stop."""
+    read = partial(read_config, arguments.config, arguments.data, arguments.listen)
+    try:
+        config = read()
+    except ConfigError as error:
+        return refused(error)
+    return run_daemon(config, read_config=read, started=greet if sys.stdout.isatty() else nothing)
+
+
+def run_daemon(
+    config: Config,
+    *,
+    read_config: Callable[[], Config],
+    started: Callable[[Started], None],
+    prepare: Callable[[Backend], Awaitable[None]] | None = None,
+) -> int:
+    """Run a daemon until it is told to stop or cannot go on; gives the exit status.
+
+    `read_config` is called on SIGHUP, `started` once the daemon can be reached, and `prepare` is
+    awaited before that.
+    """
+    from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
+
+    reactor: Any = installed
+    begin_log(sys.stderr, os.environ)
+    statuses = [0]
+
+    def ended(status: int) -> None:
+        statuses.append(status)
+        reactor.stop()
+
+    daemon = Daemon(
+        config=config,
+        reactor=reactor,
+        environ=os.environ,
+        supervisor=Supervisor.from_environ(os.environ, os.getpid()),
+        read_config=read_config,
+        ended=ended,
+        started=started,
+        prepare=prepare,
+    )
+    reactor.callWhenRunning(daemon.startService)
+    reactor.addSystemEventTrigger("before", "shutdown", daemon.stopService)
+    reactor.run()
+    return statuses[-1]
+
+
+def greet(started: Started) -> None:
+    """Tell a person where to go, how to log in and what to put on a page."""
+    login = started.first_login
+    for url in started.urls[:1]:
+        print(f"\nmedamad runs at {url}/")
+        print(f'Put this on your pages:  <script defer src="{url}/script.js"></script>')
+    if login is not None:
+        print(f"Log in as {login.username} with the password {login.password}")
+        if login.file is not None:
+            print(f"(both are in {login.file} until you change the password)")
+    print("Ctrl-C stops it.\n", flush=True)

@@ -1,0 +1,7 @@
+"""Lets `twistd` and `twist` find the daemon under the name `medamad`."""
+
+from twisted.application.service import ServiceMaker
+
+medamad = ServiceMaker(
+    "medamad", "medamad.tap", "Self-hosted, cookie-free web analytics.", "medamad"
+)
