@@ -1,16 +1,33 @@
 """The daemon without its sockets."""
 
+from ipaddress import ip_network
+from pathlib import Path
+
 from attrs import define, evolve
 from browser import Browser
+from twisted.internet import reactor
+from twisted.internet.defer import execute
 from twisted.internet.task import Clock
 
+from medamad.account.accounts import Accounts
 from medamad.collect.collector import Collector
+from medamad.collect.networks import Networks
+from medamad.collect.queue import HitQueue
+from medamad.collect.rates import Rates
+from medamad.collect.refusals import Refusals
+from medamad.collect.rules import Rules
+from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
+from medamad.vocabulary.sources import Sources
+from medamad.vocabulary.spam import SpamHosts
+from medamad.web.app import make_site
+from medamad.web.settings import WebSettings
 from medamad.web.site import Site
 
 NOW = 1_750_000_000
 """2025-06-15T15:06:40Z, a Sunday."""
 USERNAME, PASSWORD = "ada", "correct horse"
+SOURCES = Sources({"google.com": "Google"})
 
 
 @define(eq=False)
@@ -29,3 +46,42 @@ class House:
     def set(self, **settings: object) -> None:
         """Change settings of the web side."""
         self.site.settings = evolve(self.site.settings, **settings)
+
+
+async def build_house(data_dir: Path, now: float = NOW) -> House:
+    """Put the daemon together on what there is in a directory, if anything."""
+    store = Store.open(
+        data_dir / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor
+    )
+
+    def clock() -> float:
+        return built.now
+
+    accounts = Accounts(
+        store=store,
+        data_dir=data_dir,
+        hashing=execute,
+        clock=clock,
+        environ={"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+    )
+    collector = Collector(
+        store.websites,
+        HitQueue(store.append, reactor),
+        Refusals(),
+        Rates(0),
+        Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
+        clock,
+    )
+    turns = Clock()
+    site = make_site(
+        store=store,
+        collector=collector,
+        accounts=accounts,
+        ask=execute,
+        settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
+        clock=clock,
+        reactor=turns,
+    )
+    built = House(site, store, collector, turns, now)
+    await accounts.ensure_first()
+    return built

@@ -1,0 +1,141 @@
+import pytest
+import pytest_twisted
+from browser import Browser
+from house import PASSWORD, USERNAME, House
+
+LOGIN, LOGOUT, USER = "/auth/login", "/auth/logout", "/user"
+DETAILS = {"username": USERNAME, "password": PASSWORD}
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
+    answer = await stranger.ask("POST", prefix + LOGIN, DETAILS)
+    assert answer.status == 200
+    assert answer.body == b""
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert answer.header("Cache-Control") == "no-store"
+    (cookie,) = answer.headers["set-cookie"]
+    value, *attributes = cookie.split("; ")
+    name, _, token = value.partition("=")
+    assert name == "_me_sess"
+    assert len(token) >= 43
+    assert attributes == ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Lax", "Secure"]
+    stranger.cookie = token
+    assert (await stranger.ask("GET", prefix + USER)).status == 200
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"username": USERNAME, "password": "wrong"},
+        {"username": "nobody", "password": PASSWORD},
+        {"username": "", "password": ""},
+        {"username": "x" * 1024, "password": "x" * 1024},
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_another_pair_is_401(stranger: Browser, details: dict[str, str]) -> None:
+    answer = await stranger.ask("POST", LOGIN, details)
+    assert answer.status == 401
+    assert answer.error
+    assert answer.header("Set-Cookie") is None
+
+
+@pytest.mark.parametrize(
+    ("details", "field"),
+    [
+        ({"username": USERNAME}, "password"),
+        ({"password": PASSWORD}, "username"),
+        ({"username": 1, "password": PASSWORD}, "username"),
+        ({"username": USERNAME, "password": None}, "password"),
+        ({"username": USERNAME, "password": ["x"]}, "password"),
+        ({"username": "x" * 1025, "password": PASSWORD}, "username"),
+        ({"username": USERNAME, "password": "x" * 1025}, "password"),
+        ([], "body"),
+        ("text", "body"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_malformed_details_are_400(stranger: Browser, details: object, field: str) -> None:
+    answer = await stranger.ask("POST", LOGIN, details)
+    assert answer.status == 400
+    assert answer.error.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "message"),
+    [
+        (b"{", "application/json", "body: expected valid JSON in UTF-8"),
+        (b'{"username": "\xff"}', "application/json", "body: expected valid JSON in UTF-8"),
+        (b"", "application/json", "body: expected a JSON object, got nothing"),
+        (b"username=a&password=b", "application/x-www-form-urlencoded", "Content-Type: "),
+        (b'{"username": "a", "password": "b"}', "text/plain", "Content-Type: "),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_json_is_400(
+    stranger: Browser, body: bytes, content_type: str, message: str
+) -> None:
+    answer = await stranger.ask("POST", LOGIN, body=body, headers={"Content-Type": content_type})
+    assert answer.status == 400
+    assert answer.error.startswith(message)
+
+
+@pytest_twisted.ensureDeferred
+async def test_login_from_another_page_is_403(house: House, stranger: Browser) -> None:
+    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status == 403
+    assert answer.error == "this request comes from a page of another origin"
+    house.set(cors_origins=frozenset({"https://dash.example"}))
+    headers = {"Sec-Fetch-Site": "same-site", "Origin": "https://dash.example"}
+    answer = await stranger.ask("POST", LOGIN, DETAILS, headers=headers)
+    assert answer.status == 200
+    assert answer.header("Access-Control-Allow-Credentials") == "true"
+
+
+@pytest_twisted.ensureDeferred
+async def test_after_ten_failures_a_network_has_to_wait(house: House, stranger: Browser) -> None:
+    for _ in range(10):
+        answer = await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+        assert answer.status == 401
+    answer = await stranger.ask("POST", LOGIN, DETAILS)
+    assert answer.status == 429
+    assert answer.error
+    assert int(answer.header("Retry-After") or 0) >= 1
+    elsewhere = house.browser("198.51.100.7")
+    assert (await elsewhere.log_in(USERNAME, PASSWORD)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_logout_destroys_the_cookie_and_its_login(owner: Browser) -> None:
+    answer = await owner.ask("POST", LOGOUT)
+    assert answer.status == 204
+    assert answer.body == b""
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert answer.header("Content-Length") is None
+    (cookie,) = answer.headers["set-cookie"]
+    value, *attributes = cookie.split("; ")
+    assert value == "_me_sess="
+    assert attributes[:2] == ["Max-Age=0", "Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
+    assert attributes[2:] == ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"]
+    for target in (USER, "/websites"):
+        assert (await owner.ask("GET", target)).status == 401
+    assert (await owner.ask("POST", LOGOUT)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_logout_needs_a_login(stranger: Browser) -> None:
+    assert (await stranger.ask("POST", LOGOUT)).status == 401
+    stranger.cookie = "nonsense"
+    answer = await stranger.ask("POST", LOGOUT)
+    assert answer.status == 401
+    assert answer.error
+
+
+@pytest_twisted.ensureDeferred
+async def test_other_logins_stay(house: House, owner: Browser) -> None:
+    other = house.browser()
+    await other.log_in(USERNAME, PASSWORD)
+    await owner.ask("POST", LOGOUT)
+    assert (await other.ask("GET", USER)).status == 200

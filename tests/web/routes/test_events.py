@@ -1,0 +1,293 @@
+from ipaddress import ip_network
+
+import msgspec
+import pytest
+import pytest_twisted
+from browser import Answer, Browser
+from house import NOW, House
+from logged import LoggedFailures
+
+from medamad.collect.networks import Networks
+from medamad.model.errors import Unavailable
+
+HIT, PING = "/event/hit", "/event/ping"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+MIDNIGHT = "Sun, 15 Jun 2025 00:00:00 GMT"
+
+
+def load(**fields: object) -> dict[str, object]:
+    return {"e": "load", "b": "b1", "u": "https://example.com/a", "p": True, "q": True} | fields
+
+
+def open_to_all(answer: Answer) -> bool:
+    return (
+        answer.header("Access-Control-Allow-Origin") == "*"
+        and answer.header("Access-Control-Allow-Credentials") is None
+        and answer.header("Set-Cookie") is None
+    )
+
+
+@pytest.mark.parametrize(
+    "target", ["/event/hit", "/api/event/hit", "/event/h%69t", "/event/hit?x=1"]
+)
+@pytest.mark.parametrize("content_type", ["text/plain;charset=UTF-8", "application/json", None])
+@pytest_twisted.ensureDeferred
+async def test_a_load_is_stored(
+    house: House, stranger: Browser, website: str, target: str, content_type: str | None
+) -> None:
+    headers = {"User-Agent": FIREFOX, "Accept-Language": "de-AT,de;q=0.8"}
+    if content_type:
+        headers["Content-Type"] = content_type
+    body = msgspec.json.encode(load())
+    answer = await stranger.ask("POST", target, body=body, headers=headers)
+    assert answer.status == 204
+    assert answer.body == b""
+    assert answer.header("X-Medamad-Ignored") is None
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert open_to_all(answer)
+    found = house.store.websites.by_hostname(website)
+    assert found is not None
+    assert house.store.visitors_last_day(found, NOW * 1000) == 1
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_what_the_headers_say_is_kept(owner: Browser) -> None:
+    headers = {"User-Agent": FIREFOX, "Accept-Language": "de-AT,de;q=0.8"}
+    await owner.ask("POST", HIT, load(), headers=headers)
+    for statistic, row in [
+        ("browsers", {"browser": "Firefox"}),
+        ("os", {"os": "Linux"}),
+        ("devices", {"device": "Desktop"}),
+        ("languages", {"language": "German"}),
+    ]:
+        answer = await owner.ask("GET", f"/website/example.com/{statistic}?summary=true")
+        assert answer.json == [row | {"visitors": 1, "visitors_percentage": 1.0}]
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_timed_and_has_events(owner: Browser) -> None:
+    for body in (
+        load(),
+        {"e": "unload", "b": "b1", "m": 4200},
+        {"e": "custom", "b": "b1", "g": "example.com", "d": {"signup": True}},
+    ):
+        assert (await owner.ask("POST", HIT, body)).status == 204
+    answer = await owner.ask("GET", "/website/example.com/summary")
+    assert answer.json == {
+        "current": {"visitors": 1, "pageviews": 1, "bounce_percentage": 1.0, "duration": 4200}
+    }
+    answer = await owner.ask("GET", "/website/example.com/properties")
+    assert answer.json == [{"name": "signup", "events": 1, "events_percentage": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "headers", "reason"),
+    [
+        ({}, {"User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1)"}, "bot"),
+        ({"r": "https://www.spam.example/x"}, {}, "spam"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_an_ignored_hit_says_why(
+    owner: Browser, website: str, fields: dict[str, object], headers: dict[str, str], reason: str
+) -> None:
+    answer = await owner.ask("POST", HIT, load(**fields), headers=headers)
+    assert answer.status == 204
+    assert answer.header("X-Medamad-Ignored") == reason
+    assert "X-Medamad-Ignored" in (answer.header("Access-Control-Expose-Headers") or "")
+    assert open_to_all(answer)
+    answer = await owner.ask("GET", f"/website/{website}/ignored")
+    assert answer.json == [{"reason": reason, "hits": 1, "last": NOW}]
+    assert (await owner.ask("GET", f"/website/{website}/pages")).json == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_blocked_address_is_ignored(house: House) -> None:
+    answer = await house.browser("192.0.2.77").ask("POST", HIT, load())
+    assert answer.header("X-Medamad-Ignored") == "blocked"
+    behind = {"X-Forwarded-For": "192.0.2.77"}
+    answer = await house.browser("10.0.0.1").ask("POST", HIT, load(), headers=behind)
+    assert answer.header("X-Medamad-Ignored") is None
+    house.set(trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
+    answer = await house.browser("10.0.0.1").ask("POST", HIT, load(b="b2"), headers=behind)
+    assert answer.header("X-Medamad-Ignored") == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", ""),
+        (b"{", ""),
+        (b"[]", ""),
+        (b"[" * 10_000, ""),
+        (b'{"e":"load","b":"\xff"}', ""),
+        (b'{"e":"load","b":"\\ud800","u":"http://example.com","p":true,"q":true}', ""),
+        (b'{"e":"other"}', "e"),
+        (b"{}", "e"),
+        (msgspec.json.encode(load(b="")), "b"),
+        (msgspec.json.encode(load(b="x" * 65)), "b"),
+        (msgspec.json.encode(load(u="ftp://example.com/")), "u"),
+        (msgspec.json.encode(load(u=1)), "u"),
+        (msgspec.json.encode(load(p="yes")), "p"),
+        (msgspec.json.encode(load(d={"a": None})), "d"),
+        (b'{"e":"unload","b":"b1","m":0}', "m"),
+        (b'{"e":"unload","b":"b1","m":1e400}', ""),
+        (b'{"e":"custom","g":"example.com","d":{}}', "d"),
+        (b'{"e":"custom","g":"' + b"a" * 254 + b'","d":{"a":1}}', "g"),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_malformed_hit_is_400(stranger: Browser, body: bytes, field: str) -> None:
+    answer = await stranger.ask("POST", HIT, body=body)
+    assert answer.status == 400
+    assert answer.error.startswith(field)
+    assert open_to_all(answer)
+
+
+@pytest.mark.parametrize(
+    "body", [load(u="https://other.example/"), {"e": "custom", "g": "other.example", "d": {"a": 1}}]
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_hit_of_no_website_is_404(stranger: Browser, body: dict[str, object]) -> None:
+    answer = await stranger.ask("POST", HIT, body)
+    assert answer.status == 404
+    assert "other.example" in answer.error
+    assert open_to_all(answer)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browser) -> None:
+    house.collector.rates.per_minute = 1
+    assert (await stranger.ask("POST", HIT, load())).status == 204
+    answer = await stranger.ask("POST", HIT, load(b="b2"))
+    assert answer.status == 429
+    assert answer.error
+    assert answer.header("Retry-After") == "60"
+    assert open_to_all(answer)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browser) -> None:
+    async def full(_hits: object) -> list[object]:
+        raise Unavailable("the disk is full", retry_after=30)
+
+    house.collector.queue._append = full
+    answer = await stranger.ask("POST", HIT, load())
+    assert (answer.status, answer.error) == (503, "the disk is full")
+    assert answer.header("Retry-After") == "30"
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_fault_is_500_and_logged(
+    house: House, stranger: Browser, logged_failures: LoggedFailures
+) -> None:
+    async def broken(_hits: object) -> list[object]:
+        raise ZeroDivisionError("secret")
+
+    house.collector.queue._append = broken
+    answer = await stranger.ask("POST", HIT, load())
+    assert answer.status == 500
+    assert answer.error == "a fault of the server's own, which its log describes"
+    assert len(logged_failures.take(ZeroDivisionError)) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_hits_are_taken_in_demo_mode_and_from_any_page(
+    house: House, stranger: Browser, website: str
+) -> None:
+    house.set(demo=True)
+    headers = {"Origin": f"https://{website}", "Sec-Fetch-Site": "cross-site"}
+    assert (await stranger.ask("POST", HIT, load(), headers=headers)).status == 204
+
+
+@pytest.mark.parametrize("target", ["/event/ping", "/api/event/ping?u=example.com%2Fa"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_counts_a_visitor_of_today(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 200
+    assert answer.body == b"0"
+    assert answer.header("Content-Type") == "text/plain; charset=utf-8"
+    assert answer.header("Last-Modified") == MIDNIGHT
+    assert answer.header("Cache-Control") == "private, no-cache, max-age=86400"
+    assert open_to_all(answer)
+    for second in range(1, 4):
+        since = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+        answer = await stranger.ask("GET", target, headers=since)
+        assert (answer.status, answer.body) == (200, b"1")
+        assert answer.header("Last-Modified") == f"Sun, 15 Jun 2025 00:00:0{second} GMT"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_ping_of_yesterday_is_unique_again(stranger: Browser) -> None:
+    since = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:07 GMT"}
+    answer = await stranger.ask("GET", PING, headers=since)
+    assert (answer.status, answer.body) == (200, b"0")
+    assert answer.header("Last-Modified") == MIDNIGHT
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "2025-06-15T00:00:00Z", "Sun, 32 Jun 2025"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_with_another_date_is_400(stranger: Browser, date: str) -> None:
+    answer = await stranger.ask("GET", PING, headers={"If-Modified-Since": date})
+    assert answer.status == 400
+    assert answer.error.startswith("If-Modified-Since: ")
+    assert open_to_all(answer)
+
+
+@pytest.mark.parametrize("target", ["/event/ping?u=%zz", "/event/p%69ng?u=%ff"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 400
+    assert answer.error.startswith("u: ")
+
+
+@pytest_twisted.ensureDeferred
+async def test_head_of_a_ping_has_no_body(stranger: Browser) -> None:
+    answer = await stranger.ask("HEAD", PING)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.header("Content-Length") == "1"
+
+
+@pytest.mark.parametrize(
+    ("target", "method"), [(HIT, "POST"), ("/api/event/hit", "POST"), (PING, "GET")]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_preflight_lets_any_page_send(stranger: Browser, target: str, method: str) -> None:
+    headers = {
+        "Origin": "https://example.com",
+        "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": "content-type",
+    }
+    answer = await stranger.ask("OPTIONS", target, headers=headers)
+    assert answer.status == 204
+    assert open_to_all(answer)
+    assert method in (answer.header("Access-Control-Allow-Methods") or "").split(", ")
+    assert answer.header("Access-Control-Allow-Headers") == "Content-Type"
+    assert answer.header("Access-Control-Max-Age") == "86400"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "allowed"),
+    [
+        ("GET", HIT, "OPTIONS, POST"),
+        ("HEAD", HIT, "OPTIONS, POST"),
+        ("POST", PING, "GET, HEAD, OPTIONS"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_other_methods_are_405(
+    stranger: Browser, method: str, target: str, allowed: str
+) -> None:
+    answer = await stranger.ask(method, target)
+    assert answer.status == 405
+    assert answer.header("Allow") == allowed
+    assert open_to_all(answer)

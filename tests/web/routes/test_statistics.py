@@ -1,0 +1,316 @@
+import pytest
+import pytest_twisted
+from browser import Browser
+from house import NOW, House
+
+TABLES = {
+    "pages": "path",
+    "time": "path",
+    "referrers": "referrer",
+    "sources": "source",
+    "mediums": "medium",
+    "campaigns": "campaign",
+    "terms": "term",
+    "contents": "content",
+    "browsers": "browser",
+    "os": "os",
+    "devices": "device",
+    "countries": "country",
+    "languages": "language",
+}
+WITH_ROWS = [*TABLES, "properties"]
+ALL = [*WITH_ROWS, "summary"]
+OURS = [*ALL, "live", "ignored"]
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+UTM = "utm_source=s&utm_medium=m&utm_campaign=c&utm_term=t&utm_content=x"
+
+
+async def visit(owner: Browser) -> None:
+    """One visitor sees two pages, for four seconds and for nine; another the second one."""
+    headers = {"User-Agent": FIREFOX, "Accept-Language": "en-GB"}
+    for body in (
+        {
+            "e": "load",
+            "b": "b1",
+            "u": f"https://example.com/a/?{UTM}",
+            "p": True,
+            "q": True,
+            "r": "https://www.google.com/search?q=x",
+            "t": "Europe/London",
+            "d": {"plan": "free"},
+        },
+        {"e": "unload", "b": "b1", "m": 4000},
+        {"e": "load", "b": "b2", "u": "https://example.com/b", "p": False, "q": True},
+        {"e": "unload", "b": "b2", "m": 9000},
+        {"e": "load", "b": "b3", "u": "https://example.com/b", "p": True, "q": True},
+    ):
+        assert (await owner.ask("POST", "/event/hit", body, headers=headers)).status == 204
+
+
+async def get(owner: Browser, rest: str) -> object:
+    answer = await owner.ask("GET", f"/website/example.com/{rest}")
+    assert answer.status == 200, answer.body
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert answer.header("Cache-Control") == "no-store"
+    return answer.json
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_website_without_hits_has_empty_statistics(owner: Browser) -> None:
+    for name in WITH_ROWS:
+        assert await get(owner, name) == []
+        answer = await owner.ask("GET", f"/api/website/example.com/{name}?summary=true")
+        assert (answer.status, answer.json) == (200, [])
+    assert await get(owner, "summary") == {
+        "current": {"visitors": 0, "pageviews": 0, "bounce_percentage": 0, "duration": 0}
+    }
+    assert await get(owner, "live") == {"visitors": 0}
+    assert await get(owner, "ignored") == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_statistics_of_a_few_visits(owner: Browser) -> None:
+    await visit(owner)
+    assert await get(owner, "summary") == {
+        "current": {"visitors": 2, "pageviews": 3, "bounce_percentage": 1.0, "duration": 6500}
+    }
+    assert await get(owner, "pages") == [
+        {
+            "path": "/b",
+            "visitors": 2,
+            "visitors_percentage": 0.6667,
+            "pageviews": 2,
+            "pageviews_percentage": 0.6667,
+            "bounce_percentage": 0,
+            "duration": 9000,
+        },
+        {
+            "path": "/a",
+            "visitors": 1,
+            "visitors_percentage": 0.3333,
+            "pageviews": 1,
+            "pageviews_percentage": 0.3333,
+            "bounce_percentage": 1.0,
+            "duration": 4000,
+        },
+    ]
+    assert await get(owner, "time?summary=true") == [
+        {"path": "/b", "duration": 9000, "duration_percentage": 0.6923},
+        {"path": "/a", "duration": 4000, "duration_percentage": 0.3077},
+    ]
+    assert await get(owner, "countries") == [
+        {
+            "country": name,
+            "visitors": 1,
+            "visitors_percentage": 0.5,
+            "bounce_percentage": bounce,
+            "duration": duration,
+        }
+        for name, bounce, duration in (("Unknown", 0, 9000), ("United Kingdom", 1.0, 4000))
+    ]
+    assert await get(owner, "properties") == [
+        {"name": "plan", "events": 1, "events_percentage": 1.0}
+    ]
+    assert await get(owner, "properties?prop_name=plan") == [
+        {"name": "plan", "value": "free", "events": 1, "events_percentage": 1.0}
+    ]
+    assert await get(owner, "live") == {"visitors": 1}
+
+
+@pytest.mark.parametrize(
+    ("rest", "values"),
+    [
+        ("referrers", ["", "Google"]),
+        ("referrers?grouped=true", ["", "Google"]),
+        ("referrers?grouped=false", ["", "google.com/search"]),
+        ("sources", ["", "s"]),
+        ("mediums", ["", "m"]),
+        ("campaigns", ["", "c"]),
+        ("terms", ["", "t"]),
+        ("contents", ["", "x"]),
+        ("browsers", ["Firefox"]),
+        ("os", ["Linux"]),
+        ("devices", ["Desktop"]),
+        ("countries", ["Unknown", "United Kingdom"]),
+        ("languages", ["English"]),
+        ("languages?locale=1", ["British English"]),
+        ("languages?locale=false", ["English"]),
+        ("time", ["/b", "/a"]),
+        ("pages?limit=1", ["/b"]),
+        ("pages?limit=1&offset=1", ["/a"]),
+        ("pages?offset=2", []),
+        ("pages?limit=1&limit=5000", ["/b", "/a"]),
+        ("pages?path=/A", ["/a"]),
+        ("pages?path[neq]=/a", ["/b"]),
+        ("pages?path%5Bstarts_with%5D=%2F&browser[eq]=firefox", ["/b", "/a"]),
+        ("pages?path[in]=/a,/c&path[in]=/d", ["/a"]),
+        ("pages?utm_term=t", ["/a"]),
+        ("pages?prop_name=plan&prop_value[contains]=re", ["/a"]),
+        ("pages?start=2025-06-15T15:06:40Z&end=2025-06-15T15:06:40Z", ["/b", "/a"]),
+        ("pages?start=2025-06-15T17:06:40+02:00", ["/b", "/a"]),
+        ("pages?start=2025-06-15T17:06:40%2B02:00", ["/b", "/a"]),
+        ("pages?start=2025-06-15T15:06:41Z", []),
+        ("pages?end=2025-06-15T15:06:39Z", []),
+        ("pages?unknown=1&limit[]=x&interval=year&previous=maybe&grouped=maybe", ["/b", "/a"]),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_rows_are_chosen_by_parameters(owner: Browser, rest: str, values: list[str]) -> None:
+    await visit(owner)
+    rows = await get(owner, rest)
+    assert isinstance(rows, list)
+    column = TABLES[rest.partition("?")[0]]
+    assert [row[column] for row in rows] == values
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_summary_over_time(house: House, owner: Browser) -> None:
+    await visit(owner)
+    house.now += 3600
+    figures = {"visitors": 2, "pageviews": 3, "bounce_percentage": 1.0, "duration": 6500}
+    nothing = {"visitors": 0, "pageviews": 0, "bounce_percentage": 0, "duration": 0}
+    period = "start=2025-06-15T15:00:00Z&end=2025-06-15T16:59:59Z"
+    answer = await get(owner, f"summary?{period}&previous=true&interval=hour&timezone=Asia/Kolkata")
+    assert answer == {
+        "current": figures,
+        "previous": nothing,
+        "interval": [
+            {"date": "2025-06-15T20:00:00+05:30"} | figures,
+            {"date": "2025-06-15T21:00:00+05:30"} | nothing,
+            {"date": "2025-06-15T22:00:00+05:30"} | nothing,
+        ],
+    }
+    answer = await get(owner, "summary?interval=day")
+    assert isinstance(answer, dict)
+    assert [bucket["date"] for bucket in answer["interval"]] == ["2025-06-15T00:00:00+00:00"]
+    assert "interval" not in await get(owner, f"summary?{period}&previous=false")
+
+
+COMMON = [
+    ("start=yesterday", "start"),
+    ("start=", "start"),
+    ("start=2025-06-15", "start"),
+    ("start=2025-02-30T00:00:00Z", "start"),
+    ("end=2025-06-15T00:00:00", "end"),
+    ("end=2025-06-15T25:00:00Z", "end"),
+    ("start=2025-06-15T00:00:01Z&end=2025-06-15T00:00:00Z", "start"),
+    ("path[like]=x", "path[like]"),
+    ("path[]=x", "path[]"),
+    ("prop_name[regex]=x", "prop_name[regex]"),
+    ("os[eq]=%zz", "os[eq]"),
+    ("os[eq]=%ff", "os[eq]"),
+    ("%zz", "query"),
+]
+OF_ROWS = [
+    ("limit=0", "limit"),
+    ("limit=5001", "limit"),
+    ("limit=-1", "limit"),
+    ("limit=", "limit"),
+    ("limit=1.5", "limit"),
+    ("limit=" + "9" * 5000, "limit"),
+    ("offset=-1", "offset"),
+    ("offset=5001", "offset"),
+    ("offset=x", "offset"),
+    ("summary=maybe", "summary"),
+    ("summary=", "summary"),
+]
+OF_SUMMARY = [
+    ("previous=true", "previous"),
+    ("previous=true&start=2025-06-15T00:00:00Z", "previous"),
+    ("previous=true&end=2025-06-15T00:00:00Z", "previous"),
+    ("previous=maybe", "previous"),
+    ("interval=year", "interval"),
+    ("interval=", "interval"),
+    ("interval=Day", "interval"),
+    ("interval=day&timezone=Nowhere/City", "timezone"),
+    ("timezone=", "timezone"),
+    ("timezone=../../etc/passwd", "timezone"),
+    ("timezone=a%00b", "timezone"),
+    ("interval=minute&start=2020-01-01T00:00:00Z&end=2025-01-01T00:00:00Z", "interval"),
+]
+
+
+OF_ONE = {
+    "summary": OF_SUMMARY,
+    "properties": [wrong for wrong in OF_ROWS if wrong[1] != "summary"],
+    "referrers": [*OF_ROWS, ("grouped=maybe", "grouped")],
+    "languages": [*OF_ROWS, ("locale=", "locale")],
+}
+
+
+@pytest.mark.usefixtures("website")
+@pytest.mark.parametrize("name", ALL)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_parameter_is_400_and_named(owner: Browser, name: str) -> None:
+    for query, field in (*COMMON, *OF_ONE.get(name, OF_ROWS)):
+        answer = await owner.ask("GET", f"/website/example.com/{name}?{query}")
+        assert (answer.status, query) == (400, query)
+        assert answer.error.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("prefix", ["/", "/api/"])
+@pytest_twisted.ensureDeferred
+async def test_a_login_is_needed_before_all_else(stranger: Browser, prefix: str, name: str) -> None:
+    for hostname in ("example.com", "a" * 254, "%zz"):
+        for query in ("", "?limit=0&start=x&path[x]=1", "?%zz"):
+            answer = await stranger.ask("GET", f"{prefix}website/{hostname}/{name}{query}")
+            assert answer.status == 401
+            assert answer.error
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest_twisted.ensureDeferred
+async def test_an_unknown_website_is_404_and_no_hostname_400(owner: Browser, name: str) -> None:
+    for hostname, status, field in [
+        ("unknown.example", 404, "hostname"),
+        ("a" * 254, 400, "hostname"),
+        ("a_b", 400, "hostname"),
+        ("a%2Fb", 400, "hostname"),
+        ("%C3", 400, "path"),
+    ]:
+        answer = await owner.ask("GET", f"/website/{hostname}/{name}")
+        assert answer.status == status
+        assert answer.error.startswith(f"{field}: ")
+
+
+@pytest.mark.usefixtures("website")
+@pytest.mark.parametrize("name", OURS)
+@pytest_twisted.ensureDeferred
+async def test_only_reading(owner: Browser, name: str) -> None:
+    head = await owner.ask("HEAD", f"/website/example.com/{name}")
+    assert (head.status, head.body) == (200, b"")
+    shown = await owner.ask("GET", f"/website/example.com/{name}")
+    assert head.header("Content-Length") == str(len(shown.body))
+    for method in ("POST", "PUT", "PATCH", "DELETE", "TRACE"):
+        answer = await owner.ask(method, f"/website/example.com/{name}")
+        assert answer.status == 405
+        assert answer.header("Allow") == "GET, HEAD, OPTIONS"
+        assert answer.error
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_hostname_of_an_address_is_spelled_freely(owner: Browser) -> None:
+    await visit(owner)
+    answer = await owner.ask("GET", "/website/EXAMPLE.com./live")
+    assert answer.json == {"visitors": 1}
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_ignored_hits_are_counted_by_reason(house: House, owner: Browser) -> None:
+    hit = {"e": "load", "b": "b", "u": "http://example.com/", "p": True, "q": True}
+    for _ in range(2):
+        await owner.ask("POST", "/event/hit", hit, headers={"User-Agent": "Googlebot/2.1"})
+    await owner.ask("POST", "/event/hit", hit | {"r": "http://spam.example/"})
+    assert await get(owner, "ignored") == [
+        {"reason": "bot", "hits": 2, "last": NOW},
+        {"reason": "spam", "hits": 1, "last": NOW},
+    ]
+    house.now += 90_000
+    assert await get(owner, "ignored") == []

@@ -1,0 +1,125 @@
+import pytest
+import pytest_twisted
+from browser import Browser
+from house import NOW, PASSWORD, USERNAME, House
+
+USER = "/user"
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_the_account_is_shown(owner: Browser, prefix: str) -> None:
+    answer = await owner.ask("GET", prefix + USER)
+    assert answer.status == 200
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert answer.header("Cache-Control") == "no-store"
+    assert answer.json == {
+        "username": USERNAME,
+        "settings": {"language": "en", "script_type": ["default"]},
+        "dateCreated": NOW,
+        "dateUpdated": NOW,
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_everything_can_be_changed_at_once(house: House, owner: Browser) -> None:
+    house.now += 5
+    change = {
+        "username": "grace",
+        "password": "a new one",
+        "settings": {"language": "de", "script_type": ["default", "click-events"]},
+    }
+    answer = await owner.ask("PATCH", USER, change)
+    assert answer.status == 200
+    expected = {
+        "username": "grace",
+        "settings": change["settings"],
+        "dateCreated": NOW,
+        "dateUpdated": NOW + 5,
+    }
+    assert answer.json == expected
+    assert (await owner.ask("GET", USER)).json == expected
+    assert (await house.browser().log_in("grace", "a new one")).status == 200
+
+
+@pytest.mark.parametrize("change", [{}, {"unknown": 1}, {"settings": {}}])
+@pytest_twisted.ensureDeferred
+async def test_an_empty_change_changes_nothing(
+    house: House, owner: Browser, change: dict[str, object]
+) -> None:
+    before = (await owner.ask("GET", USER)).json
+    house.now += 5
+    answer = await owner.ask("PATCH", USER, change)
+    assert (answer.status, answer.json) == (200, before)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_new_password_ends_every_other_login(house: House, owner: Browser) -> None:
+    other = house.browser()
+    await other.log_in(USERNAME, PASSWORD)
+    assert (await owner.ask("PATCH", USER, {"password": "a new one"})).status == 200
+    assert (await owner.ask("GET", USER)).status == 200
+    assert (await other.ask("GET", USER)).status == 401
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"username": "ab"}, "username"),
+        ({"username": "x" * 49}, "username"),
+        ({"username": 3}, "username"),
+        ({"username": None}, "username"),
+        ({"password": "abcd"}, "password"),
+        ({"password": "x" * 129}, "password"),
+        ({"password": False}, "password"),
+        ({"settings": []}, "settings"),
+        ({"settings": None}, "settings"),
+        ({"settings": {"language": "xx"}}, "settings.language"),
+        ({"settings": {"language": 1}}, "settings.language"),
+        ({"settings": {"script_type": "default"}}, "settings.script_type"),
+        ({"settings": {"script_type": ["nothing"]}}, "settings.script_type"),
+        ({"settings": {"script_type": ["default", "default"]}}, "settings.script_type"),
+        ([], "body"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_change_is_400_and_changes_nothing(
+    owner: Browser, change: object, field: str
+) -> None:
+    before = (await owner.ask("GET", USER)).json
+    if isinstance(change, dict) and "settings" not in change:
+        change = {"settings": {"language": "fr"}} | change
+    answer = await owner.ask("PATCH", USER, change)
+    assert answer.status == 400
+    assert answer.error.startswith(field)
+    assert (await owner.ask("GET", USER)).json == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_deleting_the_account_leaves_a_first_start(
+    house: House, owner: Browser, website: str
+) -> None:
+    answer = await owner.ask("DELETE", USER)
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert (await owner.ask("GET", USER)).status == 401
+    await owner.log_in(USERNAME, PASSWORD)
+    assert (await owner.ask("GET", "/websites")).json == []
+    assert (await owner.ask("GET", f"/websites/{website}")).status == 404
+    assert house.store.account() is not None
+
+
+@pytest_twisted.ensureDeferred
+async def test_usage_tells_of_the_machine(owner: Browser) -> None:
+    answer = await owner.ask("GET", "/user/usage")
+    assert answer.status == 200
+    usage = answer.json
+    assert isinstance(usage, dict)
+    assert {"cpu", "memory", "disk"} <= set(usage)
+    assert set(usage["cpu"]) == {"usage", "cores", "threads"}
+    assert 0 <= usage["cpu"]["usage"] <= 100
+    assert 1 <= usage["cpu"]["cores"] <= usage["cpu"]["threads"]
+    for volume in ("memory", "disk", "storage"):
+        assert 0 < usage[volume]["used"] <= usage[volume]["total"]
+    assert usage["process"]["memory"] > 0
+    assert usage["process"]["threads"] >= 1
