@@ -1,0 +1,141 @@
+import pytest
+
+from medamad.model.errors import BadRequest
+from medamad.stats.filters import (
+    FIELDS,
+    OPERATORS,
+    Condition,
+    conditions_of,
+    passing,
+    without_case,
+)
+
+NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
+ABOUT = {"/About", "/about/us"}
+REST = {"/about/us", "/50%_*", "/a,b"}
+
+
+def test_the_fields_and_operators_are_those_of_the_interface() -> None:
+    assert set(FIELDS) == {
+        "path",
+        "referrer",
+        *("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"),
+        *("browser", "os", "device", "country", "language"),
+        *("prop_name", "prop_value"),
+    }
+    assert set(OPERATORS) == {
+        *("eq", "contains", "starts_with", "ends_with", "in"),
+        *("neq", "not_contains", "not_starts_with", "not_ends_with", "not_in"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameters", "conditions"),
+    [
+        ([], ()),
+        ([("path", "/x")], (Condition("path", "eq", ("/x",)),)),
+        ([("path[eq]", "/x"), ("path", "/x")], (Condition("path", "eq", ("/x",)),)),
+        (
+            [("path[neq]", "/x"), ("path[neq]", "/y")],
+            (Condition("path", "neq", ("/x",)), Condition("path", "neq", ("/y",))),
+        ),
+        (
+            [("os[in]", "a,b"), ("os[in]", ""), ("os[in]", "c,")],
+            (Condition("os", "in", ("a", "b", "", "c", "")),),
+        ),
+        (
+            [("os[in]", "a"), ("os[not_in]", "b")],
+            (Condition("os", "in", ("a",)), Condition("os", "not_in", ("b",))),
+        ),
+        ([("path[contains]", "a,b")], (Condition("path", "contains", ("a,b",)),)),
+        ([("limit", "1"), ("colour[eq]", "red"), ("pathology", "x"), ("[eq]", "x")], ()),
+    ],
+)
+def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Condition, ...]) -> None:
+    assert conditions_of(parameters) == conditions
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "path[foo]",
+        "path[]",
+        "path[",
+        "path[eq",
+        "path[eq]]",
+        "path[eq][in]",
+        "path[EQ]",
+        "prop_name[like]",
+    ],
+)
+def test_an_unknown_operator_is_refused_by_name(key: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        conditions_of([(key, "x")])
+    assert str(refusal.value).startswith(f"{key}: expected one of the operators eq, neq, ")
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "passed"),
+    [
+        ("eq", "/ABOUT", {"/About"}),
+        ("eq", "/STRASSE", {"/straße"}),
+        ("eq", "", {""}),
+        ("contains", "ABOUT", {"/About", "/about/us"}),
+        ("contains", "%_*", {"/50%_*"}),
+        ("contains", "*", {"/50%_*"}),
+        ("contains", "", set(NAMES)),
+        ("starts_with", "/a", {"/About", "/about/us", "/a,b"}),
+        ("starts_with", "", set(NAMES)),
+        ("ends_with", "US", {"/about/us"}),
+        ("ends_with", "", set(NAMES)),
+        ("in", "/,/ABOUT", {"/", "/About"}),
+        ("in", "", {""}),
+        ("in", "/,", {"", "/"}),
+        ("in", "/a,b", set()),
+    ],
+)
+def test_operators_and_their_opposites(operator: str, value: str, passed: set[str]) -> None:
+    def those(operator: str) -> set[str]:
+        found = passing(conditions_of([(f"path[{operator}]", value)]), [without_case(NAMES)])
+        return {name for name, passes in zip(NAMES, found, strict=True) if passes}
+
+    assert those(operator) == passed
+    opposite = "neq" if operator == "eq" else f"not_{operator}"
+    assert those(opposite) == set(NAMES) - passed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "passed"),
+    [
+        ([("path[starts_with]", "/a"), ("path[ends_with]", "us")], {"/about/us"}),
+        (
+            [("path[contains]", "a"), ("path[contains]", "b"), ("path[neq]", "/a,b")],
+            {"/About", "/about/us"},
+        ),
+        ([("path", "/"), ("path", "/about")], set()),
+        ([("path[in]", "/"), ("path[in]", "/about")], {"/", "/About"}),
+        (
+            [("path[not_in]", "/,/about"), ("path[not_in]", ",/straße")],
+            {"/about/us", "/50%_*", "/a,b"},
+        ),
+    ],
+)
+def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]) -> None:
+    found = passing(conditions_of(parameters), [without_case(NAMES)])
+    assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
+
+
+@pytest.mark.parametrize(
+    ("parameter", "passed"),
+    [
+        (("referrer", "google"), [True, True, False]),
+        (("referrer", "google.de/search"), [False, True, False]),
+        (("referrer[neq]", "google"), [False, False, True]),
+        (("referrer[neq]", "google.de/search"), [True, False, True]),
+        (("referrer[not_contains]", ".de"), [True, False, True]),
+        (("referrer[in]", "google.com,other"), [True, False, True]),
+    ],
+)
+def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
+    names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
+    assert passing(conditions_of([parameter]), names).tolist() == passed
