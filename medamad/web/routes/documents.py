@@ -8,8 +8,6 @@ from typing import Final
 
 from attrs import frozen
 
-from medamad.model.errors import NotFound
-from medamad.web.errors import NOT_FOUND
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Headers, Reply
 
@@ -89,21 +87,12 @@ def add_description(routes: Routes) -> None:
 def add_to(routes: Routes) -> None:
     """Add what lies beside the interface."""
     script = read_document(_FRONTEND / "tracker" / SCRIPT, _SCRIPT_HEADERS)
-    folder = _FRONTEND / "dashboard"
-    pages = {
-        path.name: read_document(path, _PAGE_HEADERS)
-        for path in sorted(folder.iterdir())
-        if path.suffix in _TYPES
-    }
-
-    def page(call: Call, name: str = "index.html") -> Reply:
-        """Give a file of the dashboard."""
-        if name not in pages:
-            raise NotFound(NOT_FOUND)
-        return pages[name](call)
-
     routes.add("GET", f"/{SCRIPT}", script, Access.OPEN)
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)
-    routes.add("GET", "/dashboard/", page, Access.OPEN)
-    routes.add("GET", "/dashboard/<name>", page, Access.OPEN)
+    for path in sorted((_FRONTEND / "dashboard").iterdir()):
+        if path.suffix in _TYPES:
+            page = read_document(path, _PAGE_HEADERS)
+            routes.add("GET", f"/dashboard/{path.name}", page, Access.OPEN)
+            if path.name == "index.html":
+                routes.add("GET", "/dashboard/", page, Access.OPEN)

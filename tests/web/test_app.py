@@ -1,0 +1,106 @@
+"""Addresses: where the routes are mounted, and what is nowhere."""
+
+import pytest
+import pytest_twisted
+from browser import Browser, Connection, encoded
+from house import House
+
+from medamad.web.app import interface_routes
+
+NOWHERE = [
+    "/nothing",
+    "/api",
+    "/api/",
+    "/api/nothing",
+    "/api/api/user",
+    "/api/script.js",
+    "/api/dashboard/",
+    "/user/",
+    "//user",
+    "/api//user",
+    "/user//usage",
+    "/USER",
+    "/website/example.com",
+    "/website/example.com/",
+    "/website/example.com/nothing",
+    "/website//pages",
+    "/websites/",
+    "/websites/a/b",
+    "/event",
+    "/event/hit/",
+    "/event%2Fhit",
+    "/dashboard/../user",
+    "/dashboard/nothing",
+    "/dashboard/%2e%2e%2fscript.js",
+    "/favicon.ico",
+    "/.well-known/security.txt",
+    "/;x",
+    "/a|b",
+    "/a\\b",
+    "/<script>",
+    "*",
+    "nothing",
+]
+
+
+@pytest.mark.parametrize("target", NOWHERE)
+@pytest_twisted.ensureDeferred
+async def test_an_unknown_path_is_404(owner: Browser, target: str) -> None:
+    for method in ("GET", "POST", "DELETE", "OPTIONS", "PROPFIND"):
+        answer = await owner.ask(method, target)
+        assert answer.status == 404
+        assert answer.error == "there is nothing at this address"
+        assert answer.header("Location") is None
+    answer = await owner.ask("HEAD", target)
+    assert (answer.status, answer.body) == (404, b"")
+
+
+@pytest.mark.parametrize("target", ["/%", "/a%zz", "/%ff", "/api/%c3%28", "/user/%4"])
+@pytest_twisted.ensureDeferred
+async def test_a_path_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 400
+    assert answer.error == "path: an invalid percent-escape, or not valid UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("target", "allowed"),
+    [
+        ("/user", "DELETE, GET, HEAD, OPTIONS, PATCH"),
+        ("/api/user/usage", "GET, HEAD, OPTIONS"),
+        ("/websites", "GET, HEAD, OPTIONS, POST"),
+        ("/auth/login", "OPTIONS, POST"),
+        ("/openapi.yaml", "GET, HEAD, OPTIONS"),
+        ("/script.js", "GET, HEAD, OPTIONS"),
+        ("/", "GET, HEAD, OPTIONS"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_another_method_is_405(stranger: Browser, target: str, allowed: str) -> None:
+    for method in ("PUT", "TRACE", "BREW"):
+        answer = await stranger.ask(method, target)
+        assert answer.status == 405
+        assert answer.header("Allow") == allowed
+        assert answer.error == f"this address takes only {allowed}"
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_absolute_address_is_taken(house: House, stranger: Browser) -> None:
+    answer = await stranger.ask("GET", "http://stats.example.com/event/ping?u=x")
+    assert (answer.status, answer.body) == (200, b"0")
+    answer = await Connection(house.site).talk(encoded("GET", "http://stats.example.com", {}))
+    assert answer.header("Location") == "/dashboard/"
+
+
+@pytest_twisted.ensureDeferred
+async def test_segments_may_be_escaped(owner: Browser) -> None:
+    answer = await owner.ask("GET", "/%61pi/%75ser")
+    assert answer.status == 200
+
+
+def test_both_mounts_have_the_same_routes(house: House) -> None:
+    routes = interface_routes(house.site.backend).app.url_map.iter_rules()
+    rules = {(rule.rule, *sorted(rule.methods or ())) for rule in routes}
+    assert ("/websites/<hostname>", "GET", "HEAD") in rules
+    assert ("/event/hit", "POST") in rules
+    assert len(rules) == 31

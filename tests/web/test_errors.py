@@ -1,0 +1,56 @@
+import msgspec
+import pytest
+from logged import LoggedFailures
+from twisted.python.failure import Failure
+from werkzeug.exceptions import BadHost, MethodNotAllowed
+from werkzeug.exceptions import NotFound as NoRoute
+
+from medamad.model.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    NotFound,
+    TooLarge,
+    TooMany,
+    Unauthorised,
+    Unavailable,
+)
+from medamad.web.errors import failure_reply
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "headers"),
+    [
+        (BadRequest("x"), 400, {}),
+        (Unauthorised("x"), 401, {}),
+        (Forbidden("x"), 403, {}),
+        (NotFound("x"), 404, {}),
+        (Conflict("x"), 409, {}),
+        (TooLarge("x"), 413, {}),
+        (TooMany("x", retry_after=7), 429, {b"Retry-After": b"7"}),
+        (Unavailable("x", retry_after=9), 503, {b"Retry-After": b"9"}),
+    ],
+)
+def test_a_refusal_is_an_error_object(
+    error: Exception, status: int, headers: dict[bytes, bytes]
+) -> None:
+    reply = failure_reply(Failure(error), "GET")
+    assert reply.status == status
+    assert msgspec.json.decode(reply.body) == {"error": {"code": status, "message": "x"}}
+    assert reply.content_type == b"application/json"
+    assert dict(reply.headers) == headers | {b"Cache-Control": b"no-store"}
+
+
+def test_routing_has_two_errors() -> None:
+    assert failure_reply(Failure(NoRoute()), "GET").status == 404
+    assert failure_reply(Failure(BadHost()), "GET").status == 404
+    reply = failure_reply(Failure(MethodNotAllowed(["POST", "GET"])), "PUT")
+    assert reply.status == 405
+    assert (b"Allow", b"GET, OPTIONS, POST") in reply.headers
+
+
+def test_a_fault_is_logged_and_not_told(logged_failures: LoggedFailures) -> None:
+    reply = failure_reply(Failure(KeyError("a secret")), "GET")
+    assert reply.status == 500
+    assert b"secret" not in reply.body
+    assert len(logged_failures.take(KeyError)) == 1

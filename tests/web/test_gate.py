@@ -1,0 +1,199 @@
+"""Who passes, and in what order refusals come: every route of the interface."""
+
+import pytest
+import pytest_twisted
+from browser import Browser, Connection, encoded
+from house import House
+from logged import LoggedFailures
+from twisted.internet.defer import Deferred, fail
+
+CHANGES = [
+    ("PATCH", "/user"),
+    ("DELETE", "/user"),
+    ("POST", "/websites"),
+    ("PATCH", "/websites/example.com"),
+    ("DELETE", "/websites/example.com"),
+]
+READINGS = [
+    ("GET", "/user"),
+    ("GET", "/user/usage"),
+    ("GET", "/websites"),
+    ("GET", "/websites/example.com"),
+    ("GET", "/website/example.com/summary"),
+]
+LOGOUT = ("POST", "/auth/logout")
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
+@pytest_twisted.ensureDeferred
+async def test_401_comes_before_every_other_refusal(
+    house: House, stranger: Browser, prefix: str, method: str, target: str
+) -> None:
+    house.set(demo=True)
+    target = target.replace("example.com", "%zz")
+    for headers in (
+        {},
+        {"Cookie": "_me_sess="},
+        {"Cookie": "_me_sess=nonsense"},
+        {"Cookie": "other=1; _me_sess=\xff"},
+        {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"},
+    ):
+        answer = await stranger.ask(
+            method, f"{prefix}{target}?limit=x&%zz", body=b"{", headers=headers
+        )
+        assert answer.status == 401
+        assert answer.error
+
+
+@pytest.mark.parametrize(("method", "target"), [*CHANGES, LOGOUT])
+@pytest_twisted.ensureDeferred
+async def test_changes_from_another_page_are_403(owner: Browser, method: str, target: str) -> None:
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        answer = await owner.ask(method, target, body=b"{", headers=headers)
+        assert answer.status == 403
+        assert answer.error == "this request comes from a page of another origin"
+    assert (await owner.ask("GET", "/user")).status == 200
+
+
+@pytest.mark.parametrize(("method", "target"), READINGS)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_reading_needs_no_origin(owner: Browser, method: str, target: str) -> None:
+    answer = await owner.ask(method, target, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status == 200
+    assert answer.header("Access-Control-Allow-Origin") is None
+
+
+@pytest.mark.parametrize(("method", "target"), CHANGES)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_demonstration_cannot_be_changed(
+    house: House, owner: Browser, method: str, target: str
+) -> None:
+    house.set(demo=True)
+    answer = await owner.ask(method, target, {"hostname": "new.example", "username": "other"})
+    assert answer.status == 403
+    assert answer.error == "this is a demonstration: nothing can be changed"
+    assert (await owner.ask("GET", "/websites")).json == [{"hostname": "example.com"}]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_demonstration_lets_in_and_out(house: House, owner: Browser) -> None:
+    house.set(demo=True)
+    assert (await owner.ask("GET", "/user")).status == 200
+    assert (await owner.ask(*LOGOUT)).status == 204
+    assert (await owner.log_in("ada", "correct horse")).status == 200
+
+
+@pytest.mark.parametrize(("method", "target"), [*CHANGES[:1], *CHANGES[2:4]])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_body_is_json_and_says_so(owner: Browser, method: str, target: str) -> None:
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        headers = {"Content-Type": content_type}
+        answer = await owner.ask(method, target, body=b'{"hostname": "a.b"}', headers=headers)
+        assert answer.status == 400
+        assert answer.error == "Content-Type: expected application/json"
+    for body, message in (
+        (b"", "body: expected a JSON object, got nothing"),
+        (b'{"x":' + b"[" * 10_000, "body: expected valid JSON in UTF-8"),
+        (b'{"hostname": 1' + b"0" * 5000 + b"}", "hostname: "),
+        (b'{"hostname": "\\ud800"}', "hostname: "),
+    ):
+        headers = {"Content-Type": "application/json"}
+        answer = await owner.ask(method, target, body=body, headers=headers)
+        if target == "/user" and message == "hostname: ":
+            continue
+        assert answer.status == 400
+        assert answer.error.startswith(message)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_too_large_is_413_everywhere(owner: Browser) -> None:
+    for method, target in (*CHANGES, ("POST", "/auth/login"), ("POST", "/event/hit")):
+        answer = await owner.ask(method, target, body=b"x" * 16_385)
+        assert answer.status == 413
+        assert answer.error == "body: expected at most 16384 bytes"
+
+
+@pytest_twisted.ensureDeferred
+async def test_configured_origins_may_read_with_the_cookie(house: House, owner: Browser) -> None:
+    house.set(cors_origins=frozenset({"https://dash.example"}))
+    origin = {"Origin": "https://dash.example", "Sec-Fetch-Site": "cross-site"}
+    for method, target, status in (
+        ("GET", "/user", 200),
+        ("GET", "/nothing", 404),
+        ("PUT", "/user", 405),
+        ("PATCH", "/user", 400),
+        ("DELETE", "/websites/a.example", 404),
+    ):
+        answer = await owner.ask(method, target, headers=origin)
+        assert answer.status == status
+        assert answer.header("Access-Control-Allow-Origin") == "https://dash.example"
+        assert answer.header("Access-Control-Allow-Credentials") == "true"
+        assert answer.header("Access-Control-Expose-Headers") == "X-Api-Commit"
+        assert answer.header("Vary") == "Origin"
+    answer = await owner.ask("GET", "/user", headers={"Origin": "https://evil.example"})
+    assert answer.header("Access-Control-Allow-Origin") is None
+    assert answer.header("Vary") == "Origin"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_preflight_is_answered_for_configured_origins(
+    house: House, stranger: Browser
+) -> None:
+    house.set(cors_origins=frozenset({"https://dash.example"}))
+    headers = {"Origin": "https://dash.example", "Access-Control-Request-Method": "PATCH"}
+    answer = await stranger.ask("OPTIONS", "/api/websites/a.example", headers=headers)
+    assert answer.status == 204
+    assert answer.header("Access-Control-Allow-Origin") == "https://dash.example"
+    assert answer.header("Access-Control-Allow-Credentials") == "true"
+    assert answer.header("Access-Control-Allow-Methods") == "DELETE, GET, HEAD, OPTIONS, PATCH"
+    assert answer.header("Access-Control-Allow-Headers") == "Content-Type"
+    answer = await stranger.ask("OPTIONS", "/user", headers={"Origin": "https://evil.example"})
+    assert answer.status == 204
+    assert answer.header("Allow") == "DELETE, GET, HEAD, OPTIONS, PATCH"
+    assert answer.header("Access-Control-Allow-Origin") is None
+    assert answer.header("Access-Control-Allow-Methods") is None
+    assert (await stranger.ask("OPTIONS", "/nothing")).status == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_a_fault_is_500_and_told_to_the_log_alone(
+    house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
+) -> None:
+    house.site.backend.ask = lambda _question: fail(ZeroDivisionError("a secret"))
+    answer = await owner.ask("GET", f"{prefix}/website/{website}/pages")
+    assert answer.status == 500
+    assert answer.error == "a fault of the server's own, which its log describes"
+    assert len(logged_failures.take(ZeroDivisionError)) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_runs_to_its_end_when_its_sender_goes(
+    house: House, owner: Browser, website: str
+) -> None:
+    connection = Connection(house.site)
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    connection.push(encoded("DELETE", f"/websites/{website}", headers))
+    connection.close()
+    assert (await owner.ask("GET", "/websites")).status == 200
+    while house.store.websites.all():
+        await house.store.tidy(0)
+    assert connection.wire.value() == b""
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_question_is_let_go_when_its_sender_goes(
+    house: House, owner: Browser, website: str
+) -> None:
+    asked: Deferred[bytes] = Deferred()
+    house.site.backend.ask = lambda _question: asked
+    connection = Connection(house.site)
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    connection.push(encoded("GET", f"/website/{website}/pages", headers))
+    connection.close()
+    assert asked.called
+    assert connection.wire.value() == b""

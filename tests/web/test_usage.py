@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from medamad.web.usage import Usage
+
+
+def test_the_figures_of_the_machine_are_plausible(tmp_path: Path) -> None:
+    usage = Usage().of_machine(tmp_path)
+    assert 0 <= usage["cpu"]["usage"] <= 100
+    assert 1 <= usage["cpu"]["cores"] <= usage["cpu"]["threads"]
+    assert 0 < usage["memory"]["used"] < usage["memory"]["total"]
+    assert 0 < usage["disk"]["used"] < usage["disk"]["total"]
+
+
+def test_the_process_is_never_of_the_future() -> None:
+    assert Usage().of_process(0.0)["uptime"] == 0
+    figures = Usage().of_process(4_000_000_000)
+    assert figures["uptime"] > 0
+    assert figures["memory"] > 1_000_000
