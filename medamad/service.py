@@ -228,7 +228,7 @@ class Daemon(Service):
         if failure.check(ConfigError, GivenLoginError):
             status = EXIT_STATUS
         if failure.check(ConfigError, GivenLoginError, StoreError, CannotListenThere):
-            self._log.critical("not started: {reason}", reason=failure.value)
+            self._log.critical("not started: {reason}", reason=str(failure.value))
         else:
             self._log.failure("not started", failure)
         self._end(status)

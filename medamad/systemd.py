@@ -2,12 +2,13 @@
 
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
 from typing import Any, Final, Self
 
 from attrs import frozen
-from twisted.internet.endpoints import AdoptedStreamServerEndpoint
+from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.logger import Logger
-from twisted.python.systemd import ListenFDs
 
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
@@ -52,12 +53,18 @@ class Supervisor:
 
 
 def inherited_endpoints(reactor: Any) -> list[AdoptedStreamServerEndpoint]:
-    """Give an endpoint for each socket that systemd opened for us (sd_listen_fds(3))."""
-    descriptors = ListenFDs.fromEnvironment().inheritedDescriptors()
-    return [
-        AdoptedStreamServerEndpoint(reactor, descriptor, _family(descriptor))
-        for descriptor in descriptors
-    ]
+    """Give an endpoint for each socket that systemd opened for us (sd_listen_fds(3)).
+
+    Twisted reads LISTEN_FDS when it is imported, and removes it; it gives the sockets away by
+    index, until there are no more.
+    """
+    endpoints = []
+    with suppress(IndexError):
+        for index in count():
+            found = serverFromString(reactor, f"systemd:domain=INET:index={index}")
+            family = _family(found.fileno)
+            endpoints.append(AdoptedStreamServerEndpoint(reactor, found.fileno, family))
+    return endpoints
 
 
 def _family(descriptor: int) -> socket.AddressFamily:

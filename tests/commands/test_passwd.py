@@ -1,0 +1,89 @@
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD, PASSWORD, Client, running
+
+pytestmark = pytest.mark.daemon
+
+OTHER = "quite another one"
+
+
+def passwd(data: Path, given: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MEDAMAD, "passwd", "--data", str(data)],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+
+
+def may_log_in(client: Client, password: str) -> bool:
+    body = {"username": "ada", "password": password}
+    return client.request("POST", "/api/auth/login", body).status == 200
+
+
+def test_it_changes_the_password_of_a_running_daemon(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        changed = passwd(daemon.data, f"{OTHER}\n")
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert client.request("GET", "/api/user").status == 401
+        assert not may_log_in(client, PASSWORD)
+        assert may_log_in(client, OTHER)
+
+
+def test_it_changes_the_password_of_a_stopped_daemon(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.stop()
+        assert passwd(daemon.data, OTHER).returncode == 0
+        daemon.start()
+        assert may_log_in(Client(daemon.port), OTHER)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("", "password: expected 5 to 128 characters, got 0"),
+        ("four\n", "password: expected 5 to 128 characters, got 4"),
+        ("bell\a\n", "password: expected no control characters"),
+    ],
+)
+def test_a_password_that_cannot_be_used_is_refused(tmp_path: Path, given: str, reason: str) -> None:
+    refused = passwd(tmp_path, given)
+    assert (refused.returncode, refused.stderr) == (1, f"medamad: {reason}\n")
+
+
+def test_where_there_is_no_store_none_is_made(tmp_path: Path) -> None:
+    refused = passwd(tmp_path, OTHER)
+    assert refused.returncode == 1
+    assert refused.stderr == f"medamad: {tmp_path}: there is no store here\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("again", "status", "said"),
+    [(OTHER, 0, "is changed"), ("a mistake", 1, "password: the two are not the same")],
+)
+def test_on_a_terminal_it_asks_twice_and_shows_nothing(
+    tmp_path: Path, again: str, status: int, said: str
+) -> None:
+    with running(tmp_path) as daemon:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(MEDAMAD[0], [*MEDAMAD, "passwd", "--data", str(daemon.data)])  # noqa: S606
+        shown = ""
+        for prompt, answer in (("New password: ", OTHER), ("Once more: ", again)):
+            while prompt not in shown:
+                shown += os.read(terminal, 1000).decode()
+            os.write(terminal, f"{answer}\n".encode())
+        while said not in shown:
+            shown += os.read(terminal, 1000).decode()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
+        os.close(terminal)
+        assert OTHER not in shown
+        assert may_log_in(daemon.client() if status else Client(daemon.port), OTHER) is not status
