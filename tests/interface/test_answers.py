@@ -1,0 +1,84 @@
+"""What the document says of parameters and links, asked of the real daemon."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from document import DOCUMENT, OPERATIONS, Operation, resolved
+
+pytestmark = pytest.mark.daemon
+
+READING = [entry for entry in OPERATIONS if entry.method == "GET" and entry.path != "/event/ping"]
+BAD_VALUES = {
+    "summary": "x",
+    "start": "x",
+    "end": "x",
+    "limit": "x",
+    "offset": "x",
+    "previous": "x",
+    "interval": "x",
+    "timezone": "x",
+    "grouped": "x",
+    "locale": "x",
+}
+BAD_OPERATOR = "like"
+
+
+def test_every_parameter_is_asked_for() -> None:
+    documented = {name for entry in READING for name in entry.names("query")}
+    deep = {
+        parameter["name"]
+        for entry in READING
+        for parameter in entry.parameters
+        if parameter.get("style") == "deepObject"
+    }
+    assert documented == deep | BAD_VALUES.keys()
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize("entry", READING, ids=[entry.name for entry in READING])
+def test_a_parameter_is_read_where_it_is_described(
+    sender: Any, entry: Operation, prefix: str
+) -> None:
+    deep = {p["name"] for e in READING for p in e.parameters if p.get("style") == "deepObject"}
+    path = prefix + entry.path.replace("{hostname}", "example.com")
+    for name in deep | BAD_VALUES.keys():
+        query = f"{name}[{BAD_OPERATOR}]=x" if name in deep else f"{name}={BAD_VALUES[name]}"
+        answer = sender.send("GET", f"{path}?{quote(query, safe='=')}")
+        if name in entry.names("query"):
+            assert answer.status == 400, (name, answer)
+            assert answer.json["error"]["message"].startswith(name)
+        else:
+            assert answer.status == 200, (name, answer)
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+def test_the_links_of_a_new_website_lead_on(sender: Any, prefix: str) -> None:
+    answer = sender.send("POST", f"{prefix}/websites", b'{"hostname": "New.Example."}')
+    assert answer.status == 201
+    documented = DOCUMENT["paths"]["/websites"]["post"]["responses"]["201"]["links"]
+    by_id = {entry.raw["operationId"]: entry for entry in OPERATIONS}
+    for name, expected in (("get", 200), ("update", 200), ("delete", 204), ("get", 404)):
+        link = documented[name]
+        assert link["parameters"] == {"hostname": "$response.body#/hostname"}
+        entry = by_id[link["operationId"]]
+        target = prefix + entry.path.replace("{hostname}", answer.json["hostname"])
+        body = json.dumps(answer.json).encode() if "requestBody" in entry.raw else None
+        assert sender.send(entry.method, target, body).status == expected
+
+
+def test_every_operator_is_taken(sender: Any) -> None:
+    operators = resolved({"$ref": "#/components/schemas/Filter"})["properties"]
+    assert len(operators) == 10
+    for operator in operators:
+        answer = sender.send("GET", f"/api/website/example.com/pages?path%5B{operator}%5D=/x")
+        assert answer.status == 200
+
+
+def test_the_document_is_served_under_both_prefixes(sender: Any) -> None:
+    one, other = (sender.send("GET", f"{prefix}/openapi.yaml") for prefix in ("", "/api"))
+    assert one.status == other.status == 200
+    assert one.headers["content-type"] == "application/yaml"
+    assert one.body == other.body
+    assert b"version: 0.5.0" in one.body
