@@ -55,7 +55,7 @@ class ViewFilter:
     """The filters of a question as what they let pass.
 
     `passing` holds, for each dimension that is filtered, which codes pass; `carriers` the views
-    (ascending sequence numbers) that carry a matching property, None without such a filter.
+    (by sequence number) that carry a matching property, None without such a filter.
     """
 
     passing: Mapping[Dimension, Passing]
@@ -116,7 +116,7 @@ def view_filter(snapshot: Snapshot, question: Question, sources: Sources) -> Vie
         return ViewFilter(codes_passing)
     matching = property_filter(snapshot, question)
     views = [rows.view[matching[rows.property]] for rows in snapshot.events if len(rows)]
-    carriers = np.sort(np.concatenate(views)) if views else np.zeros(0, np.uint64)
+    carriers = np.concatenate(views) if views else np.zeros(0, np.uint64)
     return ViewFilter(codes_passing, carriers)
 
 
