@@ -38,6 +38,13 @@ def interface_routes(backend: Backend) -> Routes:
     return routes
 
 
+def documents_routes(backend: Backend) -> Routes:
+    """Make the routes of what lies beside the interface, at the root alone."""
+    routes = Routes(Klein(), backend)
+    documents.add_to(routes)
+    return routes
+
+
 class Root:
     """What every request comes to first.
 
@@ -48,9 +55,7 @@ class Root:
     def __init__(self, backend: Backend, lanes: Mapping[tuple[bytes, str], Lane]) -> None:
         self._backend = backend
         self._interface = interface_routes(backend).app.resource()
-        whole = interface_routes(backend)
-        documents.add_to(whole)
-        self._whole = whole.app.resource()
+        self._documents = documents_routes(backend).app.resource()
         self._lanes = MappingProxyType(
             {
                 (method, prefix + path.encode("ascii")): lane
@@ -66,13 +71,14 @@ class Root:
             lane(request)
             return
         segments = _segments(request)
-        resource = self._whole
+        resource = self._interface
         request.prepath = []
         if segments[0] == PREFIX and len(segments) > 1:
-            resource = self._interface
             request.prepath.append(segments.pop(0).encode("ascii"))
         elif segments == self._backend.settings.script_name.split("/"):
-            segments = [documents.SCRIPT]
+            segments, resource = [documents.SCRIPT], self._documents
+        elif segments[0] in documents.FIRST_SEGMENTS:
+            resource = self._documents
         request.local_path = "/" + "/".join(segments)
         if segments[0] == "" and len(segments) > 1:
             request.answer(error_reply(404, NOT_FOUND))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from browser import Browser
-from house import NOW, PASSWORD, USERNAME, House, build_house
+from house import NOW, House, build_house
 from twisted.internet.defer import Deferred
 
 
@@ -26,9 +26,7 @@ def stranger(house: House) -> Browser:
 @pytest.fixture
 def owner(house: House) -> Browser:
     """A browser that is logged in."""
-    browser = house.browser()
-    pytest_twisted.blockon(Deferred.fromCoroutine(browser.log_in(USERNAME, PASSWORD)))
-    return browser
+    return pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
 
 
 @pytest.fixture

@@ -10,12 +10,15 @@ from twisted.internet.defer import execute
 from twisted.internet.task import Clock
 
 from medamad.account.accounts import Accounts
+from medamad.account.logins import digest, new_token
+from medamad.account.passwords import hash_password
 from medamad.collect.collector import Collector
 from medamad.collect.networks import Networks
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.collect.rules import Rules
+from medamad.model.accounts import Account, Login
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 from medamad.vocabulary.sources import Sources
@@ -27,6 +30,7 @@ from medamad.web.site import Site
 NOW = 1_750_000_000
 """2025-06-15T15:06:40Z, a Sunday."""
 USERNAME, PASSWORD = "ada", "correct horse"
+HASH = hash_password(PASSWORD)
 SOURCES = Sources({"google.com": "Google"})
 
 
@@ -42,6 +46,14 @@ class House:
 
     def browser(self, peer: str | None = "203.0.113.9") -> Browser:
         return Browser(self.site, peer=peer)
+
+    async def owner(self) -> Browser:
+        """Give a browser that is logged in."""
+        token = new_token()
+        await self.store.add_login(
+            digest(token), Login(since=int(self.now), last_seen=int(self.now))
+        )
+        return Browser(self.site, token)
 
     def set(self, **settings: object) -> None:
         """Change settings of the web side."""
@@ -83,5 +95,6 @@ async def build_house(data_dir: Path, now: float = NOW) -> House:
         reactor=turns,
     )
     built = House(site, store, collector, turns, now)
-    await accounts.ensure_first()
+    if store.account() is None:
+        await store.put_account(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

@@ -12,6 +12,9 @@ from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Headers, Reply
 
 SCRIPT: Final = "script.js"
+FIRST_SEGMENTS: Final = ("", "dashboard", SCRIPT)
+"""How the paths begin that lead to what is not the interface."""
+
 _FRONTEND: Final = Path(__file__).parents[2] / "frontend"
 _DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
 
