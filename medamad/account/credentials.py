@@ -14,16 +14,17 @@ PASSWORD_LENGTH: Final = (5, 128)
 MAX_LOGIN_TEXT: Final = 1_024
 """What is longer is refused at the login unseen."""
 
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNFIT: Final = re.compile(r"[\x00\ud800-\udfff]")
+_FIT: Final = "expected text without NUL and without half a surrogate pair"
 
 
 def check_username(text: str, field: str = "username") -> str:
-    """Give the username back, or raise BadRequest: 3 to 48 printable characters."""
+    """Give the username back, or raise BadRequest: 3 to 48 characters."""
     return _checked(text, field, USERNAME_LENGTH)
 
 
 def check_password(text: str, field: str = "password") -> str:
-    """Give the password back, or raise BadRequest: 5 to 128 printable characters."""
+    """Give the password back, or raise BadRequest: 5 to 128 characters."""
     return _checked(text, field, PASSWORD_LENGTH)
 
 
@@ -32,8 +33,8 @@ def check_login(username: str, password: str) -> None:
     for field, text in (("username", username), ("password", password)):
         if len(text) > MAX_LOGIN_TEXT:
             raise BadRequest(f"{field}: expected at most {MAX_LOGIN_TEXT} characters")
-        if _UNPRINTABLE.search(text):
-            raise BadRequest(f"{field}: expected no control characters")
+        if _UNFIT.search(text):
+            raise BadRequest(f"{field}: {_FIT}")
 
 
 def changed_settings(settings: Settings, change: Mapping[str, object]) -> Settings:
@@ -52,8 +53,8 @@ def _checked(text: str, field: str, length: tuple[int, int]) -> str:
     least, most = length
     if not least <= len(text) <= most:
         raise BadRequest(f"{field}: expected {least} to {most} characters, got {len(text)}")
-    if _UNPRINTABLE.search(text):
-        raise BadRequest(f"{field}: expected no control characters")
+    if _UNFIT.search(text):
+        raise BadRequest(f"{field}: {_FIT}")
     return text
 
 

@@ -12,18 +12,18 @@ from medamad.model.accounts import SCRIPT_TYPES, Settings
 from medamad.model.errors import BadRequest
 
 
-@pytest.mark.parametrize("text", ["abc", "x" * 48, "Ada Lovelace", "日本語"])
+@pytest.mark.parametrize("text", ["abc", "x" * 48, "Ada Lovelace", "日本語", "a\tb"])
 def test_usernames(text: str) -> None:
     assert check_username(text) == text
 
 
-@pytest.mark.parametrize("text", ["", "ab", "x" * 49, "a\x00b", "a\nbc", "ab\x7f", "ab\ud800"])
+@pytest.mark.parametrize("text", ["", "ab", "x" * 49, "a\x00b", "ab\ud800"])
 def test_usernames_that_are_refused(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^username: expected "):
         check_username(text)
 
 
-@pytest.mark.parametrize("text", ["abcde", "x" * 128, " five "])
+@pytest.mark.parametrize("text", ["abcde", "x" * 128, " five ", "a\nbcd"])
 def test_passwords(text: str) -> None:
     assert check_password(text) == text
 
@@ -37,11 +37,12 @@ def test_passwords_that_are_refused_and_never_repeated(text: str) -> None:
 
 def test_a_login_is_looked_at_up_to_1024_characters() -> None:
     check_login("x" * 1_024, "")
+    check_login("", "\n")
     with pytest.raises(BadRequest, match=r"^username: expected at most 1024 characters$"):
         check_login("x" * 1_025, "")
     with pytest.raises(BadRequest, match=r"^password: expected at most 1024 characters$"):
         check_login("", "x" * 1_025)
-    with pytest.raises(BadRequest, match=r"^password: expected no control characters$"):
+    with pytest.raises(BadRequest, match=r"^password: expected text without NUL"):
         check_login("admin", "a\x00")
 
 
