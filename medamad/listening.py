@@ -50,8 +50,8 @@ class Place:
         """Begin to listen. Raises CannotListenThere."""
         try:
             return await self.endpoint.listen(factory)
-        except CannotListenError as error:
-            reason = error.socketError
+        except (CannotListenError, OSError) as error:
+            reason = error.socketError if isinstance(error, CannotListenError) else error
             told = getattr(reason, "strerror", None) or str(reason)
             raise CannotListenThere(f"cannot listen on {self.text}: {told}") from error
 

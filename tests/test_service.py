@@ -1,225 +1,239 @@
-"""The daemon as a process: what it tells its supervisor, how it reloads, how it stops."""
-
-import http.client
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
-from attrs import define, field
-from daemon import Client, Daemon, free_port, running
+import pytest_twisted
+from attrs import define, evolve, field
+from logged import LoggedFailures
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
 
-pytestmark = pytest.mark.daemon
+from medamad.config import Config, ConfigError
+from medamad.config_values import Endpoints, MapSize
+from medamad.service import Daemon, Started
+from medamad.store.environment import LOCK_NAME, open_environment
+from medamad.systemd import Supervisor
+from medamad.web.backend import Backend
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
-
-
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to it"
-        time.sleep(0.01)
-
-
-def configure(daemon: Daemon, text: str) -> None:
-    """Change the configuration file and have the daemon read it."""
-    (daemon.folder / "medamad.toml").write_text(text, "utf-8")
-    os.kill(daemon.pid, signal.SIGHUP)
+GIVEN = {"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "correct horse"}
 
 
-def load(path: str) -> str:
-    return json.dumps(
-        {"e": "load", "b": f"b{path}", "u": f"https://example.com/{path}", "p": True, "q": True}
+def config_in(folder: Path, *listen: str) -> Config:
+    config = Config()
+    server = msgspec.structs.replace(
+        config.server,
+        data_dir=str(folder),
+        listen=Endpoints(listen or ("tcp:0:interface=127.0.0.1",)),
     )
-
-
-@pytest.fixture
-def supervising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(10)
-        monkeypatch.setenv("NOTIFY_SOCKET", listening.getsockname())
-        yield listening
-
-
-def told(supervising: socket.socket) -> str:
-    return supervising.recv(1000).decode().partition("\n")[0]
-
-
-def test_the_supervisor_hears_of_start_reload_and_stop(
-    tmp_path: Path, supervising: socket.socket
-) -> None:
-    with running(tmp_path) as daemon:
-        assert told(supervising) == "READY=1"
-        configure(daemon, "")
-        assert told(supervising) == "RELOADING=1"
-        assert told(supervising) == "READY=1"
-        configure(daemon, "bad")
-        assert told(supervising) == "RELOADING=1"
-        assert told(supervising) == "READY=1"
-        assert daemon.stop() == 0
-        assert told(supervising) == "STOPPING=1"
-
-
-def test_the_watchdog_hears_a_beat(
-    tmp_path: Path, supervising: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WATCHDOG_USEC", "300000")
-    with running(tmp_path):
-        assert [told(supervising) for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
-
-
-def test_a_good_file_takes_effect(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
-        client = daemon.client()
-        client.add_website("example.com")
-        assert client.request("GET", "/s.js").status == 404
-        (tmp_path / "blocked.txt").write_text("127.0.0.1\n", "utf-8")
-        configure(
-            daemon,
-            """
-            [server]
-            demo = true
-            script_name = "s.js"
-            listen = "tcp:1"
-            [store]
-            map_size = "1 GiB"
-            [limits]
-            max_body_bytes = 2048
-            """,
-        )
-        until(lambda: "the configuration was read again" in daemon.log)
-        late = "to take effect at the next start: server.listen, store.map_size"
-        # --listen goes before the file.
-        assert late.replace("server.listen, ", "") in daemon.log
-        assert client.request("GET", "/s.js").status == 200
-        assert client.request("DELETE", "/api/websites/example.com").status == 403
-        assert client.request("POST", "/api/event/hit", "x" * 2048).status == 413
-        hit = client.request("POST", "/api/event/hit", json.loads(load("")))
-        assert hit.headers["x-medamad-ignored"] == "blocked"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[server]\ndemo = 1", "medamad.toml: server.demo: expected bool, got int"),
-        ("[sever]", "medamad.toml: sever: unknown key"),
-        ('[events]\nspam = "absent.txt"', "absent.txt: No such file or directory"),
-    ],
-)
-def test_a_bad_file_changes_nothing(tmp_path: Path, text: str, reason: str) -> None:
-    with running(tmp_path, configuration='[server]\nscript_name = "s.js"') as daemon:
-        configure(daemon, text)
-        until(lambda: "the configuration stays as it was: " in daemon.log)
-        assert reason in daemon.log
-        assert daemon.client().request("GET", "/s.js").status == 200
+    store = msgspec.structs.replace(config.store, map_size=MapSize(64 << 20))
+    return evolve(config, server=server, store=store)
 
 
 @define
-class Visitors:
-    """Sends hits over one connection, one after the other, until told to stop."""
+class Told:
+    """What a daemon tells whoever started it: `Started`, or an exit status."""
 
-    daemon: Daemon
-    statuses: list[int] = field(factory=list)
-    stop: threading.Event = field(factory=threading.Event)
+    first: "Deferred[Started | int]" = field(factory=Deferred)
+    all: list[Started | int] = field(factory=list)
 
-    def __call__(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
-        while not self.stop.is_set():
-            body = load(f"{threading.get_ident()}-{len(self.statuses)}")
-            connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
-            answer = connection.getresponse()
-            answer.read()
-            self.statuses.append(answer.status)
-        connection.close()
+    def __call__(self, said: Started | int) -> None:
+        self.all.append(said)
+        if len(self.all) == 1:
+            self.first.callback(said)
 
 
-def test_a_reload_drops_no_request(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
-        client = daemon.client()
-        client.add_website("example.com")
-        visitors = [Visitors(daemon) for _ in range(4)]
-        threads = [threading.Thread(target=one) for one in visitors]
-        for thread in threads:
-            thread.start()
-        for number in range(1, 6):
-            configure(daemon, f"[store]\ncommit_max_hits = {number}")
-            until(lambda: daemon.log.count("was read again") >= number)  # noqa: B023
-        for one in visitors:
-            one.stop.set()
-        for thread in threads:
-            thread.join()
-        statuses = [status for one in visitors for status in one.statuses]
-        assert set(statuses) == {204}
-        stored = client.get("/api/website/example.com/summary")["current"]["pageviews"]
-        assert stored == len(statuses)
+def daemon_of(
+    config: Config,
+    told: Told,
+    *,
+    prepare: Callable[[Backend], Awaitable[None]] | None = None,
+    read_config: Callable[[], Config] | None = None,
+) -> Daemon:
+    return Daemon(
+        config=config,
+        reactor=reactor,
+        environ=GIVEN,
+        supervisor=Supervisor(),
+        read_config=read_config or (lambda: config),
+        ended=told,
+        started=told,
+        prepare=prepare,
+    )
 
 
-def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
-        client = daemon.client()
-        client.add_website("example.com")
-        idle = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
-        body = load("last").encode()
-        under_way = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
-        head = f"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nUser-Agent: {FIREFOX}\r\n"
-        under_way.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
-        assert client.request("GET", "/api/event/ping").status == 200
-        os.kill(daemon.pid, signal.SIGTERM)
-        assert idle.recv(1) == b""
-        with pytest.raises(ConnectionRefusedError):
-            client.request("GET", "/api/event/ping")
-        under_way.sendall(body[10:])
-        answered = b""
-        while part := under_way.recv(1000):
-            answered += part
-        assert answered.startswith(b"HTTP/1.1 204 ")
-        idle.close()
-        under_way.close()
-        assert daemon.stop() == 0
-        daemon.start()
-        assert daemon.client().get("/api/website/example.com/summary")["current"]["pageviews"] == 1
+def is_free(folder: Path) -> bool:
+    """Tell whether the store can be opened, and so is closed."""
+    assert (folder / LOCK_NAME).exists()
+    open_environment(folder, 64 << 20).close()
+    return True
 
 
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
-    host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
-    unused = free_port()
-    with socket.socket(family) as listening:
-        listening.bind((host, 0))
-        listening.listen()
-        inherit = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3);"
-            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1',"
-            " 'LISTEN_FDNAMES': 'medamad.socket'};"
-            "os.execv(sys.executable, [sys.executable, '-m', 'medamad', *sys.argv[2:]])"
-        )
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-c", inherit, str(listening.fileno())),
-                *("run", "--data", str(tmp_path / "data"), "--listen", f"tcp:{unused}"),
-            ],
-            pass_fds=[listening.fileno()],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        port = listening.getsockname()[1]
-    try:
-        connection = http.client.HTTPConnection(host, port, timeout=10)
-        connection.request("GET", "/api/event/ping")
-        assert connection.getresponse().status == 200
-        connection.close()
-        with pytest.raises(ConnectionRefusedError):
-            Client(unused).request("GET", "/api/event/ping")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=10)
-    assert process.returncode == 0
-    assert "listening on socket 0 of systemd" in log
+@pytest_twisted.ensureDeferred
+async def test_it_says_where_it_is_and_closes_all(tmp_path: Path) -> None:
+    told = Told()
+    place = "tcp:0:interface=127.0.0.1"
+    daemon = daemon_of(config_in(tmp_path, place, f"unix:{tmp_path}/s", place), told)
+    daemon.startService()
+    started = await told.first
+    assert isinstance(started, Started)
+    assert len(started.urls) == 2
+    assert all(url.startswith("http://localhost:") for url in started.urls)
+    assert started.first_login is not None
+    assert (started.first_login.username, started.first_login.file) == ("ada", None)
+    assert (tmp_path / "s").is_socket()
+    await daemon.stopService()
+    assert told.all == [started]
+    assert not (tmp_path / "s").exists()
+    assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_second_start_has_no_first_login(tmp_path: Path) -> None:
+    for number in range(2):
+        told = Told()
+        daemon = daemon_of(config_in(tmp_path), told)
+        daemon.startService()
+        started = await told.first
+        assert isinstance(started, Started)
+        assert (started.first_login is None) == bool(number)
+        await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_during_the_start_waits_for_it(tmp_path: Path) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    await daemon.stopService()
+    assert [type(said) for said in told.all] == [Started]
+    assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_prepared_comes_before_anybody_can_ask(tmp_path: Path) -> None:
+    told = Told()
+    seen: list[int] = []
+
+    async def prepare(backend: Backend) -> None:
+        await backend.store.add_website("example.com", 1)
+        seen.append(len(told.all))
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.startService()
+    await told.first
+    assert seen == [0]
+    await daemon.stopService()
+
+
+@pytest.mark.parametrize(
+    ("place", "status"), [("unix:/absent/folder/socket", 1), ("carrier:pigeon", 78)]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_place_that_cannot_be_listened_at_ends_it(
+    tmp_path: Path, place: str, status: int
+) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path, place), told)
+    daemon.startService()
+    assert await told.first == status
+    await daemon.stopService()
+    assert not (tmp_path / LOCK_NAME).exists() or is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_that_fails_unforeseen_ends_it(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told = Told()
+
+    async def prepare(_backend: Backend) -> None:
+        raise LookupError("nothing to prepare")
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.startService()
+    assert await told.first == 1
+    assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to prepare"]
+    await daemon.stopService()
+    assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_that_cannot_go_on_ends_it(tmp_path: Path) -> None:
+    told = Told()
+    backends: list[Backend] = []
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.startService()
+    started = await told.first
+    backends[0].store.broken.callback("the disk is gone")
+    assert told.all == [started, 1]
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
+    told = Told()
+    backends: list[Backend] = []
+    before = config_in(tmp_path)
+    after = evolve(
+        before,
+        server=msgspec.structs.replace(before.server, demo=True),
+        store=msgspec.structs.replace(before.store, commit_max_hits=7, min_free_disk=9),
+        events=msgspec.structs.replace(before.events, bots="off"),
+        limits=msgspec.structs.replace(before.limits, hits_per_minute=11, new_values=13),
+    )
+    answers: list[Config | ConfigError] = [ConfigError(tmp_path / "f", "k", "r"), after]
+
+    def read() -> Config:
+        answer = answers.pop(0)
+        if isinstance(answer, ConfigError):
+            raise answer
+        return answer
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
+    daemon.reload()
+    assert len(answers) == 2, "there is nothing to reload before the start"
+    daemon.startService()
+    await told.first
+    (backend,) = backends
+    daemon.reload()
+    assert not backend.settings.demo
+    daemon.reload()
+    collector = backend.collector
+    assert backend.settings.demo
+    assert backend.settings.data_dir == tmp_path
+    assert collector.queue.settings.max_hits == 7
+    assert collector.rules.bots == "off"
+    assert collector.rates.per_minute == 11
+    assert backend.store.settings.min_free_disk == 9
+    assert backend.store.settings.other_new_values == 13
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_periodic_task_that_fails_is_logged_and_comes_again(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    await told.first
+    calls: list[int] = []
+
+    async def fail() -> None:
+        calls.append(1)
+        raise LookupError("not today")
+
+    daemon._repeat(0.01, fail)
+    while len(calls) < 2:
+        await deferLater(reactor, 0.01)
+    await daemon.stopService()
+    assert len(logged_failures.take(LookupError)) == len(calls)

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+from attrs import evolve, frozen
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.testing import MemoryReactor
+
+from medamad.config import Config, ConfigError, Server
+from medamad.config_values import Endpoints
+from medamad.listening import CannotListenThere, Place, Port, configured_places
+
+
+@frozen
+class At:
+    """A port that is where it says, and a place that never opens."""
+
+    where: IPv4Address | IPv6Address | UNIXAddress
+
+    def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
+        return self.where
+
+    def stopListening(self) -> None:
+        raise AssertionError
+
+    def listen(self, _factory: object) -> Deferred[Port]:
+        raise CannotListenError("127.0.0.1", 80, PermissionError(13, "Permission denied"))
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "url"),
+    [
+        ("tcp:8080:interface=127.0.0.1", IPv4Address("TCP", "127.0.0.1", 8080), "localhost:8080"),
+        ("tcp:80", IPv4Address("TCP", "0.0.0.0", 80), "localhost:80"),  # noqa: S104
+        ("tcp6:80", IPv6Address("TCP", "::", 80), "localhost:80"),
+        ("tcp:80:interface=192.0.2.1", IPv4Address("TCP", "192.0.2.1", 80), "192.0.2.1:80"),
+        ("tcp6:80", IPv6Address("TCP", "2001:db8::1", 80), "[2001:db8::1]:80"),
+        ("socket 0 of systemd", IPv4Address("TCP", "127.0.0.1", 80), "localhost:80"),
+    ],
+)
+def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, url: str) -> None:
+    assert Place(text, At(where)).url(At(where)) == f"http://{url}"
+
+
+def test_the_address_for_a_browser_over_tls() -> None:
+    at = At(IPv4Address("TCP", "127.0.0.1", 443))
+    assert Place("ssl:443:privateKey=k", at).url(at) == "https://localhost:443"
+
+
+def test_a_unix_socket_is_not_for_browsers() -> None:
+    at = At(UNIXAddress("/run/s"))
+    assert Place("unix:/run/s", at).url(at) == ""
+
+
+def test_a_port_that_is_not_ours_is_said_plainly() -> None:
+    place = Place("tcp:80", At(UNIXAddress("")))
+    with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
+        place.listen(None).send(None)
+
+
+def listening_on(*texts: str) -> Config:
+    return evolve(Config(), server=Server(listen=Endpoints(texts)))
+
+
+def test_the_configured_places() -> None:
+    texts = ["tcp:8080", "unix:/run/medamad"]
+    places = configured_places(listening_on(*texts), MemoryReactor())
+    assert [place.text for place in places] == texts
+
+
+@pytest.mark.parametrize("text", ["tcp:high", "tcp:", "x:", "ssl:443:privateKey=/absent.pem"])
+def test_a_place_that_makes_no_sense_is_named(text: str) -> None:
+    config = evolve(listening_on(text), file=Path("/etc/medamad/medamad.toml"))
+    with pytest.raises(ConfigError) as raised:
+        configured_places(config, MemoryReactor())
+    assert raised.value.key == "server.listen"
+    assert raised.value.reason.startswith(f"{text}: ")

@@ -1,0 +1,225 @@
+"""The daemon as a process: what it tells its supervisor, how it reloads, how it stops."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from daemon import Client, Daemon, free_port, running
+
+pytestmark = pytest.mark.daemon
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
+
+
+def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to it"
+        time.sleep(0.01)
+
+
+def configure(daemon: Daemon, text: str) -> None:
+    """Change the configuration file and have the daemon read it."""
+    (daemon.folder / "medamad.toml").write_text(text, "utf-8")
+    os.kill(daemon.pid, signal.SIGHUP)
+
+
+def load(path: str) -> str:
+    return json.dumps(
+        {"e": "load", "b": f"b{path}", "u": f"https://example.com/{path}", "p": True, "q": True}
+    )
+
+
+@pytest.fixture
+def supervising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(10)
+        monkeypatch.setenv("NOTIFY_SOCKET", listening.getsockname())
+        yield listening
+
+
+def told(supervising: socket.socket) -> str:
+    return supervising.recv(1000).decode().partition("\n")[0]
+
+
+def test_the_supervisor_hears_of_start_reload_and_stop(
+    tmp_path: Path, supervising: socket.socket
+) -> None:
+    with running(tmp_path) as daemon:
+        assert told(supervising) == "READY=1"
+        configure(daemon, "")
+        assert told(supervising) == "RELOADING=1"
+        assert told(supervising) == "READY=1"
+        configure(daemon, "bad")
+        assert told(supervising) == "RELOADING=1"
+        assert told(supervising) == "READY=1"
+        assert daemon.stop() == 0
+        assert told(supervising) == "STOPPING=1"
+
+
+def test_the_watchdog_hears_a_beat(
+    tmp_path: Path, supervising: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "300000")
+    with running(tmp_path):
+        assert [told(supervising) for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
+
+
+def test_a_good_file_takes_effect(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("GET", "/s.js").status == 404
+        (tmp_path / "blocked.txt").write_text("127.0.0.1\n", "utf-8")
+        configure(
+            daemon,
+            """
+            [server]
+            demo = true
+            script_name = "s.js"
+            listen = "tcp:1"
+            [store]
+            map_size = "1 GiB"
+            [limits]
+            max_body_bytes = 2048
+            """,
+        )
+        until(lambda: "the configuration was read again" in daemon.log)
+        late = "to take effect at the next start: server.listen, store.map_size"
+        # --listen goes before the file.
+        assert late.replace("server.listen, ", "") in daemon.log
+        assert client.request("GET", "/s.js").status == 200
+        assert client.request("DELETE", "/api/websites/example.com").status == 403
+        assert client.request("POST", "/api/event/hit", "x" * 2048).status == 413
+        hit = client.request("POST", "/api/event/hit", json.loads(load("")))
+        assert hit.headers["x-medamad-ignored"] == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[server]\ndemo = 1", "medamad.toml: server.demo: expected bool, got int"),
+        ("[sever]", "medamad.toml: sever: unknown key"),
+        ('[events]\nspam = "absent.txt"', "absent.txt: No such file or directory"),
+    ],
+)
+def test_a_bad_file_changes_nothing(tmp_path: Path, text: str, reason: str) -> None:
+    with running(tmp_path, configuration='[server]\nscript_name = "s.js"') as daemon:
+        configure(daemon, text)
+        until(lambda: "the configuration stays as it was: " in daemon.log)
+        assert reason in daemon.log
+        assert daemon.client().request("GET", "/s.js").status == 200
+
+
+@define
+class Visitors:
+    """Sends hits over one connection, one after the other, until told to stop."""
+
+    daemon: Daemon
+    statuses: list[int] = field(factory=list)
+    stop: threading.Event = field(factory=threading.Event)
+
+    def __call__(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
+        while not self.stop.is_set():
+            body = load(f"{threading.get_ident()}-{len(self.statuses)}")
+            connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
+            answer = connection.getresponse()
+            answer.read()
+            self.statuses.append(answer.status)
+        connection.close()
+
+
+def test_a_reload_drops_no_request(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        visitors = [Visitors(daemon) for _ in range(4)]
+        threads = [threading.Thread(target=one) for one in visitors]
+        for thread in threads:
+            thread.start()
+        for number in range(1, 6):
+            configure(daemon, f"[store]\ncommit_max_hits = {number}")
+            until(lambda: daemon.log.count("was read again") >= number)  # noqa: B023
+        for one in visitors:
+            one.stop.set()
+        for thread in threads:
+            thread.join()
+        statuses = [status for one in visitors for status in one.statuses]
+        assert set(statuses) == {204}
+        stored = client.get("/api/website/example.com/summary")["current"]["pageviews"]
+        assert stored == len(statuses)
+
+
+def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        idle = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+        body = load("last").encode()
+        under_way = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+        head = f"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nUser-Agent: {FIREFOX}\r\n"
+        under_way.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        assert client.request("GET", "/api/event/ping").status == 200
+        os.kill(daemon.pid, signal.SIGTERM)
+        assert idle.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            client.request("GET", "/api/event/ping")
+        under_way.sendall(body[10:])
+        answered = b""
+        while part := under_way.recv(1000):
+            answered += part
+        assert answered.startswith(b"HTTP/1.1 204 ")
+        idle.close()
+        under_way.close()
+        assert daemon.stop() == 0
+        daemon.start()
+        assert daemon.client().get("/api/website/example.com/summary")["current"]["pageviews"] == 1
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
+    host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
+    unused = free_port()
+    with socket.socket(family) as listening:
+        listening.bind((host, 0))
+        listening.listen()
+        inherit = (
+            "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1',"
+            " 'LISTEN_FDNAMES': 'medamad.socket'};"
+            "os.execv(sys.executable, [sys.executable, '-m', 'medamad', *sys.argv[2:]])"
+        )
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", inherit, str(listening.fileno())),
+                *("run", "--data", str(tmp_path / "data"), "--listen", f"tcp:{unused}"),
+            ],
+            pass_fds=[listening.fileno()],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        port = listening.getsockname()[1]
+    try:
+        connection = http.client.HTTPConnection(host, port, timeout=10)
+        connection.request("GET", "/api/event/ping")
+        assert connection.getresponse().status == 200
+        connection.close()
+        with pytest.raises(ConnectionRefusedError):
+            Client(unused).request("GET", "/api/event/ping")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert "listening on socket 0 of systemd" in log

@@ -1,0 +1,115 @@
+from ipaddress import ip_address
+from pathlib import Path
+
+from attrs import evolve
+
+from medamad import settings
+from medamad.collect.queue import QueueSettings
+from medamad.config import Config, Server, Store, load
+from medamad.config_files import load_lists
+from medamad.config_values import Endpoints, MapSize
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.store.settings import StoreSettings
+from medamad.web.settings import WebSettings
+
+
+def config_of(folder: Path, text: str) -> Config:
+    file = folder / "medamad.toml"
+    file.write_text(text, "utf-8")
+    return load(file)
+
+
+def bounds(of: StoreSettings) -> dict[Dimension, int]:
+    dimensions = (*VIEW_DIMENSIONS, Dimension.PROPERTY_NAME, Dimension.PROPERTY)
+    return {one: of.new_values.get(one, of.other_new_values) for one in dimensions}
+
+
+def test_the_defaults_are_those_of_the_packages() -> None:
+    store = settings.store_settings(Config())
+    assert bounds(store) == bounds(StoreSettings())
+    assert evolve(store, new_values={}) == evolve(StoreSettings(), new_values={})
+    assert settings.queue_settings(Config()) == QueueSettings()
+    lists = load_lists(Config())
+    web = settings.web_settings(Config(), lists, Path("/data"))
+    default = WebSettings(sources=web.sources, data_dir=Path("/data"), commit=web.commit)
+    assert web.trusted_proxies is not default.trusted_proxies
+    assert evolve(web, trusted_proxies=default.trusted_proxies) == default
+
+
+def test_what_is_configured_arrives(tmp_path: Path) -> None:
+    config = config_of(
+        tmp_path,
+        """
+        [server]
+        demo = true
+        cors_origins = ["https://app.example.com"]
+        trusted_proxies = ["10.0.0.0/8", "unix"]
+        script_name = "s.js"
+        [store]
+        map_size = "1 GiB"
+        commit_interval_ms = 5
+        commit_max_hits = 6
+        min_free_disk = "7 MiB"
+        [events]
+        timezone = "Asia/Kathmandu"
+        bots = "off"
+        [limits]
+        hits_per_minute = 0
+        max_body_bytes = 2048
+        max_connections = 9
+        max_waiting_hits = 10
+        new_paths = 11
+        new_referrers = 12
+        new_utm = 13
+        new_property_names = 14
+        new_property_values = 15
+        new_values = 16
+        """,
+    )
+    (tmp_path / "spam.txt").write_text("spam.example\n", "utf-8")
+    (tmp_path / "blocked.txt").write_text("192.0.2.0/24\n", "utf-8")
+    (tmp_path / "referrers.toml").write_text('"intra.example" = "Intranet"\n', "utf-8")
+    lists = load_lists(config)
+    assert settings.queue_settings(config) == QueueSettings(
+        interval_s=0.005, max_hits=6, max_waiting=10
+    )
+    store = settings.store_settings(config)
+    assert (store.map_size, store.min_free_disk) == (1 << 30, 7 << 20)
+    assert bounds(store) == dict.fromkeys(VIEW_DIMENSIONS, 16) | {
+        Dimension.PATH: 11,
+        Dimension.REFERRER: 12,
+        Dimension.UTM_SOURCE: 13,
+        Dimension.UTM_MEDIUM: 13,
+        Dimension.UTM_CAMPAIGN: 13,
+        Dimension.UTM_TERM: 13,
+        Dimension.UTM_CONTENT: 13,
+        Dimension.PROPERTY_NAME: 14,
+        Dimension.PROPERTY: 15,
+    }
+    rules = settings.rules(config, lists)
+    assert (rules.bots, rules.hits_per_minute) == ("off", 0)
+    assert str(rules.zone) == "Asia/Kathmandu"
+    assert ip_address("192.0.2.7") in rules.blocked
+    assert "spam.example" in rules.spam
+    web = settings.web_settings(config, lists, tmp_path)
+    assert web.sources.name_of("intra.example/page") == "Intranet"
+    assert web.cors_origins == {"https://app.example.com"}
+    assert ip_address("10.1.2.3") in web.trusted_proxies
+    assert ip_address("11.1.2.3") not in web.trusted_proxies
+    assert (web.demo, web.trust_unix, web.script_name) == (True, True, "s.js")
+    assert (web.max_body_bytes, web.max_connections, web.data_dir) == (2048, 9, tmp_path)
+
+
+def test_what_needs_a_restart_is_named() -> None:
+    old = Config()
+    assert settings.needing_restart(old, evolve(old, store=Store(commit_max_hits=1))) == []
+    changed = evolve(
+        old,
+        server=Server(listen=Endpoints(["tcp:1"]), data_dir="elsewhere"),
+        store=Store(map_size=MapSize(1 << 30)),
+    )
+    assert settings.needing_restart(old, changed) == [
+        "server.listen",
+        "server.data_dir",
+        "store.map_size",
+    ]
