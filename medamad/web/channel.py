@@ -1,17 +1,17 @@
-"""A connection: HTTP/1.1 as Twisted reads it, with the strictness and the bounds it leaves open."""
+"""A connection: requests in the order in which they come, bounded in size and time."""
 
-import re
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
-from twisted.protocols.basic import LineReceiver
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 
 from medamad.collect.sender import Address
+from medamad.model.errors import BadRequest
 from medamad.web.clients import peer_address
 from medamad.web.errors import error_reply
+from medamad.web.heads import MAX_HEAD_BYTES, Head, read_head
 from medamad.web.replies import Headers, Reply
 from medamad.web.settings import WebSettings
 
@@ -21,10 +21,6 @@ LINGER_BYTES: Final = 1_000_000
 CLOSE_SECONDS: Final = 10.0
 """How long a connection that was closed may take to read what it was sent."""
 
-_HOST: Final = re.compile(
-    rb"(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z"
-)
-_MAX_HOST: Final = 260
 _CLOSED: Final = Failure(ConnectionDone())
 
 
@@ -42,7 +38,7 @@ class Owner(Protocol):
     def seconds(self) -> float:
         """Give the reactor's time."""
 
-    def request(self, channel: "Channel", queued: int) -> Request:
+    def request(self, channel: "Channel") -> Request:
         """Make the next request of a connection."""
 
     def opened(self, channel: "Channel") -> None:
@@ -69,11 +65,11 @@ class Channel(HTTPChannel):
     def __init__(self, site: Owner) -> None:
         super().__init__()
         self.site = site
-        self.requestFactory = site.request  # type: ignore[assignment] # any factory will do
         self.idle = True
         self.refused = False
         self.closing = False
         self.expires = 0.0
+        self._searched = 0
         self._swallowed = 0
 
     def connectionMade(self) -> None:
@@ -96,44 +92,78 @@ class Channel(HTTPChannel):
         if self.idle:
             self.idle = False
             self.expires = self.site.seconds() + self.site.settings.request_seconds
-        LineReceiver.dataReceived(self, data)
-
-    def lineReceived(self, line: bytes) -> bool:
-        """Take a line of a request's head; True stops the reading of further ones."""
-        if line and line[0] in b" \t":
-            self.refuse(HTTPStatus.BAD_REQUEST, "a header must not go on in a second line")
-        else:
-            super().lineReceived(line)
-        return self.refused
-
-    def lineLengthExceeded(self, _line: bytes) -> bool:
-        """Refuse a line beyond any bound."""
-        return self._respondToBadRequestAndDisconnect()
-
-    def headerReceived(self, line: bytes) -> bool:
-        """Take a header. A Content-Length of thousands of digits is no number to Python."""
+        self._buffer += data
+        if self._busyReceiving:
+            return
+        self._busyReceiving = True
         try:
-            return super().headerReceived(line) is True
-        except ValueError:
-            return self._respondToBadRequestAndDisconnect()
+            self._take_buffered()
+        finally:
+            self._busyReceiving = False
+
+    def _take_buffered(self) -> None:
+        """Take heads and parts of bodies for as long as there are complete ones."""
+        while self._buffer and not self.refused and not self.transport.disconnecting:
+            if not self.line_mode:
+                data, self._buffer = self._buffer, b""
+                self.rawDataReceived(data)
+            elif not self._take_head():
+                return
+
+    def _take_head(self) -> bool:
+        """Begin a request, or tell that its head is not complete."""
+        buffer = self._buffer
+        # An empty line before a request is to be passed over (RFC 9112 section 2.2).
+        start = 2 if buffer.startswith(b"\r\n") else 0
+        end = buffer.find(b"\r\n\r\n", max(start, self._searched - 3))
+        if (end if end >= 0 else len(buffer)) > MAX_HEAD_BYTES:
+            self.refuse(
+                HTTPStatus.BAD_REQUEST, f"expected at most {MAX_HEAD_BYTES} bytes before the body"
+            )
+            return False
+        if end < 0:
+            self._searched = len(buffer)
+            return False
+        self._searched = 0
+        self._buffer = buffer[end + 4 :]
+        try:
+            self._begin_request(read_head(buffer[start : end + 2]))
+        except BadRequest as refusal:
+            self.refuse(refusal.status, str(refusal))
+        return True
+
+    def _begin_request(self, head: Head) -> None:
+        """Begin to read the body of a request, if there is one, else to answer."""
+        if head.length is not None and head.length > self.site.settings.max_body_bytes:
+            self.refuse_body()
+            return
+        request = self.site.request(self)
+        self.requests.append(request)
+        for name, value in head.fields:
+            request.requestHeaders.addRawHeader(name, value)
+        self._command = head.method
+        self._path = head.target  # type: ignore[assignment] # Twisted gives it a wrong type
+        self._version = head.version
+        if head.length is None:
+            self._maybeChooseTransferDecoder(b"Transfer-Encoding", b"chunked")
+        elif head.length:
+            self._maybeChooseTransferDecoder(b"Content-Length", b"%d" % head.length)
+        self.allHeadersReceived()
+        if self.length == 0:
+            self.allContentReceived()
+        else:
+            self.setRawMode()
 
     def allHeadersReceived(self) -> None:
-        """Refuse what must not be asked this way, before any of the body is read."""
-        problem = self._problem()
-        if problem is not None:
-            self.refuse(HTTPStatus.BAD_REQUEST, problem)
-        elif self.length is not None and self.length > self.site.settings.max_body_bytes:
-            self.refuse_body()
-        else:
-            super().allHeadersReceived()
-            if self.site.is_draining:
-                self.persistent = False
+        """Note whether the connection stays open after this request."""
+        super().allHeadersReceived()
+        if self.site.is_draining:
+            self.persistent = False
 
-    def rawDataReceived(self, data: bytes) -> bool:  # type: ignore[override] # LineReceiver's
-        """Take a part of a body; True stops the reading of further parts."""
+    def rawDataReceived(self, data: bytes) -> None:
+        """Take a part of a body, or of what was sent ahead of an answer."""
         if not self.refused:
             super().rawDataReceived(data)
-        return self.refused
 
     def allContentReceived(self) -> None:
         """Begin to answer."""
@@ -184,23 +214,9 @@ class Channel(HTTPChannel):
             # Of a request whose head is not complete, this is said when it is.
             self.persistent = False
 
-    def _respondToBadRequestAndDisconnect(self) -> bool:
-        """Refuse what Twisted's parser refuses."""
-        self.refuse(HTTPStatus.BAD_REQUEST, "this is not a well-formed HTTP request")
-        return False
-
-    def _problem(self) -> str | None:
-        """Say what is wrong with the headers taken together."""
-        headers = self.requests[-1].requestHeaders
-        hosts = headers.getRawHeaders(b"Host") or ()
-        modern = self._version == b"HTTP/1.1"
-        if len(hosts) != 1 and (modern or hosts):
-            return "Host: expected exactly one (RFC 9112 section 3.2)"
-        if hosts and (len(hosts[0]) > _MAX_HOST or not _HOST.match(hosts[0])):
-            return "Host: expected a host, and a port if there is one"
-        if not modern and headers.hasHeader(b"Transfer-Encoding"):
-            return "Transfer-Encoding: HTTP/1.0 has none"
-        return None
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        """Refuse a body whose chunks Twisted cannot read."""
+        self.refuse(HTTPStatus.BAD_REQUEST, "body: expected well-formed chunks")
 
     def _swallow(self, data: bytes) -> None:
         self._swallowed += len(data)

@@ -126,7 +126,7 @@ class Site(server.Site):
                 self._drained.callback(None)
         return self._drained
 
-    def request(self, channel: Channel, _queued: int) -> Request:
+    def request(self, channel: Channel) -> Request:
         """Make the next request of a connection."""
         return Request(channel, self.root.serve)
 
