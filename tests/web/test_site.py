@@ -4,6 +4,8 @@ import pytest
 import pytest_twisted
 from browser import Connection, encoded
 from house import House
+from logged import LoggedFailures
+from twisted.internet.defer import Deferred
 
 PING = encoded("GET", "/event/ping", {})
 
@@ -117,3 +119,35 @@ async def test_an_answer_is_dated_by_the_clock(house: House) -> None:
     answer = await connection.talk(PING)
     assert answer.header("Date") == "Sun, 15 Jun 2025 15:06:41 GMT"
     assert answer.header("Server") is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_answer_has_to_come_in_time(house: House, website: str) -> None:
+    start(house)
+    owner = await house.owner()
+    asked: Deferred[bytes] = Deferred()
+    house.site.backend.ask = lambda _question: asked
+    connection = Connection(house.site)
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    connection.push(encoded("GET", f"/website/{website}/pages", headers))
+    pass_time(house, 119)
+    assert not connection.wire.disconnecting
+    pass_time(house, 1)
+    assert connection.wire.disconnecting
+    connection.close()
+    assert asked.called
+    assert house.site.channels == set()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_fault_outside_every_route_is_answered(
+    house: House, logged_failures: LoggedFailures
+) -> None:
+    def broken(_request: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    house.site.root.serve = broken
+    answer = await house.browser().ask("GET", "/user")
+    assert answer.status == 500
+    assert answer.error == "a fault of the server's own, which its log describes"
+    assert len(logged_failures.take(ZeroDivisionError)) == 1

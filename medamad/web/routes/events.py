@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad.collect import ping as pings
+from medamad.collect.ping import answer as answer_ping
 from medamad.collect.sender import Sender
 from medamad.web import clients, origins
 from medamad.web.backend import Backend
@@ -60,7 +60,7 @@ def ping(call: Call) -> Reply:
 def _ping(request: Request, backend: Backend) -> Reply:
     values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
     since = None if values is None else b", ".join(values).decode("latin-1")
-    answer = pings.answer(since, backend.clock(), backend.collector.rules.zone)
+    answer = answer_ping(since, backend.clock(), backend.collector.rules.zone)
     return Reply(
         HTTPStatus.OK,
         answer.body.encode("ascii"),
