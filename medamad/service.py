@@ -6,8 +6,9 @@ Stopped: sockets, requests under way, hits that wait, threads, store.
 
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from attrs import define, field, frozen
@@ -22,7 +23,7 @@ from twisted.python.threadpool import ThreadPool
 
 from medamad import settings
 from medamad.account.accounts import Accounts
-from medamad.account.first_login import FirstLogin, GivenLoginError
+from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.collect.collector import Collector
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
@@ -54,6 +55,10 @@ class Started:
     """Where it answers, for a browser on this machine; empty when on unix sockets alone."""
     first_login: FirstLogin | None
     """The account made by this start, None where there was one already."""
+    username: str
+    """The account's name."""
+    login_file: Path | None
+    """The file that the first password was left in, as long as it holds."""
 
 
 def nothing(_started: Started) -> None:
@@ -77,6 +82,7 @@ class Daemon(Service):
     prepare: Callable[[Backend], Awaitable[None]] | None = None
     """What is done before the daemon can be reached."""
     clock: Callable[[], float] = time.time
+    drain_s: float = DRAIN_SECONDS
     _site: Site | None = None
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
@@ -160,7 +166,7 @@ class Daemon(Service):
         self._repeat(self.supervisor.beat_s, self._beat)
         self._reload_on_hangup()
         self.supervisor.tell(READY)
-        self.started(Started(tuple(filter(None, urls)), first_login))
+        self.started(_started(urls, first_login, store, data_dir))
 
     async def _stop(self) -> None:
         self.supervisor.tell(STOPPING)
@@ -170,7 +176,7 @@ class Daemon(Service):
     async def _drain(self, site: Site) -> None:
         """Let the requests under way be answered, then let the hits that wait be stored."""
         try:
-            await site.drain().addTimeout(DRAIN_SECONDS, self.reactor)
+            await site.drain().addTimeout(self.drain_s, self.reactor)
         except defer.TimeoutError:
             self._log.warn("{count} connections were cut", count=len(site.channels))
             for channel in list(site.channels):
@@ -253,6 +259,19 @@ class Pool:
     def __call__(self, work: Callable[[], T], /) -> "Deferred[T]":
         """Do `work` in one of the threads."""
         return deferToThreadPool(self.reactor, self.threads, work)
+
+
+def _started(
+    urls: Sequence[str], first_login: FirstLogin | None, store: Store, data_dir: Path
+) -> Started:
+    account = store.account()
+    file = data_dir / FILE_NAME
+    return Started(
+        urls=tuple(filter(None, urls)),
+        first_login=first_login,
+        username="" if account is None else account.username,
+        login_file=file if file.exists() else None,
+    )
 
 
 async def _awaited(call: Callable[[], Awaitable[T]]) -> T:

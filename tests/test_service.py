@@ -8,7 +8,10 @@ from attrs import define, evolve, field
 from logged import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
+from twisted.python.failure import Failure
 
 from medamad.config import Config, ConfigError
 from medamad.config_values import Endpoints, MapSize
@@ -63,6 +66,16 @@ def daemon_of(
     )
 
 
+class Sender(Protocol):
+    """Fires `lost` when its connection has gone."""
+
+    def __init__(self) -> None:
+        self.lost: Deferred[None] = Deferred()
+
+    def connectionLost(self, _reason: Failure = connectionDone) -> None:
+        self.lost.callback(None)
+
+
 def is_free(folder: Path) -> bool:
     """Tell whether the store can be opened, and so is closed."""
     assert (folder / LOCK_NAME).exists()
@@ -82,6 +95,7 @@ async def test_it_says_where_it_is_and_closes_all(tmp_path: Path) -> None:
     assert all(url.startswith("http://localhost:") for url in started.urls)
     assert started.first_login is not None
     assert (started.first_login.username, started.first_login.file) == ("ada", None)
+    assert (started.username, started.login_file) == ("ada", None)
     assert (tmp_path / "s").is_socket()
     await daemon.stopService()
     assert told.all == [started]
@@ -157,6 +171,25 @@ async def test_a_start_that_fails_unforeseen_ends_it(
     assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to prepare"]
     await daemon.stopService()
     assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_request_that_never_ends_does_not_hold_the_stop_up(tmp_path: Path) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.drain_s = 0.05
+    daemon.startService()
+    started = await told.first
+    assert isinstance(started, Started)
+    client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
+    sender = await connectProtocol(client, Sender())
+    sender.transport.write(b"POST /event/hit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+    assert daemon._site is not None
+    while all(channel.idle for channel in daemon._site.channels):
+        await deferLater(reactor, 0.01)
+    await daemon.stopService()
+    assert is_free(tmp_path)
+    await sender.lost
 
 
 @pytest_twisted.ensureDeferred

@@ -79,4 +79,8 @@ def greet(started: Started) -> None:
         print(f"Log in as {login.username} with the password {login.password}")
         if login.file is not None:
             print(f"(both are in {login.file} until you change the password)")
+    elif started.login_file is not None:
+        print(f"Log in as {started.username}; the password is in {started.login_file}")
+    else:
+        print(f"Log in as {started.username}; `medamad passwd` sets another password")
     print("Ctrl-C stops it.\n", flush=True)
