@@ -9,21 +9,19 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet import defer
 from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
-from twisted.internet.task import LoopingCall
-from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from twisted.python.threadpool import ThreadPool
 
 from medamad import settings
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
+from medamad.background import Pool, repeat
 from medamad.collect.collector import Collector
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
@@ -39,12 +37,11 @@ from medamad.web.backend import Backend
 from medamad.web.site import Site
 
 FAILED: Final = 1
+PASSWORD_THREADS: Final = 1
 QUESTION_THREADS: Final = 2
 DRAIN_SECONDS: Final = 20.0
 """How long requests under way may take when the daemon stops."""
 TIDY_SECONDS: Final = 60.0
-
-T = TypeVar("T")
 
 
 @frozen
@@ -108,7 +105,7 @@ class Daemon(Service):
             config = self.read_config()
             self._apply(config, load_lists(config), self._site)
         except ConfigError as error:
-            self._log.error("the configuration stays as it was: {error}", error=error)
+            self._log.error("the configuration stays as it was: {error}", error=str(error))
         else:
             self._log.info("the configuration was read again")
         self.supervisor.tell(READY)
@@ -119,13 +116,17 @@ class Daemon(Service):
 
     async def _start(self) -> None:
         opened = self._open
+        self._reload_on_hangup()
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         to_listen = places(self.config, self.reactor)
         store = Store.open(data_dir, settings.store_settings(self.config), self.reactor)
         opened.push_async_callback(store.close)
         store.broken.addCallback(self._store_broke)
-        passwords, questions = self._pool("passwords", 1), self._pool("questions", QUESTION_THREADS)
+        passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
+        opened.callback(passwords.stop)
+        questions = Pool.start("questions", QUESTION_THREADS, self.reactor)
+        opened.callback(questions.stop)
         accounts = Accounts(
             store=store,
             data_dir=data_dir,
@@ -162,9 +163,10 @@ class Daemon(Service):
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
         self._site = site
-        self._repeat(TIDY_SECONDS, lambda: store.tidy(int(self.clock() * 1000)))
-        self._repeat(self.supervisor.beat_s, self._beat)
-        self._reload_on_hangup()
+        tidying = repeat(TIDY_SECONDS, lambda: store.tidy(int(self.clock() * 1000)), self.reactor)
+        opened.callback(tidying.stop)
+        if self.supervisor.beat_s is not None:
+            opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self.supervisor.tell(READY)
         self.started(_started(urls, first_login, store, data_dir))
 
@@ -198,28 +200,6 @@ class Daemon(Service):
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
         self.config = config
 
-    def _pool(self, name: str, threads: int) -> "Pool":
-        pool = Pool(self.reactor, ThreadPool(0, threads, name))
-        self._open.callback(pool.threads.stop)
-        pool.threads.start()
-        return pool
-
-    def _repeat(self, seconds: float | None, call: Callable[[], Awaitable[None]]) -> None:
-        """Make a call every so many seconds until the daemon stops; a failure is logged."""
-        if seconds is None:
-            return
-
-        def once() -> "Deferred[None]":
-            called = Deferred.fromCoroutine(_awaited(call))
-            return called.addErrback(
-                lambda failure: self._log.failure("a periodic task failed", failure)
-            )
-
-        loop = LoopingCall(once)
-        loop.clock = self.reactor
-        loop.start(seconds, now=False)
-        self._open.callback(loop.stop)
-
     async def _beat(self) -> None:
         self.supervisor.tell(ALIVE)
 
@@ -249,18 +229,6 @@ class Daemon(Service):
             self.ended(status)
 
 
-@frozen
-class Pool:
-    """Threads for slow work of one kind."""
-
-    reactor: Any
-    threads: ThreadPool
-
-    def __call__(self, work: Callable[[], T], /) -> "Deferred[T]":
-        """Do `work` in one of the threads."""
-        return deferToThreadPool(self.reactor, self.threads, work)
-
-
 def _started(
     urls: Sequence[str], first_login: FirstLogin | None, store: Store, data_dir: Path
 ) -> Started:
@@ -272,7 +240,3 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
-
-
-async def _awaited(call: Callable[[], Awaitable[T]]) -> T:
-    return await call()

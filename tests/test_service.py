@@ -249,24 +249,3 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     assert backend.store.settings.min_free_disk == 9
     assert backend.store.settings.other_new_values == 13
     await daemon.stopService()
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_periodic_task_that_fails_is_logged_and_comes_again(
-    tmp_path: Path, logged_failures: LoggedFailures
-) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
-    daemon.startService()
-    await told.first
-    calls: list[int] = []
-
-    async def fail() -> None:
-        calls.append(1)
-        raise LookupError("not today")
-
-    daemon._repeat(0.01, fail)
-    while len(calls) < 2:
-        await deferLater(reactor, 0.01)
-    await daemon.stopService()
-    assert len(logged_failures.take(LookupError)) == len(calls)

@@ -1,0 +1,51 @@
+import threading
+
+import pytest
+import pytest_twisted
+from logged import LoggedFailures
+from twisted.internet import reactor
+from twisted.internet.task import Clock
+
+from medamad.background import Pool, repeat
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_is_done_in_another_thread() -> None:
+    pool = Pool.start("work", 1, reactor)
+    assert await pool(lambda: 7) == 7
+    assert await pool(threading.get_ident) != threading.get_ident()
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_that_fails_tells_who_waits_for_it() -> None:
+    pool = Pool.start("work", 1, reactor)
+    with pytest.raises(ZeroDivisionError):
+        await pool(lambda: 1 // 0)
+    pool.stop()
+
+
+def test_a_task_comes_again_until_it_is_stopped() -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+
+    loop = repeat(10, task, clock)
+    clock.pump([5] * 6)
+    loop.stop()
+    clock.pump([5] * 6)
+    assert seen == [10, 20, 30]
+
+
+def test_a_task_that_fails_is_logged_and_comes_again(logged_failures: LoggedFailures) -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+        raise LookupError("not today")
+
+    repeat(10, task, clock)
+    clock.pump([10, 10])
+    assert seen == [10, 20]
+    assert len(logged_failures.take(LookupError)) == 2
