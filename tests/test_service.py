@@ -1,3 +1,5 @@
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -123,6 +125,19 @@ async def test_a_stop_during_the_start_waits_for_it(tmp_path: Path) -> None:
     await daemon.stopService()
     assert [type(said) for said in told.all] == [Started]
     assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_hangup_during_the_start_does_no_harm(tmp_path: Path) -> None:
+    told = Told()
+    before = signal.getsignal(signal.SIGHUP)
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    assert signal.getsignal(signal.SIGHUP) is not before
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert isinstance(await told.first, Started)
+    await daemon.stopService()
+    assert signal.getsignal(signal.SIGHUP) is before
 
 
 @pytest_twisted.ensureDeferred
