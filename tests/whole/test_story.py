@@ -1,0 +1,175 @@
+"""Random stories told to the whole daemon, and random questions about how they went."""
+
+import json
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
+
+import pytest_twisted
+from browser import Answer, Browser
+from house import NOW, PASSWORD, SOURCES, USERNAME, House, build_house
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from stats.invented import INTERVALS, Invention
+from stats.made import ENDPOINTS
+from stats.oracle import Oracle
+from story import (
+    DAY_MS,
+    PROPERTIES,
+    Custom,
+    Delete,
+    Expected,
+    Load,
+    Rename,
+    Restart,
+    Step,
+    Unload,
+    Wait,
+    stories,
+)
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import blockingCallFromThread, deferToThread
+
+
+class Narrator:
+    """Does each step to a daemon and tells it to what is expected."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.expected = Expected()
+        self.now_ms = NOW * 1000
+        self.data_dir = data_dir
+        self.house: House
+        self.owner: Browser
+
+    async def begin(self) -> None:
+        self.house = await build_house(self.data_dir)
+        self.owner = self.house.browser()
+        await self.owner.log_in(USERNAME, PASSWORD)
+        for site in self.expected.sites:
+            await self.ask("POST", "/websites", {"hostname": site.hostname}, status=201)
+
+    async def end(self) -> None:
+        await self.house.store.close()
+
+    async def ask(
+        self, method: str, target: str, content: object = None, *, status: int = 200
+    ) -> Answer:
+        answer = await self.owner.ask(method, target, content)
+        assert answer.status == status, (method, target, content, answer)
+        return answer
+
+    async def tell(self, step: Step) -> None:
+        match step:
+            case Load():
+                await self._load(step)
+            case Unload():
+                await self._hit({"e": "unload", "b": step.beacon, "m": step.ms})
+                self.expected.unload(step, self.now_ms)
+            case Custom():
+                hostname = self.expected.sites[step.site].hostname
+                sent = {"e": "custom", "g": hostname, "d": PROPERTIES[step.properties][0]}
+                await self._hit(sent if step.beacon is None else {**sent, "b": step.beacon})
+                self.expected.custom(step, self.now_ms)
+            case Rename():
+                old, new = self.expected.rename(step)
+                await self.ask("PATCH", f"/websites/{old}", {"hostname": new})
+            case Delete():
+                hostname = self.expected.delete(step)
+                await self.ask("DELETE", f"/websites/{hostname}", status=204)
+                await self.ask("POST", "/websites", {"hostname": hostname}, status=201)
+            case Restart():
+                await self._restart()
+            case Wait():
+                self.now_ms += step.ms
+                self.house.now = self.now_ms / 1000
+
+    async def _load(self, load: Load) -> None:
+        hostname = self.expected.sites[load.site].hostname
+        host = f"www.{hostname}" if load.www else hostname
+        sent = {
+            "e": "load",
+            "b": load.beacon,
+            "u": f"https://{host}{load.page}",
+            "r": load.referrer,
+            "t": load.zone,
+            "p": load.p,
+            "q": load.q,
+        }
+        if load.properties is not None:
+            sent["d"] = PROPERTIES[load.properties][0]
+        await self._hit(sent, {"User-Agent": load.agent, "Accept-Language": load.language})
+        self.expected.load(load, self.now_ms)
+
+    async def _hit(self, sent: dict[str, object], headers: dict[str, str] | None = None) -> None:
+        answer = await self.house.browser().ask(
+            "POST", "/event/hit", body=json.dumps(sent).encode(), headers=headers
+        )
+        assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None), (sent, answer)
+
+    async def _restart(self) -> None:
+        """The login outlives a restart, unless it has ended by itself."""
+        await self.end()
+        self.expected.restart()
+        self.house = await build_house(self.data_dir, self.now_ms / 1000)
+        cookie, self.owner = self.owner.cookie, self.house.browser()
+        self.owner.cookie = cookie
+
+    async def check(self, rng: random.Random) -> None:
+        if (await self.owner.ask("GET", "/user")).status == 401:
+            await self.owner.log_in(USERNAME, PASSWORD)
+        listed = (await self.ask("GET", "/websites?summary=true")).json
+        assert listed == [
+            {"hostname": site.hostname, "summary": {"visitors": self._visitors(site.views)}}
+            for site in sorted(self.expected.sites, key=lambda site: site.hostname)
+        ]
+        middle = datetime.fromtimestamp((NOW + self.now_ms / 1000) / 2, UTC)
+        for site in self.expected.sites:
+            oracle = Oracle(site.views, site.events, source_of=SOURCES.name_of, now_ms=self.now_ms)
+            questions = [(endpoint, []) for endpoint in ENDPOINTS] + [
+                (endpoint, Invention(rng, middle, rng.choice(INTERVALS)).query(endpoint))
+                for endpoint in rng.sample(ENDPOINTS, 5)
+            ]
+            for endpoint, query in questions:
+                target = f"/api/website/{site.hostname}/{endpoint}?{urlencode(query)}"
+                answered = (await self.ask("GET", target)).json
+                assert answered == oracle.answer(endpoint, query), target
+
+    def _visitors(self, views: list[dict[str, object]]) -> int:
+        return sum(view["p"] and view["time_ms"] >= self.now_ms - DAY_MS for view in views)
+
+
+async def tell_and_check(data_dir: Path, story: list[Step], rng: random.Random) -> None:
+    narrator = Narrator(data_dir)
+    await narrator.begin()
+    try:
+        for step in story:
+            await narrator.tell(step)
+        await narrator.check(rng)
+        await narrator.tell(Restart())
+        await narrator.check(rng)
+    finally:
+        await narrator.end()
+
+
+@given(story=stories, rng=st.randoms(use_true_random=False))
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shorten a story takes many minutes
+)
+def holds(story: list[Step], rng: random.Random) -> None:
+    """Runs in a thread of its own: hypothesis does not wait for Deferreds."""
+    with TemporaryDirectory() as data_dir:
+        blockingCallFromThread(
+            reactor,
+            lambda: Deferred.fromCoroutine(tell_and_check(Path(data_dir), story, rng)),
+        )
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_number_is_what_a_naive_reader_expects() -> None:
+    await deferToThread(holds)
