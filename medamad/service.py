@@ -163,8 +163,7 @@ class Daemon(Service):
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
         self._site = site
-        tidying = repeat(TIDY_SECONDS, lambda: store.tidy(int(self.clock() * 1000)), self.reactor)
-        opened.callback(tidying.stop)
+        opened.callback(repeat(TIDY_SECONDS, self._tidy(store, accounts), self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self.supervisor.tell(READY)
@@ -199,6 +198,13 @@ class Daemon(Service):
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
         self.config = config
+
+    def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
+        async def tidy() -> None:
+            await store.tidy(int(self.clock() * 1000))
+            await accounts.tidy()
+
+        return tidy
 
     async def _beat(self) -> None:
         self.supervisor.tell(ALIVE)

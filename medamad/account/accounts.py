@@ -162,6 +162,11 @@ class Accounts:
                 return None
             return await self._make_first()
 
+    async def tidy(self) -> None:
+        """Forget the logins that have ended by themselves."""
+        now = self._clock()
+        await self._store.forget_logins(lambda login: has_ended(login, now))
+
     async def _make_first(self) -> FirstLogin:
         """Make the account. The file comes first: a crash between leaves no unknown password."""
         login = first_login(self._given, self._data_dir)

@@ -40,5 +40,8 @@ class Records(Protocol):
     async def end_login(self, digest: bytes, /) -> None:
         """Forget a login."""
 
+    async def forget_logins(self, is_over: Callable[[Login], bool], /) -> int:
+        """Forget the logins that are over; gives how many there were."""
+
     async def delete_account(self) -> None:
         """Remove the account, its logins, its websites and their hits."""

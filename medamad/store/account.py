@@ -1,6 +1,7 @@
 """The account and its logins on disk. Read afresh each time: another process may change them."""
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -46,6 +47,15 @@ def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None
     login = read_login(txn, databases, digest)
     if login is not None and login.last_seen < now:
         write_login(txn, databases, digest, evolve(login, last_seen=now))
+
+
+def forget_logins(txn: Txn, databases: Databases, is_over: Callable[[Login], bool]) -> int:
+    """Remove the logins that are over; returns how many there were."""
+    with txn.cursor(db=databases.logins) as cursor:
+        over = [digest for digest, stored in cursor if is_over(Login(*_LOGIN.unpack(stored)))]
+    for digest in over:
+        txn.delete(digest, db=databases.logins)
+    return len(over)
 
 
 def end_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:

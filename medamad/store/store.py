@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -196,6 +196,13 @@ class Store:
         """Revoke one login."""
         databases = self._environment.databases
         await self._writer.submit(lambda txn: txn.lmdb.delete(digest, db=databases.logins))
+
+    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
+        """Remove the logins that are over, which nobody may ever show again."""
+        databases = self._environment.databases
+        return await self._writer.submit(
+            lambda txn: accounts.forget_logins(txn.lmdb, databases, is_over)
+        )
 
     async def tidy(self, now_ms: int) -> None:
         """Forget beacons older than a day and readers that have died, in small steps."""

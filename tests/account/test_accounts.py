@@ -65,6 +65,13 @@ class Memory:
         await self._written()
         self.logins.pop(key, None)
 
+    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
+        await self._written()
+        over = [key for key, login in self.logins.items() if is_over(login)]
+        for key in over:
+            del self.logins[key]
+        return len(over)
+
     async def delete_account(self) -> None:
         await self._written()
         self.kept, self.websites = None, 0
@@ -264,6 +271,17 @@ def test_a_login_ends_after_thirty_days_of_use(bench: Bench, accounts: Accounts)
     bench.clock.advance(1)
     with pytest.raises(Unauthorised):
         accounts.authenticate(token)
+
+
+def test_a_login_that_ended_unseen_is_forgotten(bench: Bench, accounts: Accounts) -> None:
+    ended = log_in(accounts)
+    bench.clock.advance(7 * DAY)
+    token = log_in(accounts)
+    done(accounts.tidy())
+    assert sorted(bench.store.logins) == sorted([digest(ended), digest(token)])
+    bench.clock.advance(1)
+    done(accounts.tidy())
+    assert list(bench.store.logins) == [digest(token)]
 
 
 def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts: Accounts) -> None:

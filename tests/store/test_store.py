@@ -260,6 +260,9 @@ async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
     await store.put_account(account, keep_login=b"a", end_logins=True)
     assert [store.login(name) for name in (b"a", b"b")] == [Login(10, 20), None]
     assert store.account() == account
+    assert await store.forget_logins(lambda login: login.last_seen < 20) == 0
+    assert await store.forget_logins(lambda login: login.last_seen < 21) == 1
+    assert store.login(b"a") is None
     await store.close()
 
 
