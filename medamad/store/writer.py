@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import lmdb
 from attrs import define, field
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -61,6 +61,7 @@ class Writer:
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
+    _is_stopped: bool = False
 
     def __attrs_post_init__(self) -> None:
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
@@ -72,12 +73,15 @@ class Writer:
         Fails with what the change raised, or with Unavailable when the store cannot take it;
         either way nothing of it is kept.
         """
+        if self._is_stopped:
+            return fail(Unavailable("the store is closed", retry_after=_RETRY_AFTER_S))
         done: Deferred[T] = Deferred()
         self._jobs.put(_Job(change, done))
         return done
 
     def stop(self) -> None:
         """Finish all changes submitted so far, then end the thread. Blocks until it has ended."""
+        self._is_stopped = True
         self._jobs.put(None)
         self._thread.join()
 

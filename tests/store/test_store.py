@@ -312,6 +312,22 @@ async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> 
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    taken = Deferred.fromCoroutine(store.append([a_view(path="/taken")]))
+    await store.close()
+    assert await taken == [Outcome.STORED]
+    with pytest.raises(Unavailable, match="the store is closed"):
+        await store.append([a_view(path="/late")])
+    store = open_store()
+    assert paths(store.snapshot(store.websites.all()[0])) == ["/taken"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_old_beacons_are_tidied_away(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
