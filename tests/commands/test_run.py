@@ -31,6 +31,8 @@ def test_a_terminal_is_told_where_to_go_and_how_to_log_in(tmp_path: Path) -> Non
         cwd=tmp_path,
         stdout=theirs,
         stderr=subprocess.PIPE,
+        # A background job of a shell is started with SIGINT ignored, and would hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     os.close(theirs)
     said = ""
