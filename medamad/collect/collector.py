@@ -51,7 +51,7 @@ class Collector:
         Unavailable when it was not stored and may be sent again.
         """
         now = self._clock()
-        wait_s = self.rates.take(sender.address, now)
+        wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
         if wait_s:
             self.refusals.count(None, "rate", now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
@@ -69,9 +69,6 @@ class Collector:
             raise
         except NotFound:
             self.refusals.count(None, "unknown-website", now)
-            raise
-        except Unavailable:
-            self.refusals.count(None, "capacity", now)
             raise
 
     async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
@@ -111,7 +108,8 @@ class Collector:
                 number_today=load.number_today,
                 width_px=load.width_px,
                 properties=load.properties,
-            )
+            ),
+            now,
         )
         return None
 
@@ -127,7 +125,8 @@ class Collector:
                 time_ms=round(now * 1000),
                 properties=custom.properties,
                 beacon=custom.beacon,
-            )
+            ),
+            now,
         )
         return None
 
@@ -137,7 +136,8 @@ class Collector:
             await self._store(
                 Leaving(
                     time_ms=round(now * 1000), beacon=unload.beacon, duration_ms=unload.duration_ms
-                )
+                ),
+                now,
             )
         return reason
 
@@ -148,12 +148,21 @@ class Collector:
         return website
 
     def _ignored(self, sender: Sender) -> str | None:
-        if sender.address is not None and sender.address in self.rules.blocked:
+        if self._is_blocked(sender):
             return BLOCKED
         if is_bot(sender.user_agent, self.rules.bots):
             return BOT
         return None
 
-    async def _store(self, hit: Hit) -> None:
-        if await self.queue.add(hit) is Outcome.NO_WEBSITE:
+    def _is_blocked(self, sender: Sender) -> bool:
+        return sender.address is not None and sender.address in self.rules.blocked
+
+    async def _store(self, hit: Hit, now: float) -> None:
+        try:
+            outcome = await self.queue.add(hit)
+        except Unavailable:
+            website = None if isinstance(hit, Leaving) else hit.website
+            self.refusals.count(website, "capacity", now)
+            raise
+        if outcome is Outcome.NO_WEBSITE:
             raise NotFound("the website was deleted while the hit was being stored")

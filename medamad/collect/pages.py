@@ -16,9 +16,7 @@ MAX_UTM: Final = 512
 _UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 _EXPECTED: Final = "u: expected an http or https URL"
 _ESCAPES: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_KEPT_ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\udc80-\udcff]")
-"""Controls, and the octets that are no UTF-8."""
+_NO_UTF8: Final = re.compile(r"[\udc80-\udcff]")
 
 
 @frozen
@@ -71,20 +69,17 @@ def _host(host: str) -> str:
 
 
 def _decoded(escapes: re.Match[str]) -> str:
-    """Decode a run of percent-escapes; those that give no printable UTF-8 stay as sent."""
+    """Decode a run of percent-escapes; those that give no UTF-8 stay as sent."""
     run = escapes[0]
     octets = bytes.fromhex(run.replace("%", ""))
     try:
-        text = octets.decode("utf-8")
+        return octets.decode("utf-8")
     except UnicodeDecodeError:
         pass
-    else:
-        if not _CONTROLS.search(text):
-            return text
     characters, at = [], 0
     for character in octets.decode("utf-8", "surrogateescape"):
         end = at + 3 * len(character.encode("utf-8", "surrogateescape"))
-        characters.append(run[at:end] if _KEPT_ESCAPED.match(character) else character)
+        characters.append(run[at:end] if _NO_UTF8.match(character) else character)
         at = end
     return "".join(characters)
 
@@ -97,5 +92,5 @@ def _campaign(query: str) -> dict[str, str]:
             name, _, value = pair.partition("=")
             name = unquote_plus(name).lower()
             if name in _UTM and name not in found:
-                found[name] = _CONTROLS.sub(" ", unquote_plus(value)[:MAX_UTM])
+                found[name] = unquote_plus(value)[:MAX_UTM]
     return found

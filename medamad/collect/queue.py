@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.model.errors import Unavailable
@@ -17,6 +18,7 @@ from medamad.model.hits import Hit
 from medamad.store.journal import Outcome
 
 _RETRY_AFTER_S: Final = 1
+_log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
 
@@ -105,7 +107,8 @@ class HitQueue:
             self._is_writing = True
             batch = self._waiting[: self.settings.max_hits]
             del self._waiting[: self.settings.max_hits]
-            Deferred.fromCoroutine(self._write(batch))
+            writing = Deferred.fromCoroutine(self._write(batch))
+            writing.addErrback(lambda failure: _log.failure("a batch went wrong", failure))
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         outcomes: Sequence[Outcome | Failure]
@@ -118,6 +121,8 @@ class HitQueue:
             self._since = self._turns.seconds()
             self._gather()
         for (_, stored), outcome in zip(batch, outcomes, strict=True):
+            if stored.called:
+                continue  # its caller no longer waits
             if isinstance(outcome, Failure):
                 stored.errback(outcome)
             else:

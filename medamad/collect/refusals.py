@@ -5,9 +5,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-_SLOT_S: Final = 300
-_SLOTS: Final = 288
-"""A day in slots of five minutes."""
+_SLOT_S: Final = 60
+_SLOTS: Final = 1440
+"""A day in slots of a minute."""
 
 
 @frozen
@@ -23,7 +23,7 @@ class Refused:
 class _Tally:
     """The hits of one website and reason: `[slot, hits]` in order of time."""
 
-    slots: deque[list[int]] = field(factory=lambda: deque(maxlen=_SLOTS))
+    slots: deque[list[int]] = field(factory=lambda: deque(maxlen=_SLOTS + 1))
     last: int = 0
 
 
@@ -31,8 +31,8 @@ class _Tally:
 class Refusals:
     """Used in the reactor's thread. Forgotten when the daemon stops.
 
-    Bounded by the websites that exist: reasons are few and fixed, a tally has 288 slots. Hits that
-    belong to no website are counted under None.
+    Bounded by the websites that exist: reasons are few and fixed, a tally has a slot a minute.
+    Hits that belong to no website are counted under None.
     """
 
     _tallies: dict[int | None, dict[str, _Tally]] = field(factory=dict)
@@ -52,7 +52,7 @@ class Refusals:
         """Give what was refused of a website in the last 24 hours, the most frequent first."""
         oldest = int(now // _SLOT_S) - _SLOTS
         counted = [
-            Refused(reason, sum(hits for slot, hits in tally.slots if slot > oldest), tally.last)
+            Refused(reason, sum(hits for slot, hits in tally.slots if slot >= oldest), tally.last)
             for reason, tally in self._tallies.get(website, {}).items()
         ]
         return sorted(

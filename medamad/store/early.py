@@ -3,63 +3,71 @@
 Requests of one page can overtake each other. Kept in memory for 60 seconds, within bounds.
 """
 
+from collections import deque
 from typing import Final
 
 from attrs import define, field
 
 KEPT_MS: Final = 60_000
+_MOST_OF_EACH: Final = 30
 
 
 @define(eq=False)
-class Waiting:
-    """What waits for the load with one beacon. `events`: website and number of each."""
+class _Waiting:
+    """What came for one beacon: times and durations, and times, websites and numbers."""
 
-    since_ms: int
-    duration_ms: int = 0
-    events: list[tuple[int, int]] = field(factory=list)
+    leavings: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=_MOST_OF_EACH))
+    events: deque[tuple[int, int, int]] = field(factory=lambda: deque(maxlen=_MOST_OF_EACH))
 
 
 @define(eq=False)
 class Early:
-    """Used by the writer thread alone. Holds at most `capacity` beacons, 30 events for each."""
+    """Used by the writer thread alone.
+
+    Holds `capacity` beacons at most, those that something came for last, and 30 of each kind.
+    """
 
     _capacity: int
-    _waiting: dict[bytes, Waiting] = field(factory=dict)
+    _waiting: dict[bytes, _Waiting] = field(factory=dict)
 
     def leave(self, digest: bytes, now_ms: int, duration_ms: int) -> None:
-        """Keep a leaving; the longest counts."""
-        waiting = self._of(digest, now_ms)
-        waiting.duration_ms = max(waiting.duration_ms, duration_ms)
+        """Keep a leaving."""
+        self._of(digest).leavings.append((now_ms, duration_ms))
 
     def happen(self, digest: bytes, now_ms: int, website: int, event: int) -> None:
         """Keep that an event, stored without a view, names this beacon."""
-        waiting = self._of(digest, now_ms)
-        if len(waiting.events) < 30:  # noqa: PLR2004 - as the class says
-            waiting.events.append((website, event))
+        self._of(digest).events.append((now_ms, website, event))
 
-    def waiting(self, digest: bytes, now_ms: int) -> Waiting | None:
-        """Give what waits for a load that has come now."""
+    def duration_ms(self, digest: bytes, now_ms: int) -> int:
+        """Give the longest duration that waits for a load that has come now; 0 for none."""
         waiting = self._waiting.get(digest)
-        if waiting is None or not 0 <= now_ms - waiting.since_ms <= KEPT_MS:
-            return None
-        return waiting
+        if waiting is None:
+            return 0
+        return max((ms for came_ms, ms in waiting.leavings if _is_kept(came_ms, now_ms)), default=0)
+
+    def events(self, digest: bytes, website: int, now_ms: int) -> list[int]:
+        """Give the numbers of a website's events that wait for a load that has come now."""
+        waiting = self._waiting.get(digest)
+        if waiting is None:
+            return []
+        return [
+            event
+            for came_ms, of, event in waiting.events
+            if of == website and _is_kept(came_ms, now_ms)
+        ]
 
     def forget(self, digest: bytes) -> None:
         """Forget what waited for a load that is stored now."""
         self._waiting.pop(digest, None)
 
-    def _of(self, digest: bytes, now_ms: int) -> Waiting:
-        waiting = self._waiting.get(digest)
-        if waiting is None or not 0 <= now_ms - waiting.since_ms <= KEPT_MS:
-            self._waiting.pop(digest, None)
-            self._drop_old(now_ms)
-            waiting = self._waiting[digest] = Waiting(since_ms=now_ms)
+    def _of(self, digest: bytes) -> _Waiting:
+        """Give what waits for a beacon, as the latest of all; the earliest makes room."""
+        waiting = self._waiting.pop(digest, None) or _Waiting()
+        self._waiting[digest] = waiting
+        if len(self._waiting) > self._capacity:
+            del self._waiting[next(iter(self._waiting))]
         return waiting
 
-    def _drop_old(self, now_ms: int) -> None:
-        while self._waiting:
-            oldest = next(iter(self._waiting))
-            is_old = now_ms - self._waiting[oldest].since_ms > KEPT_MS
-            if not is_old and len(self._waiting) < self._capacity:
-                return
-            del self._waiting[oldest]
+
+def _is_kept(came_ms: int, now_ms: int) -> bool:
+    return 0 <= now_ms - came_ms <= KEPT_MS

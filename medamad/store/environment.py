@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import lmdb
-from attrs import frozen
+from attrs import astuple, fields, frozen
 
 from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
 
 FORMAT: Final = 1
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
-ENGINE: Final = 0
+LMDB_VERSION: Final = 0
 """LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
 
 _FORMAT_KEY: Final = b"format"
 _PAGE: Final = 4096
 _MAX_READERS: Final = 126
+_ROOM_PAGES: Final = 1024
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
@@ -46,6 +47,10 @@ class Databases:
     beacons: Database
 
 
+_DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
+_META: Final = b"meta"
+
+
 @frozen
 class Environment:
     """An open store file. `lock` is the descriptor of the lock file, None for a guest."""
@@ -59,9 +64,16 @@ class Environment:
         """Begin a read transaction. Keep it under a second: it pins every page freed since."""
         return self.lmdb.begin()
 
-    def used_bytes(self) -> int:
-        """Give how much of the map is in use, pages to be used again included."""
-        return (self.lmdb.info()["last_pgno"] + 1) * _PAGE
+    def used_bytes(self, txn: Txn) -> int:
+        """Give the bytes of the pages that hold something; freed pages are used again."""
+        stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
+        return _PAGE * sum(
+            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
+        )
+
+    def keep_room(self) -> None:
+        """Keep the file longer than what the next transaction takes of it; cheap."""
+        _keep_room(self.lmdb, self.path)
 
     def close(self) -> None:
         """Close the file, then let another daemon have it."""
@@ -85,10 +97,13 @@ def open_environment(directory: Path, map_size: int) -> Environment:
         raise StoreError(f"{directory}: {error.strerror}") from error
     path = directory / FILE_NAME
     try:
-        is_new = not path.exists()
-        if not is_new:
-            _check_size(path)
-        return _open(path, map_size, lock, create=is_new)
+        if not path.exists():
+            _create(path, map_size)
+        _check_size(path)
+        return _open(path, map_size, lock)
+    except OSError as error:
+        os.close(lock)
+        raise StoreError(f"{path}: {error.strerror}") from error
     except BaseException:
         os.close(lock)
         raise
@@ -103,7 +118,7 @@ def open_as_guest(directory: Path) -> Environment:
     if not path.exists():
         raise NoStore(f"{directory}: there is no store here")
     _check_size(path)
-    return _open(path, 0, None, create=False)
+    return _open(path, 0, None)
 
 
 def _take_lock(path: Path) -> int:
@@ -123,36 +138,48 @@ def _check_size(path: Path) -> None:
         raise WrongFormat(f"{path}: too short to be a store ({size} bytes)")
 
 
-def _open(path: Path, map_size: int, lock: int | None, *, create: bool) -> Environment:
+def _create(path: Path, map_size: int) -> None:
+    """Make an empty store under another name first: what bears the name is always whole."""
+    making = path.with_suffix(".new")
+    making.unlink(missing_ok=True)
+    env = _lmdb(making, map_size)
     try:
-        env = lmdb.open(
-            str(path),
-            subdir=False,
-            map_size=map_size,
-            max_dbs=16,
-            max_readers=_MAX_READERS,
-            mode=0o600,
-            lib_version=ENGINE,
-        )
-    except lmdb.Error as error:
-        raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error
+        with env.begin(write=True) as txn:
+            for name in _DATABASES:
+                env.open_db(name.encode(), txn=txn)
+            txn.put(_FORMAT_KEY, str(FORMAT).encode(), db=env.open_db(_META, txn=txn))
+        _keep_room(env, making)
+    finally:
+        env.close()
+        Path(f"{making}-lock").unlink(missing_ok=True)
+    making.rename(path)
+    for folder in (path.parent, path.parent.parent):
+        descriptor = os.open(folder, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def _keep_room(env: lmdb.Environment, path: Path) -> None:
+    # A page that a transaction takes at the end and frees again is never written. Without room
+    # the file could end before its last page, as one does that was cut short.
+    needed = (env.info()["last_pgno"] + 1 + _ROOM_PAGES) * _PAGE
+    if path.stat().st_size < needed:
+        os.truncate(path, needed + _ROOM_PAGES * _PAGE)
+
+
+def _open(path: Path, map_size: int, lock: int | None) -> Environment:
+    env = _lmdb(path, map_size)
     try:
-        if env.lib_version()[0] != ENGINE:
+        if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
-        if env.info()["last_pgno"] * _PAGE > path.stat().st_size:
+        if (env.info()["last_pgno"] + 1) * _PAGE > path.stat().st_size:
             raise WrongFormat(f"{path}: the file has been cut short")
-        names = ("meta", "logins", "websites", "names", "codes", "journal", "beacons")
-        if create:
-            with env.begin(write=True) as txn:
-                opened = [env.open_db(name.encode(), txn=txn) for name in names]
-                txn.put(_FORMAT_KEY, str(FORMAT).encode(), db=opened[0])
-        else:
-            opened = [env.open_db(name.encode(), create=False) for name in names]
-            with env.begin() as txn:
-                found = txn.get(_FORMAT_KEY, db=opened[0])
-            if found != str(FORMAT).encode():
-                told = (found or b"none").decode("ascii", "replace")
-                raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
+        opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
+        with env.begin() as txn:
+            found = txn.get(_FORMAT_KEY, db=opened[_DATABASES.index("meta")])
+        if found != str(FORMAT).encode():
+            told = (found or b"none").decode("ascii", "replace")
+            raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
         env.reader_check()
     except lmdb.Error as error:
         env.close()
@@ -161,3 +188,18 @@ def _open(path: Path, map_size: int, lock: int | None, *, create: bool) -> Envir
         env.close()
         raise
     return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
+
+
+def _lmdb(path: Path, map_size: int) -> lmdb.Environment:
+    try:
+        return lmdb.open(
+            str(path),
+            subdir=False,
+            map_size=map_size,
+            max_dbs=16,
+            max_readers=_MAX_READERS,
+            mode=0o600,
+            lib_version=LMDB_VERSION,
+        )
+    except lmdb.Error as error:
+        raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error

@@ -154,17 +154,13 @@ class Batch:
 
     def _catch_up(self, digest: bytes, place: Place) -> None:
         """Write what came before the view."""
-        waiting = self._journal.early.waiting(digest, place.time_ms)
-        if waiting is None:
-            return
-        if waiting.duration_ms:
-            self._put(
-                place.website, self._leaving_record(place, place.time_ms, waiting.duration_ms)
-            )
-        for website, event in waiting.events:
-            if website == place.website:
-                key = journal_key(website, place.time_ms, self._journal.next_sequence())
-                self._put(website, binding_record(key, event, place.sequence))
+        early = self._journal.early
+        duration_ms = early.duration_ms(digest, place.time_ms)
+        if duration_ms:
+            self._put(place.website, self._leaving_record(place, place.time_ms, duration_ms))
+        for event in early.events(digest, place.website, place.time_ms):
+            key = journal_key(place.website, place.time_ms, self._journal.next_sequence())
+            self._put(place.website, binding_record(key, event, place.sequence))
 
     def _leaving(self, leaving: Leaving) -> Outcome:
         digest = self._journal.beacons.digest(leaving.beacon)

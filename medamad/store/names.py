@@ -5,7 +5,7 @@ day on which it came, so that the bound on a day's new values holds across resta
 """
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Final, TypeAlias
@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from attrs import define, field
 
 from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
+from medamad.model.errors import NotFound
 from medamad.model.hits import Properties
 from medamad.store.environment import Databases, Environment, Txn
 
@@ -22,6 +23,7 @@ _CODE: Final = struct.Struct(">I")
 _DAY: Final = struct.Struct(">H")
 _MS_PER_DAY: Final = 86_400_000
 _CACHED_TEXTS: Final = 200_000
+_NAMES_AT_ONCE: Final = 50_000
 
 _Space: TypeAlias = tuple[int, Dimension]
 """A website and a dimension: what codes are numbered in."""
@@ -150,7 +152,7 @@ class Names:
         if known is None:
             known = self._load(txn, website, dimension, day)
             self.spaces[website, dimension] = known
-        elif known.day != day:
+        elif known.day < day:
             known.day, known.new_today = day, 0
             if dimension is Dimension.PROPERTY:
                 self._forget_values(website)
@@ -200,36 +202,47 @@ class Names:
 
 
 @define(eq=False)
-class TextReader:
-    """The readers' side of the names: lists of texts by code, read from the store when asked for.
+class Texts:
+    """The readers' side of one website's names: lists by code, read from the store when asked for.
 
     Used by any thread. A list only ever grows.
     """
 
     _environment: Environment
-    _lists: dict[_Space, list[str]] = field(factory=dict)
+    _website: int
+    is_deleted: bool = False
+    _lists: dict[Dimension, list[str]] = field(factory=dict)
     _lock: Lock = field(factory=Lock)
 
-    def of(self, website: int) -> Callable[[Dimension], Sequence[str]]:
-        """Give the function that tells a website's texts of a dimension."""
-        return lambda dimension: self._read(website, dimension)
-
-    def forget(self, website: int) -> None:
-        """Drop the lists of a website that was deleted."""
+    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
+        """Give the texts of a dimension by code. Raises NotFound when the website is deleted."""
         with self._lock:
-            for space in [space for space in self._lists if space[0] == website]:
-                del self._lists[space]
-
-    def _read(self, website: int, dimension: Dimension) -> Sequence[str]:
-        with self._lock, self._environment.reading() as txn:
-            texts = self._lists.setdefault((website, dimension), [])
-            prefix = _NAMES_OF.pack(website, dimension)
-            with txn.cursor(db=self._environment.databases.names) as cursor:
-                found = cursor.set_range(_NAME_KEY.pack(website, dimension, len(texts)))
-                while found and cursor.key().startswith(prefix):
-                    texts.append(cursor.value()[_DAY.size :].decode())
-                    found = cursor.next()
+            if self.is_deleted:
+                raise _deleted()
+            texts = self._lists.setdefault(dimension, [])
+            while self._read_some(dimension, texts):
+                pass
             return texts
+
+    def _read_some(self, dimension: Dimension, texts: list[str]) -> bool:
+        """Read the next names, in a short transaction; returns whether there may be more."""
+        prefix = _NAMES_OF.pack(self._website, dimension)
+        database = self._environment.databases.names
+        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
+            found = cursor.set_range(_NAME_KEY.pack(self._website, dimension, len(texts)))
+            for _ in range(_NAMES_AT_ONCE):
+                if not found or not cursor.key().startswith(prefix):
+                    return False
+                if _NAME_KEY.unpack(cursor.key())[2] != len(texts):
+                    # The names of a deleted website go from the front.
+                    raise _deleted()
+                texts.append(cursor.value()[_DAY.size :].decode())
+                found = cursor.next()
+        return True
+
+
+def _deleted() -> NotFound:
+    return NotFound("hostname: the website has been deleted")
 
 
 def _code_key(space: _Space, text: str) -> bytes:

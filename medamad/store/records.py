@@ -149,16 +149,13 @@ class Rows:
 
 def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
     """Turn sound records into columns, each kind for itself, in the order given."""
-    keys: dict[int, list[bytes]] = {kind: [] for kind in Kind}
-    values: dict[int, list[bytes]] = {kind: [] for kind in Kind}
+    keys = {kind.value: bytearray() for kind in Kind}
+    values = {kind.value: bytearray() for kind in Kind}
     for key, value in records:
-        keys[value[0]].append(key)
-        values[value[0]].append(value)
+        keys[value[0]] += key
+        values[value[0]] += value
     return {
-        kind: Rows(
-            np.frombuffer(b"".join(keys[kind]), KEY_DTYPE),
-            np.frombuffer(b"".join(values[kind]), _DTYPES[kind]),
-        )
+        kind: Rows(np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind]))
         for kind in Kind
         if keys[kind]
     }

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.model.accounts import Account, Login
-from medamad.model.errors import Unavailable
+from medamad.model.errors import Unauthorised, Unavailable
 from medamad.model.hits import Hit
 from medamad.model.websites import Website
 from medamad.store import account as accounts
@@ -20,7 +20,7 @@ from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.journal import Journal, Outcome
-from medamad.store.names import Names, TextReader
+from medamad.store.names import Names, Texts
 from medamad.store.parts import EMPTY, Snapshot
 from medamad.store.records import Record, journal_place
 from medamad.store.settings import StoreSettings
@@ -56,9 +56,9 @@ class Store:
     _environment: Environment
     _journal: Journal
     _names: Names
-    _texts: TextReader
     _writer: Writer
     _tails: dict[int, Tail] = field(factory=dict)
+    _texts: dict[int, Texts] = field(factory=dict)
     _snapshots: dict[int, Snapshot] = field(factory=dict)
     _closing: bool = False
     _log = Logger()
@@ -76,14 +76,13 @@ class Store:
             broken=broken,
             environment=environment,
             names=names,
-            texts=TextReader(environment),
             journal=Journal(
                 databases,
                 names,
                 Beacons(databases.beacons, _secret(environment), settings.recent_beacons),
                 Early(settings.early_beacons),
             ),
-            writer=Writer(environment.lmdb, reactor, broken.callback),
+            writer=Writer(environment, reactor, broken.callback),
         )
         deleted = store._load()
         for number in deleted:
@@ -128,7 +127,8 @@ class Store:
 
     def usage(self) -> Usage:
         """Give how much of the store is in use."""
-        return Usage(self._environment.used_bytes(), self._environment.lmdb.info()["map_size"])
+        with self._environment.reading() as txn:
+            return self._usage(txn)
 
     # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
 
@@ -168,11 +168,39 @@ class Store:
 
         await self._writer.submit(change)
 
-    async def delete_account(self) -> None:
-        """Remove the account, its logins, its websites and their hits."""
+    async def change_account(
+        self,
+        change: Callable[[Account], Account],
+        *,
+        login: bytes | None = None,
+        end_logins: bool = False,
+    ) -> Account:
+        """Change the account as it is when its turn comes; returns it as it is then.
+
+        `end_logins` revokes all logins but `login`. Raises Unauthorised when there is no account,
+        or when `login`, the SHA-256 of a token, has been revoked by then.
+        """
+
+        def make(txn: Transaction) -> Account:
+            databases = self._environment.databases
+            account = accounts.read_account(txn.lmdb, databases)
+            revoked = login is not None and accounts.read_login(txn.lmdb, databases, login) is None
+            if account is None or revoked:
+                raise Unauthorised("the login has ended")
+            account = change(account)
+            accounts.write_account(txn.lmdb, databases, account)
+            if end_logins:
+                accounts.end_logins(txn.lmdb, databases, login)
+            return account
+
+        return await self._writer.submit(make)
+
+    async def replace_account(self, account: Account) -> None:
+        """Put a new account in the place of all there is: account, logins, websites and hits."""
 
         def change(txn: Transaction) -> list[int]:
             accounts.delete_account(txn.lmdb, self._environment.databases)
+            accounts.write_account(txn.lmdb, self._environment.databases, account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._forget(*numbers))
             return numbers
@@ -219,7 +247,7 @@ class Store:
     # In the writer thread
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> list[Outcome]:
-        self._check_room()
+        self._check_room(txn)
         batch = self._journal.write(txn.lmdb, hits, self.websites.has_number)
         txn.after_commit(batch.committed)
         txn.after_commit(lambda: self._publish(batch.records))
@@ -228,18 +256,21 @@ class Store:
     def _publish(self, records: dict[int, list[Record]]) -> None:
         for number, added in records.items():
             tail = self._tails.setdefault(number, Tail())
-            tail.extend(added)
+            if added:
+                tail.extend(added)
             parts, events = tail.publish()
-            self._snapshots[number] = Snapshot(parts, events, self._texts.of(number))
+            texts = self._texts.setdefault(number, Texts(self._environment, number))
+            self._snapshots[number] = Snapshot(parts, events, texts)
 
     def _forget(self, *numbers: int) -> None:
         for number in numbers:
             self._tails.pop(number, None)
             self._snapshots.pop(number, None)
             self._names.forget(number)
-            self._texts.forget(number)
+            if (texts := self._texts.pop(number, None)) is not None:
+                texts.is_deleted = True
 
-    def _check_room(self) -> None:
+    def _check_room(self, txn: Transaction) -> None:
         """Take no hits when the disk or the map is nearly full: deleting needs room as well."""
         disk = os.statvfs(self._environment.path.parent)
         if disk.f_bavail * disk.f_frsize < self.settings.min_free_disk:
@@ -247,12 +278,16 @@ class Store:
                 "no hits are taken: the disk has less free space than min_free_disk",
                 retry_after=_RETRY_AFTER_S,
             )
-        usage = self.usage()
+        usage = self._usage(txn.lmdb)
         if usage.used > _FULL_MAP * usage.total:
             raise Unavailable(
                 "no hits are taken: the store has nearly reached its map_size",
                 retry_after=_RETRY_AFTER_S,
             )
+
+    def _usage(self, txn: Txn) -> Usage:
+        map_size = self._environment.lmdb.info()["map_size"]
+        return Usage(self._environment.used_bytes(txn), map_size)
 
     # At start and in the background
 
@@ -267,10 +302,12 @@ class Store:
 
     def _load_tail(self, txn: Txn, number: int) -> None:
         damaged: list[bytes] = []
-        records = list(self._journal.records(txn, number, damaged.append))
+        tail = Tail()
+        tail.extend(self._journal.records(txn, number, damaged.append))
         for key in damaged:
             self._log.error("a record is damaged and left out: {place}", place=journal_place(key))
-        self._publish({number: records} if records else {})
+        self._tails[number] = tail
+        self._publish({number: []})
 
     def _start_removal(self, number: int) -> None:
         removal = Deferred.fromCoroutine(self._remove(number))

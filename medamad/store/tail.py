@@ -144,6 +144,7 @@ class _Chunk:
 class Tail:
     """One website's unsealed records."""
 
+    chunk_views: int = CHUNK_VIEWS
     chunks: list[_Chunk] = field(factory=list)
     events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
     _bindings_shared: bool = False
@@ -152,11 +153,13 @@ class Tail:
         """Take in sound records, whose views all have greater sequence numbers than those here."""
         rows = rows_by_kind(records)
         if Kind.VIEW in rows:
-            self._add_views(_by_sequence(rows[Kind.VIEW]))
+            views = rows[Kind.VIEW]
+            self._add_views(_ascending(views, views.keys["sequence"]))
         if Kind.LEAVING in rows:
             self._add_leavings(rows[Kind.LEAVING])
         if Kind.PROPERTY in rows:
-            self._add_properties(rows[Kind.PROPERTY])
+            events = rows[Kind.PROPERTY]
+            self._add_properties(_ascending(events, events.values["event"]))
         if Kind.BINDING in rows:
             self._bind(rows[Kind.BINDING])
 
@@ -171,9 +174,9 @@ class Tail:
 
     def _add_views(self, rows: Rows) -> None:
         while len(rows):
-            if not self.chunks or self.chunks[-1].columns.length == CHUNK_VIEWS:
+            if not self.chunks or self.chunks[-1].columns.length == self.chunk_views:
                 self.chunks.append(_Chunk())
-            room = CHUNK_VIEWS - self.chunks[-1].columns.length
+            room = self.chunk_views - self.chunks[-1].columns.length
             self.chunks[-1].extend(Rows(rows.keys[:room], rows.values[:room]))
             rows = Rows(rows.keys[room:], rows.values[room:])
 
@@ -203,14 +206,19 @@ class Tail:
             arrays["view"] = arrays["view"].copy()
             self._bindings_shared = False
         known = arrays["event"][: self.events.length]
-        for event, view in zip(rows.values["event"], rows.values["view"], strict=True):
-            arrays["view"][: self.events.length][known == event] = view
+        events = rows.values["event"].astype(np.uint64)
+        begins = np.searchsorted(known, events, side="left")
+        ends = np.searchsorted(known, events, side="right")
+        for begin, end, view in zip(begins, ends, rows.values["view"], strict=True):
+            arrays["view"][begin:end] = view
 
 
-def _by_sequence(rows: Rows) -> Rows:
-    """Order views by sequence: the journal is in order of time, which may have been set back."""
-    sequences = rows.keys["sequence"].astype(np.uint64)
-    if np.all(sequences[:-1] < sequences[1:]):
+def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:
+    """Order rows by their numbers: the journal is in order of time, which may have been set back.
+
+    Committed rows come in that order; it is only at start that there is something to do.
+    """
+    if np.all(numbers[:-1] <= numbers[1:]):
         return rows
-    order = np.argsort(sequences)
+    order = np.argsort(numbers, kind="stable")
     return Rows(rows.keys[order], rows.values[order])

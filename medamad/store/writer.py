@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.model.errors import Refusal, Unavailable
-from medamad.store.environment import Txn
+from medamad.store.environment import Environment, Txn
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class _Job:
 class Writer:
     """Owns the writer thread. `broken` is told why when the store can no longer be trusted."""
 
-    _env: lmdb.Environment
+    _environment: Environment
     _reactor: CallsFromThread
     _broken: Callable[[str], None]
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
@@ -97,15 +97,21 @@ class Writer:
         if self._fault:
             raise Unavailable(self._fault, retry_after=_RETRY_AFTER_S)
         try:
-            with self._env.begin(write=True) as txn:
+            with self._environment.lmdb.begin(write=True) as txn:
                 transaction = Transaction(txn)
                 result = change(transaction)
         except Refusal:
             raise
         except lmdb.Error as error:
             raise self._refusal(error) from error
-        for call in transaction._after:  # noqa: SLF001 - its own
-            call()
+        try:
+            for call in transaction._after:  # noqa: SLF001 - its own
+                call()
+            self._environment.keep_room()
+        except BaseException as error:
+            # It is on disk, and questions do not see it: only a new start puts that right.
+            self._fail(f"what was stored cannot be shown: {error!r}")
+            raise
         return result
 
     def _refusal(self, error: lmdb.Error) -> Unavailable:
@@ -115,14 +121,18 @@ class Writer:
             reason = "the disk is full"
         else:
             # After an I/O error the next commit can appear to succeed: go on no longer.
-            reason = self._fault = f"the store has failed: {error}"
-            self._reactor.callFromThread(self._broken, reason)
+            reason = f"the store has failed: {error}"
+            self._fail(reason)
         _log.error("a change was not stored: {reason}", reason=reason)
         return Unavailable(reason, retry_after=_RETRY_AFTER_S)
 
+    def _fail(self, reason: str) -> None:
+        self._fault = reason
+        self._reactor.callFromThread(self._broken, reason)
+
     def _is_disk_full(self) -> bool:
         # A full tmpfs is a plain I/O error to LMDB.
-        disk = os.statvfs(os.path.dirname(self._env.path()))  # noqa: PTH120 - LMDB's own text
+        disk = os.statvfs(self._environment.path.parent)
         return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
 
 

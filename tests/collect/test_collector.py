@@ -197,6 +197,7 @@ async def test_a_network_that_sends_too_much_has_to_wait(collector: Collector) -
         await send(collector, b="one-more")
     assert 1 <= refused.value.retry_after <= 60
     assert collector.refusals.totals() == {"rate": 1}
+    assert await send(collector, BLOCKED) == "blocked"
     for local in ("127.0.0.1", "192.168.1.7", "::1"):
         await send(collector, evolve(SENDER, address=ip_address(local)), b=local)
 
@@ -208,7 +209,8 @@ async def test_what_the_store_cannot_take_is_refused_and_counted(
     collector.queue.settings = QueueSettings(max_waiting=0)
     with pytest.raises(Unavailable):
         await send(collector)
-    assert collector.refusals.totals() == {"capacity": 1}
+    website = store.websites.all()[0].number
+    assert [refused.reason for refused in collector.refusals.of(website, NOW)] == ["capacity"]
     assert stored_views(store) == []
 
 

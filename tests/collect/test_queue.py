@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from medamad.collect.queue import HitQueue, QueueSettings
 from medamad.model.errors import Unavailable
@@ -162,6 +163,17 @@ def test_drained_fires_when_every_hit_was_answered(
     assert drained == []
     store.succeed(0)
     assert (got, drained) == ([Outcome.STORED], [None])
+
+
+def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    gone = queue.add(hit("a"))
+    got = results([gone, queue.add(hit("b"))])
+    reactor.turn(2)
+    gone.cancel()
+    store.succeed(0)
+    assert [type(got[0]), got[1]] == [Failure, Outcome.STORED]
 
 
 def test_settings_take_effect_while_it_runs(

@@ -39,10 +39,10 @@ def test_a_day_later_they_are_forgotten_but_for_the_totals() -> None:
 
 def test_many_days_take_no_more_room_than_one() -> None:
     refusals = Refusals()
-    for slot in range(3 * 288):
-        refusals.count(1, "bot", NOW + 300 * slot)
-    now = NOW + 300 * (3 * 288 - 1)
-    assert refusals.of(1, now) == [Refused("bot", 288, int(now))]
+    for minute in range(3 * 1440):
+        refusals.count(1, "bot", NOW + 60 * minute)
+    now = NOW + 60 * (3 * 1440 - 1)
+    assert refusals.of(1, now) == [Refused("bot", 1441, int(now))]
 
 
 def test_a_clock_set_back_loses_no_count() -> None:

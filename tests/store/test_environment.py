@@ -81,6 +81,48 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         open_environment(tmp_path, MAP_SIZE)
 
 
+def test_a_store_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "store.new").write_bytes(b"begun")
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert not (tmp_path / "store.new").exists()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_the_file_is_longer_than_what_it_uses(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    for number in range(40):
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(50):
+                txn.put(f"{number}/{name}".encode(), b"x" * 3000, db=env.databases.meta)
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(50):
+                txn.put(f"+{number}/{name}".encode(), b"x" * 3000, db=env.databases.meta)
+            for name in range(50):
+                txn.delete(f"+{number}/{name}".encode(), db=env.databases.meta)
+        assert (env.lmdb.info()["last_pgno"] + 1) * 4096 <= env.path.stat().st_size
+        env.keep_room()
+    env.close()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+
+    def used() -> int:
+        with env.reading() as txn:
+            return env.used_bytes(txn)
+
+    empty = used()
+    with env.lmdb.begin(write=True) as txn:
+        for number in range(1000):
+            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.names)
+    assert used() > empty + 500_000
+    with env.lmdb.begin(write=True) as txn:
+        txn.drop(env.databases.names, delete=False)
+    assert used() < empty + 50_000
+    env.close()
+
+
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="file/data"):

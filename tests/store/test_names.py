@@ -1,8 +1,9 @@
 import pytest
 
 from medamad.model.dimensions import OTHER, Dimension, split_property
+from medamad.model.errors import NotFound
 from medamad.store.environment import Environment
-from medamad.store.names import Names, TextReader
+from medamad.store.names import Names, Texts
 
 DAY_MS = 86_400_000
 BOUNDS = {
@@ -33,7 +34,7 @@ def give_properties(
         coding = names.coding(txn, day * DAY_MS)
         codes = [coding.property_codes(1, (pair,)) for pair in properties]
     coding.adopt()
-    texts = TextReader(environment).of(1)(Dimension.PROPERTY)
+    texts = Texts(environment, 1)(Dimension.PROPERTY)
     return [split_property(texts[code]) for (code,) in codes]
 
 
@@ -42,7 +43,7 @@ def test_codes_count_up_and_stay(environment: Environment) -> None:
     assert give(environment, names, ["/a", "/b", "/a"]) == [0, 1, 0]
     assert give(environment, names, ["/b", "/c"]) == [1, 2]
     assert give(environment, new_names(environment), ["/c", "/a"]) == [2, 0]
-    assert list(TextReader(environment).of(1)(Dimension.PATH)) == ["/a", "/b", "/c"]
+    assert list(Texts(environment, 1)(Dimension.PATH)) == ["/a", "/b", "/c"]
 
 
 def test_websites_and_dimensions_have_codes_of_their_own(environment: Environment) -> None:
@@ -59,13 +60,13 @@ def test_a_failed_transaction_leaves_no_code_behind(environment: Environment) ->
         assert names.coding(txn, 0).code(1, Dimension.PATH, "/lost") == 0
         txn.abort()
     assert give(environment, names, ["/kept"]) == [0]
-    assert list(TextReader(environment).of(1)(Dimension.PATH)) == ["/kept"]
+    assert list(Texts(environment, 1)(Dimension.PATH)) == ["/kept"]
 
 
 def test_past_the_days_bound_new_values_are_other(environment: Environment) -> None:
     names = new_names(environment)
     assert give(environment, names, ["/a", "/b", "/c", "/d", "/a", "/e"]) == [0, 1, 2, 3, 0, 3]
-    assert TextReader(environment).of(1)(Dimension.PATH)[3] == OTHER
+    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
 
 
 def test_a_restart_forgives_nothing_and_a_new_day_does(environment: Environment) -> None:
@@ -112,13 +113,38 @@ def test_one_event_has_each_property_once(environment: Environment) -> None:
 @pytest.mark.parametrize("text", ["", "ünïcode", "x" * 2048, "😀"])
 def test_any_text_comes_back(environment: Environment, text: str) -> None:
     assert give(environment, new_names(environment), [text]) == [0]
-    assert list(TextReader(environment).of(1)(Dimension.PATH)) == [text]
+    assert list(Texts(environment, 1)(Dimension.PATH)) == [text]
 
 
 def test_a_reader_sees_what_came_since(environment: Environment) -> None:
-    names, reader = new_names(environment), TextReader(environment).of(1)
+    names, reader = new_names(environment), Texts(environment, 1)
     assert list(reader(Dimension.PATH)) == []
     give(environment, names, ["/a"])
     assert list(reader(Dimension.PATH)) == ["/a"]
     give(environment, names, ["/b"])
     assert list(reader(Dimension.PATH)) == ["/a", "/b"]
+
+
+def test_a_day_that_comes_again_forgives_nothing(environment: Environment) -> None:
+    names = new_names(environment)
+    give(environment, names, ["/a", "/b"], day=6)
+    give(environment, names, ["/c"], day=5)
+    assert give(environment, names, ["/d"], day=6) == [3]
+    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
+
+
+def test_the_texts_of_a_deleted_website_are_not_found(environment: Environment) -> None:
+    give(environment, new_names(environment), ["/a", "/b"])
+    read, unread, marked = (Texts(environment, 1) for _ in range(3))
+    assert list(read(Dimension.PATH)) == ["/a", "/b"]
+    with (
+        environment.lmdb.begin(write=True) as txn,
+        txn.cursor(environment.databases.names) as names,
+    ):
+        assert names.first()
+        assert names.delete()
+    assert list(read(Dimension.PATH)) == ["/a", "/b"]
+    marked.is_deleted = True
+    for texts in (unread, marked):
+        with pytest.raises(NotFound):
+            texts(Dimension.PATH)

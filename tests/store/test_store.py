@@ -3,6 +3,7 @@ from uuid import uuid4
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
@@ -10,7 +11,7 @@ from views import NOW_MS, a_view
 
 from medamad.model.accounts import Account, Login
 from medamad.model.dimensions import Dimension
-from medamad.model.errors import BadRequest, Conflict, NotFound, Unavailable
+from medamad.model.errors import BadRequest, Conflict, NotFound, Unauthorised, Unavailable
 from medamad.model.hits import Event, Leaving
 from medamad.model.websites import Website
 from medamad.store.journal import Outcome
@@ -230,15 +231,44 @@ async def test_a_load_of_a_deleted_website_does_not_stop_the_next(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_deleting_the_account_deletes_everything(open_store: OpenStore) -> None:
+async def test_a_new_account_takes_the_place_of_everything(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("one.example", 1)
-    await store.put_account(Account("admin", "hash", 1, 1))
+    await store.put_account(Account("old", "hash", 1, 1))
     await store.add_login(b"digest", Login(1, 1))
     await store.append([a_view()])
-    await store.delete_account()
-    assert (store.account(), store.login(b"digest"), store.websites.all()) == (None, None, [])
+    new = Account("new", "hash", 2, 2)
+    await store.replace_account(new)
+    assert (store.account(), store.login(b"digest"), store.websites.all()) == (new, None, [])
     await until_removed(store)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    with pytest.raises(Unauthorised):
+        await store.change_account(lambda account: account)
+    await store.put_account(Account("me", "hash", 1, 1))
+    await store.add_login(b"digest", Login(1, 1))
+    await store.add_login(b"other", Login(1, 1))
+    password = Deferred.fromCoroutine(
+        store.change_account(
+            lambda account: evolve(account, password_hash="new"), login=b"digest", end_logins=True
+        )
+    )
+    name = Deferred.fromCoroutine(
+        store.change_account(lambda account: evolve(account, username="you"), login=b"digest")
+    )
+    late = Deferred.fromCoroutine(
+        store.change_account(lambda account: evolve(account, username="late"), login=b"other")
+    )
+    assert await password == Account("me", "new", 1, 1)
+    assert await name == store.account() == Account("you", "new", 1, 1)
+    with pytest.raises(Unauthorised, match="the login has ended"):
+        await late
     await store.close()
 
 
@@ -290,7 +320,8 @@ async def test_a_full_map_refuses_hits_and_deleting_makes_room(open_store: OpenS
     assert len(paths(store.snapshot(website))) > 100
     await store.delete_website(website)
     await until_removed(store)
-    assert store.websites.all() == []
+    again = await store.add_website("example.com", 2)
+    assert await store.append([a_view(again.number)]) == [Outcome.STORED]
     await store.close()
 
 
@@ -324,6 +355,19 @@ async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
         await store.append([a_view(path="/late")])
     store = open_store()
     assert paths(store.snapshot(store.websites.all()[0])) == ["/taken"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    store._tails = None
+    with pytest.raises(AttributeError):
+        await store.append([a_view()])
+    assert "cannot be shown" in await store.broken
+    with pytest.raises(Unavailable, match="cannot be shown"):
+        await store.append([a_view()])
     await store.close()
 
 

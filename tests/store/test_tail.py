@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.store import tail as tail_module
 from medamad.store.records import (
     Record,
     binding_record,
@@ -59,6 +58,22 @@ def test_what_was_published_never_changes() -> None:
     assert (events_before.view.tolist(), events_after.view.tolist()) == ([0], [3])
 
 
+def test_bindings_reach_every_property_of_their_event() -> None:
+    tail = Tail()
+    properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
+    tail.extend(
+        property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
+        for sequence, event in properties
+    )
+    tail.extend([binding_record(journal_key(1, 1, 7), 1, 70)])
+    tail.extend(
+        [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)]
+    )
+    _, (events,) = tail.publish()
+    assert events.event.tolist() == [1, 1, 3, 5, 5]
+    assert events.view.tolist() == [70, 70, 0, 71, 71]
+
+
 def test_nobody_can_write_to_what_was_published() -> None:
     tail = Tail()
     tail.extend([view(1)])
@@ -83,10 +98,9 @@ def test_leavings_of_unknown_views_are_left_out() -> None:
     assert part.duration_ms.tolist() == [0, 0]
 
 
-def test_chunks_are_filled_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_module, "CHUNK_VIEWS", 100)
+def test_chunks_are_filled_one_after_the_other() -> None:
     sequences = count(1)
-    tail = Tail()
+    tail = Tail(chunk_views=100)
     for size in (30, 250, 1):
         tail.extend([view(next(sequences)) for _ in range(size)])
     tail.extend([leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])

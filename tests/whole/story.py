@@ -163,19 +163,13 @@ class Site:
 
 
 @define(eq=False)
-class _Early:
-    since_ms: int
-    ms: int = 0
-    events: list[tuple[Site, Entry]] = field(factory=list)
-
-
-@define(eq=False)
 class Expected:
     """What the contract says of the steps told so far."""
 
     sites: list[Site] = field(factory=lambda: [Site(names[0]) for names in NAMES])
     _known: dict[str, tuple[Site, Entry]] = field(factory=dict)
-    _early: dict[str, _Early] = field(factory=dict)
+    _early: list[tuple[str, int, Unload | tuple[Site, Entry]]] = field(factory=list)
+    """What came before its load: the beacon, when, and what."""
     _ids: int = 0
 
     def load(self, load: Load, now_ms: int) -> None:
@@ -199,21 +193,21 @@ class Expected:
         self._known[load.beacon] = (site, view)
         if load.properties is not None:
             self._happens(site, view["id"], load.properties, now_ms)
-        early = self._early.pop(load.beacon, None)
-        if early is not None and now_ms - early.since_ms <= EARLY_MS:
-            view["duration_ms"] = early.ms
-            for of, event in early.events:
-                if of is site:
-                    event["view"] = view["id"]
+        for beacon, came_ms, early in self._early:
+            if beacon != load.beacon or now_ms - came_ms > EARLY_MS:
+                continue
+            if isinstance(early, Unload):
+                view["duration_ms"] = max(view["duration_ms"], min(early.ms, DAY_MS))
+            elif early[0] is site:
+                early[1]["view"] = view["id"]
+        self._early = [early for early in self._early if early[0] != load.beacon]
 
     def unload(self, unload: Unload, now_ms: int) -> None:
         known = self._view(unload.beacon, now_ms)
-        ms = min(unload.ms, DAY_MS)
-        if known is not None:
-            known[1]["duration_ms"] = max(known[1]["duration_ms"], ms)
-            return
-        early = self._waiting(unload.beacon, now_ms)
-        early.ms = max(early.ms, ms)
+        if known is None:
+            self._early.append((unload.beacon, now_ms, unload))
+        else:
+            known[1]["duration_ms"] = max(known[1]["duration_ms"], min(unload.ms, DAY_MS))
 
     def custom(self, custom: Custom, now_ms: int) -> None:
         site = self.sites[custom.site]
@@ -221,7 +215,7 @@ class Expected:
         of_site = known is not None and known[0] is site
         event = self._happens(site, known[1]["id"] if of_site else None, custom.properties, now_ms)
         if custom.beacon is not None and known is None:
-            self._waiting(custom.beacon, now_ms).events.append((site, event))
+            self._early.append((custom.beacon, now_ms, (site, event)))
 
     def rename(self, step: Rename) -> tuple[str, str]:
         site = self.sites[step.site]
@@ -248,9 +242,3 @@ class Expected:
         if known is None or known[0] not in self.sites:
             return None
         return known if now_ms - known[1]["time_ms"] <= DAY_MS else None
-
-    def _waiting(self, beacon: str, now_ms: int) -> _Early:
-        early = self._early.get(beacon)
-        if early is None or now_ms - early.since_ms > EARLY_MS:
-            early = self._early[beacon] = _Early(now_ms)
-        return early
