@@ -1,12 +1,12 @@
 """The store as the rest of the program sees it: reads at once, writes awaited."""
 
-import os
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -23,6 +23,7 @@ from medamad.store.journal import Journal, Outcome
 from medamad.store.names import Names, Texts
 from medamad.store.parts import EMPTY, Snapshot
 from medamad.store.records import Record, journal_place
+from medamad.store.room import Room, Usage
 from medamad.store.settings import StoreSettings
 from medamad.store.tail import Tail
 from medamad.store.websites import Websites, remove_some, tombstones
@@ -30,17 +31,7 @@ from medamad.store.writer import CallsFromThread, Transaction, Writer
 
 _BEACON_SECRET_KEY: Final = b"beacon-secret"
 _STEP_KEYS: Final = 500
-_FULL_MAP: Final = 0.8
-_RETRY_AFTER_S: Final = 30
 _HOUR_MS: Final = 3_600_000
-
-
-@frozen
-class Usage:
-    """Bytes of the store in use, and the bytes that it can grow to."""
-
-    used: int
-    total: int
 
 
 @define(eq=False)
@@ -56,6 +47,7 @@ class Store:
     _environment: Environment
     _journal: Journal
     _names: Names
+    _room: Room
     _writer: Writer
     _tails: dict[int, Tail] = field(factory=dict)
     _texts: dict[int, Texts] = field(factory=dict)
@@ -76,6 +68,7 @@ class Store:
             broken=broken,
             environment=environment,
             names=names,
+            room=Room(environment),
             journal=Journal(
                 databases,
                 names,
@@ -128,7 +121,7 @@ class Store:
     def usage(self) -> Usage:
         """Give how much of the store is in use."""
         with self._environment.reading() as txn:
-            return self._usage(txn)
+            return self._room.usage(txn)
 
     # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
 
@@ -247,7 +240,7 @@ class Store:
     # In the writer thread
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> list[Outcome]:
-        self._check_room(txn)
+        self._room.check(txn.lmdb, self.settings.min_free_disk)
         batch = self._journal.write(txn.lmdb, hits, self.websites.has_number)
         txn.after_commit(batch.committed)
         txn.after_commit(lambda: self._publish(batch.records))
@@ -270,25 +263,6 @@ class Store:
             if (texts := self._texts.pop(number, None)) is not None:
                 texts.is_deleted = True
 
-    def _check_room(self, txn: Transaction) -> None:
-        """Take no hits when the disk or the map is nearly full: deleting needs room as well."""
-        disk = os.statvfs(self._environment.path.parent)
-        if disk.f_bavail * disk.f_frsize < self.settings.min_free_disk:
-            raise Unavailable(
-                "no hits are taken: the disk has less free space than min_free_disk",
-                retry_after=_RETRY_AFTER_S,
-            )
-        usage = self._usage(txn.lmdb)
-        if usage.used > _FULL_MAP * usage.total:
-            raise Unavailable(
-                "no hits are taken: the store has nearly reached its map_size",
-                retry_after=_RETRY_AFTER_S,
-            )
-
-    def _usage(self, txn: Txn) -> Usage:
-        map_size = self._environment.lmdb.info()["map_size"]
-        return Usage(self._environment.used_bytes(txn), map_size)
-
     # At start and in the background
 
     def _load(self) -> list[int]:
@@ -298,6 +272,9 @@ class Store:
             self._journal.load(txn)
             for website in self.websites.all():
                 self._load_tail(txn, website.number)
+            with suppress(Unavailable):
+                # So that the log tells from the start why no hits are taken.
+                self._room.check(txn, self.settings.min_free_disk)
             return list(tombstones(txn, self._environment.databases.meta))
 
     def _load_tail(self, txn: Txn, number: int) -> None:

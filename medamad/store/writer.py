@@ -61,6 +61,7 @@ class Writer:
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
+    _lack: str = ""
     _is_stopped: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -102,8 +103,9 @@ class Writer:
                 result = change(transaction)
         except Refusal:
             raise
-        except lmdb.Error as error:
+        except (lmdb.Error, OSError) as error:
             raise self._refusal(error) from error
+        self._lack = ""
         try:
             for call in transaction._after:  # noqa: SLF001 - its own
                 call()
@@ -114,17 +116,23 @@ class Writer:
             raise
         return result
 
-    def _refusal(self, error: lmdb.Error) -> Unavailable:
-        if isinstance(error, lmdb.MapFullError):
-            reason = "the store has reached its map_size"
-        elif isinstance(error, lmdb.DiskError) or self._is_disk_full():
-            reason = "the disk is full"
-        else:
+    def _refusal(self, error: lmdb.Error | OSError) -> Unavailable:
+        lack = self._lack_behind(error)
+        if not lack:
             # After an I/O error the next commit can appear to succeed: go on no longer.
-            reason = f"the store has failed: {error}"
-            self._fail(reason)
-        _log.error("a change was not stored: {reason}", reason=reason)
-        return Unavailable(reason, retry_after=_RETRY_AFTER_S)
+            self._fail(f"the store has failed: {error}")
+        elif lack != self._lack:
+            _log.error("changes are not stored: {lack}", lack=lack)
+        self._lack = lack
+        return Unavailable(lack or self._fault, retry_after=_RETRY_AFTER_S)
+
+    def _lack_behind(self, error: lmdb.Error | OSError) -> str:
+        """Say what there is too little of, "" when that is not what is wrong."""
+        if isinstance(error, lmdb.MapFullError):
+            return "the store has reached its map_size"
+        if isinstance(error, lmdb.DiskError) or self._is_disk_full():
+            return "the disk is full"
+        return ""
 
     def _fail(self, reason: str) -> None:
         self._fault = reason
@@ -132,7 +140,10 @@ class Writer:
 
     def _is_disk_full(self) -> bool:
         # A full tmpfs is a plain I/O error to LMDB.
-        disk = os.statvfs(self._environment.path.parent)
+        try:
+            disk = os.statvfs(self._environment.path.parent)
+        except OSError:
+            return False
         return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
 
 

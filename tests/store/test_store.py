@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -7,6 +8,7 @@ from attrs import evolve
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from views import NOW_MS, a_view
 
 from medamad.model.accounts import Account, Login
@@ -16,6 +18,7 @@ from medamad.model.hits import Event, Leaving
 from medamad.model.websites import Website
 from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
+from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
@@ -355,6 +358,41 @@ async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
         await store.append([a_view(path="/late")])
     store = open_store()
     assert paths(store.snapshot(store.websites.all()[0])) == ["/taken"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable, match="the store has failed"):
+        await store.append([a_view()])
+    assert "the store has failed" in await store.broken
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_refusing_is_logged_when_it_begins_and_when_it_ends(open_store: OpenStore) -> None:
+    told: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        if event["log_namespace"] == "medamad.store.room.Room":
+            told.append(formatEvent(event))
+
+    globalLogPublisher.addObserver(observe)
+    store = open_store(min_free_disk=1 << 60)
+    await store.add_website("example.com", 1)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await store.append([a_view()])
+    store.apply(StoreSettings(min_free_disk=0))
+    await store.append([a_view()])
+    globalLogPublisher.removeObserver(observe)
+    assert [text.partition(":")[0] for text in told] == [
+        "no hits are taken, reading goes on",
+        "hits are taken again",
+    ]
     await store.close()
 
 

@@ -1,0 +1,64 @@
+"""Whether there is room for further hits: on the disk, and in the map of the store."""
+
+import os
+from typing import Final
+
+from attrs import define, frozen
+from twisted.logger import Logger
+
+from medamad.model.errors import Unavailable
+from medamad.store.environment import Environment, Txn
+
+_FULL_MAP: Final = 0.8
+"""The share of the map beyond which no hits are taken: deleting needs room as well."""
+_RETRY_AFTER_S: Final = 30
+_MIB: Final = 1 << 20
+
+
+@frozen
+class Usage:
+    """Bytes of the store in use, and the bytes that it can grow to."""
+
+    used: int
+    total: int
+
+
+@define(eq=False)
+class Room:
+    """Used by the writer thread. It is logged when refusing begins and when it ends."""
+
+    _environment: Environment
+    _refuses: bool = False
+    _log = Logger()
+
+    def usage(self, txn: Txn) -> Usage:
+        """Give how much of the store is in use."""
+        map_size = self._environment.lmdb.info()["map_size"]
+        return Usage(self._environment.used_bytes(txn), map_size)
+
+    def check(self, txn: Txn, min_free_disk: int) -> None:
+        """Raise Unavailable when no hits are to be taken, OSError when the folder is gone."""
+        lack = self._lack(txn, min_free_disk)
+        if lack and not self._refuses:
+            self._log.warn("no hits are taken, reading goes on: {lack}", lack=lack)
+        elif self._refuses and not lack:
+            self._log.info("hits are taken again")
+        self._refuses = bool(lack)
+        if lack:
+            raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
+
+    def _lack(self, txn: Txn, min_free_disk: int) -> str:
+        disk = os.statvfs(self._environment.path.parent)
+        free = disk.f_bavail * disk.f_frsize
+        if free < min_free_disk:
+            return (
+                f"{free // _MIB} MiB of the disk are free, "
+                f"store.min_free_disk asks for {min_free_disk // _MIB} MiB"
+            )
+        usage = self.usage(txn)
+        if usage.used > _FULL_MAP * usage.total:
+            return (
+                f"{usage.used // _MIB} MiB of the {usage.total // _MIB} MiB "
+                "that store.map_size allows are in use"
+            )
+        return ""
