@@ -1,7 +1,7 @@
 """Logging in and out, and changing the account: what may happen to it, in what order."""
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -20,6 +20,8 @@ from medamad.account.first_login import (
     FirstLogin,
     first_login,
     given_login,
+    put_back,
+    read_file,
     remove_file,
     write_file,
 )
@@ -131,51 +133,61 @@ class Accounts:
         encoded = None if password is None else await self._hashed(check_password(password))
         if username is None and encoded is None and not change:
             return account
-        async with self._one_at_a_time:
-            account = self.authenticate(token)
-            account = evolve(
+        now = int(self._clock())
+
+        def changed(account: Account) -> Account:
+            return evolve(
                 account,
                 username=account.username if username is None else username,
                 password_hash=account.password_hash if encoded is None else encoded,
                 settings=changed_settings(account.settings, change),
-                updated=max(int(self._clock()), account.created),
+                updated=max(now, account.created),
             )
-            await self._store.put_account(
-                account, keep_login=digest(token or ""), end_logins=encoded is not None
+
+        async with self._one_at_a_time:
+            account = await self._store.change_account(
+                changed, login=digest(token or ""), end_logins=encoded is not None
             )
             if encoded is not None:
                 remove_file(self._data_dir)
         return account
 
     async def delete(self, token: str | None) -> FirstLogin:
-        """Remove the account and all that is its own, and make a new first account at once."""
+        """Put a new first account in the place of the account and all that is its own.
+
+        Raises Unauthorised; and Unavailable, when nothing has changed.
+        """
         self.authenticate(token)
         async with self._one_at_a_time:
             self.authenticate(token)
-            await self._store.delete_account()
-            return await self._make_first()
+            return await self._make_first(self._store.replace_account)
 
     async def ensure_first(self) -> FirstLogin | None:
         """Make the first account where there is none, and give its login; None where there is."""
         async with self._one_at_a_time:
             if self._store.account() is not None:
                 return None
-            return await self._make_first()
+            return await self._make_first(self._store.put_account)
 
     async def tidy(self) -> None:
         """Forget the logins that have ended by themselves."""
         now = self._clock()
         await self._store.forget_logins(lambda login: has_ended(login, now))
 
-    async def _make_first(self) -> FirstLogin:
+    async def _make_first(self, keep: Callable[[Account], Awaitable[None]]) -> FirstLogin:
         """Make the account. The file comes first: a crash between leaves no unknown password."""
         login = first_login(self._given, self._data_dir)
         encoded = await self._hashing(lambda: hash_password(login.password))
-        remove_file(self._data_dir)
-        write_file(login)
         now = int(self._clock())
-        account = Account(login.username, encoded, created=now, updated=now)
-        await self._store.put_account(account, keep_login=None, end_logins=True)
+        before = read_file(self._data_dir)
+        write_file(login)
+        try:
+            await keep(Account(login.username, encoded, created=now, updated=now))
+        except Unavailable:
+            put_back(before, self._data_dir)
+            raise
+        if login.file is None:
+            remove_file(self._data_dir)
         where = "as given" if login.file is None else f"see {login.file}"
         self._log.info("made the account {username}, {where}", username=login.username, where=where)
         return login

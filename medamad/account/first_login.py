@@ -65,17 +65,24 @@ def first_login(given: GivenLogin, data_dir: Path) -> FirstLogin:
 
 def write_file(login: FirstLogin) -> None:
     """Leave the login in its file, if it has one: whole or not at all, readable by us alone."""
-    if login.file is None:
-        return
-    fresh = login.file.with_name(f".{FILE_NAME}.new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"username: {login.username}\npassword: {login.password}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(login.file)
-    _sync_folder(login.file.parent)
+    if login.file is not None:
+        content = f"username: {login.username}\npassword: {login.password}\n"
+        _write(login.file, content.encode())
+
+
+def read_file(data_dir: Path) -> bytes | None:
+    """Give what the file holds, to put it back; None where there is no file."""
+    with suppress(FileNotFoundError):
+        return (data_dir / FILE_NAME).read_bytes()
+    return None
+
+
+def put_back(content: bytes | None, data_dir: Path) -> None:
+    """Leave the file as it was read: the account that it is about is still the same."""
+    if content is None:
+        remove_file(data_dir)
+    else:
+        _write(data_dir / FILE_NAME, content)
 
 
 def remove_file(data_dir: Path) -> None:
@@ -105,6 +112,18 @@ def _given(environ: Mapping[str, str], name: str) -> tuple[str, str | None]:
         raise GivenLoginError(f"{source}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise GivenLoginError(f"{source}: expected UTF-8") from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{FILE_NAME}.new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

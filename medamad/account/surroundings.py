@@ -26,10 +26,20 @@ class Records(Protocol):
     def login(self, digest: bytes, /) -> Login | None:
         """Give the login kept under a token's digest."""
 
-    async def put_account(
-        self, account: Account, *, keep_login: bytes | None, end_logins: bool
-    ) -> None:
-        """Keep the account, and end every login but one if told to, in one transaction."""
+    async def put_account(self, account: Account, /) -> None:
+        """Keep the account."""
+
+    async def change_account(
+        self, change: Callable[[Account], Account], /, *, login: bytes | None, end_logins: bool
+    ) -> Account:
+        """Change the account in one transaction, and end every login but `login` if told to.
+
+        `change` is called in another thread. Raises Unauthorised when there is no account or
+        no such login by then.
+        """
+
+    async def replace_account(self, account: Account, /) -> None:
+        """Remove account, logins, websites and hits, and keep a new account, in one transaction."""
 
     async def add_login(self, digest: bytes, login: Login, /) -> None:
         """Keep a new login."""
@@ -42,6 +52,3 @@ class Records(Protocol):
 
     async def forget_logins(self, is_over: Callable[[Login], bool], /) -> int:
         """Forget the logins that are over; gives how many there were."""
-
-    async def delete_account(self) -> None:
-        """Remove the account, its logins, its websites and their hits."""

@@ -44,13 +44,25 @@ class Memory:
     def login(self, key: bytes) -> Login | None:
         return self.logins.get(key)
 
-    async def put_account(
-        self, account: Account, *, keep_login: bytes | None, end_logins: bool
-    ) -> None:
+    async def put_account(self, account: Account) -> None:
         await self._written()
         self.kept = account
+
+    async def change_account(
+        self, change: Callable[[Account], Account], *, login: bytes | None, end_logins: bool
+    ) -> Account:
+        await self._written()
+        if self.kept is None or (login is not None and login not in self.logins):
+            raise Unauthorised("the login has ended")
+        self.kept = change(self.kept)
         if end_logins:
-            self.logins = {key: row for key, row in self.logins.items() if key == keep_login}
+            self.logins = {key: row for key, row in self.logins.items() if key == login}
+        return self.kept
+
+    async def replace_account(self, account: Account) -> None:
+        await self._written()
+        self.kept, self.websites = account, 0
+        self.logins.clear()
 
     async def add_login(self, key: bytes, login: Login) -> None:
         await self._written()
@@ -71,11 +83,6 @@ class Memory:
         for key in over:
             del self.logins[key]
         return len(over)
-
-    async def delete_account(self) -> None:
-        await self._written()
-        self.kept, self.websites = None, 0
-        self.logins.clear()
 
     async def _written(self) -> None:
         if self.fault is not None:
@@ -468,6 +475,33 @@ def test_a_password_that_another_process_changes_meanwhile_opens_nothing(
     assert bench.store.logins == {}
 
 
+def test_a_change_keeps_what_another_process_changes_meanwhile(
+    bench: Bench, accounts: Accounts
+) -> None:
+    token, encoded = log_in(accounts), hash_password("battery")
+    bench.store.is_held = True
+    change = begun(accounts.change(token, username="eve"))
+    assert bench.store.kept is not None
+    bench.store.kept = evolve(bench.store.kept, password_hash=encoded)
+    bench.store.writes.pop().callback(None)
+    changed = outcome(change)
+    assert (changed.username, changed.password_hash) == ("eve", encoded)
+    assert bench.store.kept is changed
+
+
+def test_a_login_that_another_process_ends_meanwhile_changes_nothing(
+    bench: Bench, accounts: Accounts
+) -> None:
+    token, before = log_in(accounts), bench.store.kept
+    bench.store.is_held = True
+    change = begun(accounts.change(token, password="battery"))
+    bench.store.logins.clear()
+    bench.store.writes.pop().callback(None)
+    with pytest.raises(Unauthorised):
+        outcome(change)
+    assert bench.store.kept is before
+
+
 # Deleting
 
 
@@ -519,14 +553,52 @@ def test_a_change_during_a_deletion_brings_nothing_back(bench: Bench, accounts: 
 
 def test_a_login_during_a_deletion_opens_nothing(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
+    done(accounts.change(token, password="battery"))
     bench.store.is_held = True
     deletion = begun(accounts.delete(token))
-    bench.store.writes.pop().callback(None)
-    attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
+    attempt = begun(accounts.log_in("ada", "battery", HOME))
+    while bench.store.writes:
+        bench.store.writes.pop(0).callback(None)
+    outcome(deletion)
     with pytest.raises(Unauthorised):
         outcome(attempt)
+    assert bench.store.logins == {}
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_deletion_that_fails_changes_nothing(bench: Bench, was_there: bool) -> None:
+    accounts = bench.accounts({})
+    first = done(accounts.ensure_first())
+    assert first is not None
+    assert first.file is not None
+    token = done(accounts.log_in("admin", first.password, HOME))
+    if not was_there:
+        done(accounts.change(token, password=first.password))
+    before = {file.name: file.read_text() for file in bench.folder.iterdir()}
+    assert bool(before) is was_there
+    bench.store.fault = Unavailable("full", retry_after=1)
+    with pytest.raises(Unavailable):
+        done(accounts.delete(token))
+    bench.store.fault = None
+    assert {file.name: file.read_text() for file in bench.folder.iterdir()} == before
+    assert bench.store.websites == 2
+    assert accounts.authenticate(token).username == "admin"
+    done(accounts.log_in("admin", first.password, HOME))
+
+
+def test_the_new_password_is_written_down_before_the_old_account_goes(bench: Bench) -> None:
+    accounts = bench.accounts({})
+    first = done(accounts.ensure_first())
+    assert first is not None
+    assert first.file is not None
+    token = done(accounts.log_in("admin", first.password, HOME))
+    before, bench.store.is_held = bench.store.kept, True
+    deletion = begun(accounts.delete(token))
+    written = first.file.read_text()
+    assert bench.store.kept is before
     bench.store.writes.pop().callback(None)
-    outcome(deletion)
+    assert bench.store.writes == [], "it is one transaction"
+    assert written == f"username: admin\npassword: {outcome(deletion).password}\n"
 
 
 def test_a_write_that_fails_leaves_the_next_one_free(bench: Bench, accounts: Accounts) -> None:
