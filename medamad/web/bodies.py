@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
@@ -14,7 +15,24 @@ T = TypeVar("T")
 _JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
 _PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL)
 _HALF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
+_MISMATCH: Final = re.compile(
+    r"Expected `(?P<wanted>[^`]*)`(?: (?P<bound>[<>]=) (?P<limit>\S+))?(?:, got `(?P<got>[^`]*)`)?"
+)
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+
+_WORDS: Final = MappingProxyType(
+    {
+        "array": "a list",
+        "bool": "true or false",
+        "float": "a number",
+        "int": "a whole number",
+        "null": "null",
+        "object": "an object",
+        "str": "text",
+    }
+)
+"""What the decoder's types are called."""
+_BOUNDS: Final = MappingProxyType({">=": "of at least", "<=": "of at most"})
 
 
 def check_type(headers: Headers, body: bytes) -> None:
@@ -59,5 +77,15 @@ def _problem(text: str) -> str:
     if missing:
         where = f"{where}.{missing['name']}" if where else missing["name"]
         return f"{where}: required"
-    what = what[:1].lower() + what[1:].replace("`", "").replace("array", "list")
-    return f"{where or 'body'}: {what}"
+    mismatch = _MISMATCH.fullmatch(what)
+    if mismatch is None:
+        return f"{where or 'body'}: expected another value"
+    wanted = " or ".join(map(_in_words, mismatch["wanted"].split(" | ")))
+    if mismatch["bound"]:
+        wanted += f" {_BOUNDS[mismatch['bound']]} {mismatch['limit']}"
+    got = f", got {_in_words(mismatch['got'])}" if mismatch["got"] else ""
+    return f"{where or 'body'}: expected {wanted}{got}"
+
+
+def _in_words(type_: str) -> str:
+    return _WORDS.get(type_, "another value")

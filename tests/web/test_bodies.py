@@ -1,4 +1,4 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -17,6 +17,9 @@ class Thing(msgspec.Struct):
     name: str
     inner: Inner = Inner()
     size: Annotated[int, msgspec.Meta(ge=1)] = 1
+    open: bool | None = None
+    code: Annotated[str, msgspec.Meta(max_length=3)] = ""
+    kind: Literal["a", "b"] = "a"
 
 
 DECODER = msgspec.json.Decoder(Thing)
@@ -65,16 +68,29 @@ def test_unknown_fields_are_ignored() -> None:
     ("body", "message"),
     [
         (b"", "body: expected a JSON object, got nothing"),
-        (b"[]", "body: expected object, got list"),
-        (b'"x"', "body: expected object, got str"),
-        (b"null", "body: expected object, got null"),
+        (b"[]", "body: expected an object, got a list"),
+        (b'"x"', "body: expected an object, got text"),
+        (b"null", "body: expected an object, got null"),
         (b"{}", "name: required"),
-        (b'{"name": 1}', "name: expected str, got int"),
-        (b'{"name": null}', "name: expected str, got null"),
-        (b'{"name": "x", "inner": []}', "inner: expected object, got list"),
-        (b'{"name": "x", "inner": {"language": 1}}', "inner.language: expected str, got int"),
-        (b'{"name": "x", "inner": {"flags": ["a", 2]}}', "inner.flags[1]: expected str, got int"),
-        (b'{"name": "x", "size": 0}', "size: expected int >= 1"),
+        (b'{"name": 1}', "name: expected text, got a whole number"),
+        (b'{"name": null}', "name: expected text, got null"),
+        (b'{"name": true}', "name: expected text, got true or false"),
+        (b'{"name": 1.5}', "name: expected text, got a number"),
+        (b'{"name": "x", "inner": []}', "inner: expected an object, got a list"),
+        (
+            b'{"name": "x", "inner": {"language": 1}}',
+            "inner.language: expected text, got a whole number",
+        ),
+        (b'{"name": "x", "inner": {"flags": "a"}}', "inner.flags: expected a list, got text"),
+        (
+            b'{"name": "x", "inner": {"flags": ["a", 2]}}',
+            "inner.flags[1]: expected text, got a whole number",
+        ),
+        (b'{"name": "x", "size": "1"}', "size: expected a whole number, got text"),
+        (b'{"name": "x", "size": 0}', "size: expected a whole number of at least 1"),
+        (b'{"name": "x", "open": 1}', "open: expected true or false or null, got a whole number"),
+        (b'{"name": "x", "code": "long"}', "code: expected another value"),
+        (b'{"name": "x", "kind": "c"}', "kind: expected another value"),
         (b"{", "body: expected valid JSON in UTF-8"),
         (b'{"name": "x"} x', "body: expected valid JSON in UTF-8"),
         (b'{"name": "\xff"}', "body: expected valid JSON in UTF-8"),
