@@ -58,7 +58,11 @@ async def change(call: Call) -> Reply:
 
 async def delete(call: Call) -> Reply:
     """Remove the account and all that is its own."""
-    await call.backend.accounts.delete(call.token)
+    backend = call.backend
+    vanishing = backend.store.websites.all()
+    await backend.accounts.delete(call.token)
+    for website in vanishing:
+        backend.collector.refusals.forget(website.number)
     return no_content(sessions.ENDED)
 
 
