@@ -8,12 +8,12 @@ from klein import Klein
 
 from medamad.account.accounts import Accounts
 from medamad.collect.collector import Collector
-from medamad.model.errors import BadRequest
+from medamad.model.errors import BadRequest, Refusal
 from medamad.store.store import Store
 from medamad.web.backend import Ask, Backend
-from medamad.web.errors import NOT_FOUND, error_reply
 from medamad.web.gate import Routes
 from medamad.web.parameters import decode
+from medamad.web.replies import Reply
 from medamad.web.request import Request
 from medamad.web.routes import authentication, documents, events, statistics, user, websites
 from medamad.web.settings import WebSettings
@@ -54,8 +54,8 @@ class Root:
 
     def __init__(self, backend: Backend, lanes: Mapping[tuple[bytes, str], Lane]) -> None:
         self._backend = backend
-        self._interface = interface_routes(backend).app.resource()
-        self._documents = documents_routes(backend).app.resource()
+        self._interface = interface_routes(backend)
+        self._documents = documents_routes(backend)
         self._lanes = MappingProxyType(
             {
                 (method, prefix + path.encode("ascii")): lane
@@ -70,21 +70,30 @@ class Root:
         if lane is not None:
             lane(request)
             return
+        resource = self._routes_of(request).resource
+        resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+
+    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+        """Answer a request of which the body cannot be taken."""
+        return self._routes_of(request).refusal(request, refusal)
+
+    def _routes_of(self, request: Request) -> Routes:
+        """Give the routes among which a request's is, and note its path as they know it."""
         segments = _segments(request)
-        resource = self._interface
+        routes = self._interface
         request.prepath = []
         if segments[0] == PREFIX and len(segments) > 1:
             request.prepath.append(segments.pop(0).encode("ascii"))
-        elif segments == self._backend.settings.script_name.split("/"):
-            segments, resource = [documents.SCRIPT], self._documents
+        elif segments == [self._backend.settings.script_name]:
+            segments, routes = [documents.SCRIPT], self._documents
         elif segments[0] in documents.FIRST_SEGMENTS:
-            resource = self._documents
-        request.local_path = "/" + "/".join(segments)
+            routes = self._documents
         if segments[0] == "" and len(segments) > 1:
-            request.answer(error_reply(404, NOT_FOUND))
-            return
+            # The router would pass over a further slash.
+            segments[0] = _UNROUTABLE
+        request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
-        resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+        return routes
 
 
 def _segments(request: Request) -> list[str]:

@@ -8,9 +8,9 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 
 from medamad.collect.sender import Address
-from medamad.model.errors import BadRequest
+from medamad.model.errors import BadRequest, Refusal, TooLarge
 from medamad.web.clients import peer_address
-from medamad.web.errors import error_reply
+from medamad.web.errors import refusal_reply
 from medamad.web.heads import MAX_HEAD_BYTES, Head, read_head
 from medamad.web.replies import Headers, Reply
 from medamad.web.settings import WebSettings
@@ -38,8 +38,11 @@ class Owner(Protocol):
     def seconds(self) -> float:
         """Give the reactor's time."""
 
-    def request(self, channel: "Channel") -> Request:
-        """Make the next request of a connection."""
+    def request(self, channel: "Channel", head: Head) -> Request:
+        """Make the next request of a connection, of which the body is to come."""
+
+    def refusal(self, channel: "Channel", head: Head, refusal: Refusal) -> Reply:
+        """Answer a request of which the body cannot be taken."""
 
     def opened(self, channel: "Channel") -> None:
         """Count a connection."""
@@ -69,6 +72,7 @@ class Channel(HTTPChannel):
         self.refused = False
         self.closing = False
         self.expires = 0.0
+        self._head: Head | None = None
         self._searched = 0
         self._swallowed = 0
 
@@ -117,9 +121,7 @@ class Channel(HTTPChannel):
         start = 2 if buffer.startswith(b"\r\n") else 0
         end = buffer.find(b"\r\n\r\n", max(start, self._searched - 3))
         if (end if end >= 0 else len(buffer)) > MAX_HEAD_BYTES:
-            self.refuse(
-                HTTPStatus.BAD_REQUEST, f"expected at most {MAX_HEAD_BYTES} bytes before the body"
-            )
+            self.refuse(BadRequest(f"expected at most {MAX_HEAD_BYTES} bytes before the body"))
             return False
         if end < 0:
             self._searched = len(buffer)
@@ -129,18 +131,16 @@ class Channel(HTTPChannel):
         try:
             self._begin_request(read_head(buffer[start : end + 2]))
         except BadRequest as refusal:
-            self.refuse(refusal.status, str(refusal))
+            self.refuse(refusal)
         return True
 
     def _begin_request(self, head: Head) -> None:
         """Begin to read the body of a request, if there is one, else to answer."""
+        self._head = head
         if head.length is not None and head.length > self.site.settings.max_body_bytes:
             self.refuse_body()
             return
-        request = self.site.request(self)
-        self.requests.append(request)
-        for name, value in head.fields:
-            request.requestHeaders.addRawHeader(name, value)
+        self.requests.append(self.site.request(self, head))
         self._command = head.method
         self._path = head.target  # type: ignore[assignment] # Twisted gives it a wrong type
         self._version = head.version
@@ -178,13 +178,14 @@ class Channel(HTTPChannel):
         super().requestDone(request)
 
     def refuse_body(self) -> None:
-        """Refuse a body for its size."""
+        """Refuse the body of the request that was begun, for its size."""
         most = self.site.settings.max_body_bytes
-        self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"body: expected at most {most} bytes")
+        self.refuse(TooLarge(f"body: expected at most {most} bytes"), self._head)
 
-    def refuse(self, status: int, message: str) -> None:
+    def refuse(self, refusal: Refusal, head: Head | None = None) -> None:
         """Answer what cannot become a request, and take no further one from this connection.
 
+        With the head of that request, if it was sound, the site has a say in the answer.
         What is still being sent is read and dropped for a while: closing at once would make the
         other end lose the answer.
         """
@@ -192,7 +193,8 @@ class Channel(HTTPChannel):
             return
         self.refused = True
         self.expires = self.site.seconds() + LINGER_SECONDS
-        self.transport.write(self._encoded(error_reply(status, message)))
+        reply = self.site.refusal(self, head, refusal) if head else refusal_reply(refusal)
+        self.transport.write(self._encoded(reply))
         self._networkProducer.unregisterProducer()
         half_close = getattr(self.transport, "loseWriteConnection", self.transport.loseConnection)
         half_close()
@@ -216,7 +218,7 @@ class Channel(HTTPChannel):
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Refuse a body whose chunks Twisted cannot read."""
-        self.refuse(HTTPStatus.BAD_REQUEST, "body: expected well-formed chunks")
+        self.refuse(BadRequest("body: expected well-formed chunks"), self._head)
 
     def _swallow(self, data: bytes) -> None:
         self._swallowed += len(data)

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 from klein import Klein
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -15,11 +15,11 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from medamad.collect.sender import Address
 from medamad.model.accounts import Account
-from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal
+from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal, Unauthorised
 from medamad.model.websites import Website, canonical_hostname
 from medamad.web import bodies, clients, origins, sessions
 from medamad.web.backend import Backend
-from medamad.web.errors import allow, failure_reply
+from medamad.web.errors import allow, failure_reply, refusal_reply
 from medamad.web.parameters import Query, query_of
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
@@ -38,6 +38,11 @@ class Access(Enum):
     LOGIN = "anyone, from our own pages only"
     EVENT = "anyone, from any page"
     OPEN = "anyone"
+
+    @property
+    def needs_cookie(self) -> bool:
+        """Whether nobody passes without the session cookie."""
+        return self in (Access.COOKIE, Access.LOGOUT)
 
 
 @frozen
@@ -87,6 +92,8 @@ class Routes:
     def __init__(self, app: Klein, backend: Backend) -> None:
         self.app = app
         self.backend = backend
+        self.resource = app.resource()
+        self._accesses: dict[str, Access] = {}
         # No redirects to wherever the Host header says.
         app.url_map.merge_slashes = False
         app.handle_errors(Exception)(self._failed)
@@ -95,11 +102,33 @@ class Routes:
         """Answer a method of an address, such as /websites/<hostname>, with what `serve` gives."""
 
         def passed(request: Request, **path: str) -> Deferred[bytes]:
+            request.route = route
             asked = Deferred.fromCoroutine(self._serve(request, serve, access, path))
             return asked if request.method in READING else _unhurried(asked)
 
-        passed.__name__ = f"{method} {rule}"
-        self.app.route(rule, methods=[method])(passed)
+        route = f"{method} {rule}"
+        self._accesses[route] = access
+        self.app.route(rule, methods=[method], endpoint=route)(passed)
+
+    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+        """Answer a request that cannot reach its route; a missing cookie comes first."""
+        access = self._access_of(request)
+        if access is not None and access.needs_cookie:
+            try:
+                self.backend.accounts.authenticate(sessions.token_of(request))
+            except Unauthorised as missing:
+                refusal = missing
+        reply = refusal_reply(refusal)
+        return evolve(reply, headers=(*self._error_headers(request), *reply.headers))
+
+    def _access_of(self, request: Request) -> Access | None:
+        """Tell who may ask what a request asks, None where it has no route."""
+        mapper = self.app.url_map.bind("")
+        try:
+            route, _ = mapper.match(request.local_path, request.method.decode("ascii"))
+        except HTTPException:
+            return None
+        return self._accesses[route]
 
     async def _serve(
         self, request: Request, serve: Serve, access: Access, path: dict[str, str]
@@ -113,7 +142,7 @@ class Routes:
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise a Refusal: 401 first, then 403, then 400."""
         settings = self.backend.settings
-        if access in (Access.COOKIE, Access.LOGOUT):
+        if access.needs_cookie:
             self.backend.accounts.authenticate(sessions.token_of(request))
         if access not in (Access.EVENT, Access.OPEN) and request.method not in READING:
             origins.check_change(request.peer, request.requestHeaders, settings)
@@ -128,15 +157,16 @@ class Routes:
 
     def _failed(self, request: Request, failure: Failure) -> bytes:
         """Answer a request that was refused, found no route, or failed."""
-        rule = request.method.decode("ascii")
         error = failure.value
-        is_event = request.local_path.startswith("/event/")
-        headers = self._origin_headers(request, Access.EVENT if is_event else Access.COOKIE)
+        headers = self._error_headers(request)
         if isinstance(error, MethodNotAllowed) and request.method == b"OPTIONS":
-            return request.start_answer(*_options(error, headers))
+            return request.start_answer(_options(request, error, headers), headers)
         if isinstance(error, HTTPException) and request.malformed:
             failure = Failure(_malformed())
-        return request.start_answer(failure_reply(failure, rule), headers)
+        return request.start_answer(failure_reply(failure, request.route), headers)
+
+    def _error_headers(self, request: Request) -> Headers:
+        return self._origin_headers(request, Access.EVENT if _is_event(request) else Access.COOKIE)
 
     def _origin_headers(self, request: Request, access: Access) -> Headers:
         if access is Access.EVENT:
@@ -146,12 +176,16 @@ class Routes:
         return origins.cors_headers(request.requestHeaders, self.backend.settings)
 
 
-def _options(error: MethodNotAllowed, headers: Headers) -> tuple[Reply, Headers]:
+def _is_event(request: Request) -> bool:
+    return request.local_path.startswith("/event/")
+
+
+def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Reply:
     methods = allow(error.valid_methods or ())
     further: Headers = ((b"Allow", methods.encode("ascii")),)
     if any(name == b"Access-Control-Allow-Origin" for name, _ in headers):
-        further += origins.preflight_headers(methods)
-    return Reply(HTTPStatus.NO_CONTENT, headers=further), headers
+        further += origins.preflight_headers(methods, event=_is_event(request))
+    return Reply(HTTPStatus.NO_CONTENT, headers=further)
 
 
 def _malformed() -> Refusal:

@@ -13,6 +13,8 @@ from medamad.web.settings import WebSettings
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _MAX_AGE: Final = (b"Access-Control-Max-Age", b"86400")
 _EXPOSED: Final = b"X-Api-Commit, X-Medamad-Ignored"
+_SENDABLE: Final = b"Content-Type"
+_SENDABLE_EVENT: Final = b"Content-Type, If-Modified-Since"
 
 ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
 """What lets pages of any origin read an answer, without cookies."""
@@ -57,11 +59,11 @@ def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, 
     )
 
 
-def preflight_headers(methods: str) -> tuple[tuple[bytes, bytes], ...]:
+def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes], ...]:
     """Give what answers a preflight, besides the origin that is allowed."""
     return (
         (b"Access-Control-Allow-Methods", methods.encode("ascii")),
-        (b"Access-Control-Allow-Headers", b"Content-Type"),
+        (b"Access-Control-Allow-Headers", _SENDABLE_EVENT if event else _SENDABLE),
         _MAX_AGE,
     )
 

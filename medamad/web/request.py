@@ -12,6 +12,7 @@ from twisted.web.http_headers import Headers
 from medamad.collect.sender import Address
 from medamad.web.channel import Channel, Owner
 from medamad.web.errors import failure_reply
+from medamad.web.heads import Head
 from medamad.web.replies import Headers as Further
 from medamad.web.replies import Reply
 
@@ -35,14 +36,25 @@ class Request(server.Request):
     """The decoded path, without the prefix of the mount."""
     malformed = False
     """Whether the path is badly encoded."""
+    route = "a request"
+    """What answers, by its method and rule, once that is known: a name for the log."""
     requestHeaders: Headers
     responseHeaders: Headers
 
-    def __init__(self, channel: Channel, serve: "Callable[[Request], None]") -> None:
+    def __init__(self, channel: Channel, head: Head, serve: "Callable[[Request], None]") -> None:
         super().__init__(channel, parsePOSTFormSubmission=False)
         self.site = channel.site
         self._serve = serve
         self.peer: Address | None = channel.peer
+        for name, value in head.fields:
+            self.requestHeaders.addRawHeader(name, value)
+        self.method, self.uri, self.clientproto = head.method, head.target, head.version
+        absolute = None if head.target[:1] == b"/" else _ABSOLUTE.match(head.target)
+        target = head.target[absolute.end() :] if absolute else head.target
+        self.path, _, self.query = target.partition(b"?")
+        if absolute and not self.path:
+            self.path = b"/"
+        self.args = {}
 
     def gotLength(self, length: int | None) -> None:
         """Need no file for a body that is kept in memory."""
@@ -54,15 +66,8 @@ class Request(server.Request):
             self.body = b""
             self.channel.refuse_body()
 
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+    def requestReceived(self, _command: bytes, _path: bytes, _version: bytes) -> None:
         """Begin to answer. Forms are none of this interface's, so nothing is parsed as one."""
-        self.method, self.uri, self.clientproto = command, path, version
-        absolute = None if path[:1] == b"/" else _ABSOLUTE.match(path)
-        target = path[absolute.end() :] if absolute else path
-        self.path, _, self.query = target.partition(b"?")
-        if absolute and not self.path:
-            self.path = b"/"
-        self.args = {}
         self.process()
 
     def process(self) -> None:
@@ -74,7 +79,7 @@ class Request(server.Request):
 
     def processingFailed(self, reason: Failure) -> Failure:
         """Answer for a fault of our own that nothing else has answered for."""
-        reply = failure_reply(reason, "a request")
+        reply = failure_reply(reason, self.route)
         if not self.startedWriting:
             self.answer(reply)
         return reason
@@ -82,11 +87,6 @@ class Request(server.Request):
     def getRequestHostname(self) -> bytes:
         """Give a name for Klein, which wants one: no route depends on it."""
         return b"localhost"
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether there is nobody left to answer."""
-        return self.channel is None
 
     @property
     def keeps_connection(self) -> bool:

@@ -27,7 +27,7 @@ class WebSettings:
     trust_unix: bool = False
     """Whether the peers on a unix socket are trusted proxies too."""
     script_name: str = "script.js"
-    """The further path, without its first slash, at which the tracker is served."""
+    """The further name at which the tracker is served, at the root."""
     max_body_bytes: int = 16_384
     max_connections: int = 10_000
     idle_seconds: float = 75.0

@@ -12,9 +12,12 @@ from twisted.web import server
 from twisted.web.http import datetimeToString
 from twisted.web.resource import Resource
 
+from medamad.model.errors import Refusal
+from medamad.web import origins
 from medamad.web.backend import Backend
 from medamad.web.channel import Channel
-from medamad.web.replies import Headers
+from medamad.web.heads import Head
+from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
 from medamad.web.settings import WebSettings
 
@@ -36,6 +39,9 @@ class Root(Protocol):
 
     def serve(self, request: Request) -> None:
         """Answer a request, now or later."""
+
+    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+        """Answer a request of which the body cannot be taken."""
 
 
 class Site(server.Site):
@@ -126,9 +132,15 @@ class Site(server.Site):
                 self._drained.callback(None)
         return self._drained
 
-    def request(self, channel: Channel) -> Request:
-        """Make the next request of a connection."""
-        return Request(channel, self.root.serve)
+    def request(self, channel: Channel, head: Head) -> Request:
+        """Make the next request of a connection, of which the body is to come."""
+        return Request(channel, head, self.root.serve)
+
+    def refusal(self, channel: Channel, head: Head, refusal: Refusal) -> Reply:
+        """Answer a request of which the body cannot be taken."""
+        request = self.request(channel, head)
+        request.parseCookies()
+        return self.root.refusal(request, refusal)
 
     def common_headers(self) -> Headers:
         """Give the headers of every answer."""
@@ -138,13 +150,13 @@ class Site(server.Site):
             self._common = (now, commit, headers)
         return self._common[2]
 
-    def encoded_no_content(self, further: Headers) -> bytes:
-        """Give an answer of 204 as it goes over a connection that stays open."""
+    def encoded_no_content(self) -> bytes:
+        """Give an answer of 204 to any origin, as it goes over a connection that stays open."""
         common = self.common_headers()
         if self._stored[0] is not common:
             head = (
                 b"HTTP/1.1 %d No Content" % HTTPStatus.NO_CONTENT,
-                *(b"%b: %b" % header for header in (*common, *further)),
+                *(b"%b: %b" % header for header in (*common, *origins.ANY)),
             )
             self._stored = (common, b"\r\n".join((*head, b"", b"")))
         return self._stored[1]

@@ -1,5 +1,7 @@
 """Who passes, and in what order refusals come: every route of the interface."""
 
+from itertools import product
+
 import pytest
 import pytest_twisted
 from browser import Browser, Connection, encoded
@@ -22,6 +24,11 @@ READINGS = [
     ("GET", "/website/example.com/summary"),
 ]
 LOGOUT = ("POST", "/auth/logout")
+REFUSED_BODIES = [
+    ({"Content-Length": "16385"}, b"", 413),
+    ({"Transfer-Encoding": "chunked"}, b"4001\r\n" + b"x" * 16_385, 413),
+    ({"Transfer-Encoding": "chunked"}, b"no chunk\r\n", 400),
+]
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
@@ -117,6 +124,81 @@ async def test_a_body_too_large_is_413_everywhere(owner: Browser) -> None:
         assert answer.error == "body: expected at most 16384 bytes"
 
 
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
+@pytest_twisted.ensureDeferred
+async def test_401_comes_before_a_refusal_of_the_body(
+    house: House, owner: Browser, prefix: str, method: str, target: str
+) -> None:
+    target = f"{prefix}{target.replace('example.com', '%zz')}?x=%zz"
+    for headers, body, refusal in (
+        *REFUSED_BODIES,
+        ({"Content-Length": "16385", "Expect": "100-continue"}, b"", 413),
+    ):
+        for cookie, status in ((None, 401), ("nonsense", 401), (owner.cookie, refusal)):
+            sent = headers if cookie is None else headers | {"Cookie": f"_me_sess={cookie}"}
+            answer = await Connection(house.site).talk(encoded(method, target, sent) + body)
+            assert answer.status == status
+            assert answer.error.startswith("the session cookie" if status == 401 else "body: ")
+            assert answer.header("Connection") == "close"
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("POST", "/auth/login"),
+        ("POST", "/event/hit"),
+        ("PUT", "/user"),
+        ("POST", "/nothing"),
+        ("GET", "//user"),
+        ("GET", "/openapi.yaml"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_body_too_large_needs_no_cookie_where_nothing_does(
+    house: House, prefix: str, method: str, target: str
+) -> None:
+    request = encoded(method, prefix + target, {"Content-Length": "16385"})
+    answer = await Connection(house.site).talk(request)
+    assert answer.status == 413
+    assert answer.error == "body: expected at most 16384 bytes"
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_any_page_may_read_why_the_body_of_an_event_was_refused(
+    house: House, prefix: str
+) -> None:
+    for headers, body, status in REFUSED_BODIES:
+        sent = headers | {"Origin": "https://a.example"}
+        request = encoded("POST", prefix + "/event/hit", sent) + body
+        answer = await Connection(house.site).talk(request)
+        assert answer.status == status
+        assert answer.header("Access-Control-Allow-Origin") == "*"
+        assert answer.header("Access-Control-Expose-Headers") == "X-Api-Commit, X-Medamad-Ignored"
+        assert answer.header("Access-Control-Allow-Credentials") is None
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize(
+    ("origin", "credentials"), [("https://dash.example", "true"), ("https://evil.example", None)]
+)
+@pytest_twisted.ensureDeferred
+async def test_configured_origins_may_read_why_a_body_was_refused(
+    house: House, owner: Browser, prefix: str, origin: str, credentials: str | None
+) -> None:
+    house.set(cors_origins=frozenset({"https://dash.example"}))
+    for cookie, (headers, body, refusal) in product((owner.cookie, ""), REFUSED_BODIES):
+        sent = headers | {"Origin": origin, "Cookie": f"_me_sess={cookie}"}
+        request = encoded("POST", prefix + "/websites", sent) + body
+        answer = await Connection(house.site).talk(request)
+        assert answer.status == (refusal if cookie else 401)
+        assert answer.header("Vary") == "Origin"
+        assert answer.header("Access-Control-Allow-Origin") == (origin if credentials else None)
+        assert answer.header("Access-Control-Allow-Credentials") == credentials
+
+
 @pytest_twisted.ensureDeferred
 async def test_configured_origins_may_read_with_the_cookie(house: House, owner: Browser) -> None:
     house.set(cors_origins=frozenset({"https://dash.example"}))
@@ -124,6 +206,7 @@ async def test_configured_origins_may_read_with_the_cookie(house: House, owner: 
     for method, target, status in (
         ("GET", "/user", 200),
         ("GET", "/nothing", 404),
+        ("GET", "//user", 404),
         ("PUT", "/user", 405),
         ("PATCH", "/user", 400),
         ("DELETE", "/websites/a.example", 404),
@@ -165,9 +248,12 @@ async def test_a_fault_is_500_and_told_to_the_log_alone(
     house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
 ) -> None:
     house.site.backend.ask = lambda _question: fail(ZeroDivisionError("a secret"))
-    answer = await owner.ask("GET", f"{prefix}/website/{website}/pages")
+    answer = await owner.ask("GET", f"{prefix}/website/{website}/pages?path=/secret")
     assert answer.status == 500
     assert answer.error == "a fault of the server's own, which its log describes"
+    (text,) = logged_failures.texts()
+    assert text.startswith("answering GET /website/<hostname>/pages failed\n")
+    assert "/secret" not in text
     assert len(logged_failures.take(ZeroDivisionError)) == 1
 
 

@@ -16,7 +16,7 @@ from medamad.web.backend import Backend
 from medamad.web.errors import failure_reply
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.parameters import query_of
-from medamad.web.replies import Headers, Reply
+from medamad.web.replies import Reply
 from medamad.web.request import Request
 
 HIT: Final = "/event/hit"
@@ -24,7 +24,7 @@ PING: Final = "/event/ping"
 IGNORED: Final = b"X-Medamad-Ignored"
 _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
 
-EncodedNoContent: TypeAlias = Callable[[Headers], bytes]
+EncodedNoContent: TypeAlias = Callable[[], bytes]
 
 
 def _sender(request: Request, backend: Backend) -> Sender:
@@ -99,7 +99,7 @@ class Lanes:
 
     def _collected(self, ignored: str | None, request: Request) -> None:
         if ignored is None and request.keeps_connection:
-            request.answer_encoded(self.encoded_no_content(origins.ANY))
+            request.answer_encoded(self.encoded_no_content())
         else:
             request.answer(_stored(ignored), origins.ANY_EXPOSED)
 

@@ -258,7 +258,8 @@ async def test_head_of_a_ping_has_no_body(stranger: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "method"), [(HIT, "POST"), ("/api/event/hit", "POST"), (PING, "GET")]
+    ("target", "method"),
+    [(HIT, "POST"), ("/api/event/hit", "POST"), (PING, "GET"), ("/api/event/ping", "GET")],
 )
 @pytest_twisted.ensureDeferred
 async def test_a_preflight_lets_any_page_send(stranger: Browser, target: str, method: str) -> None:
@@ -271,7 +272,7 @@ async def test_a_preflight_lets_any_page_send(stranger: Browser, target: str, me
     assert answer.status == 204
     assert open_to_all(answer)
     assert method in (answer.header("Access-Control-Allow-Methods") or "").split(", ")
-    assert answer.header("Access-Control-Allow-Headers") == "Content-Type"
+    assert answer.header("Access-Control-Allow-Headers") == "Content-Type, If-Modified-Since"
     assert answer.header("Access-Control-Max-Age") == "86400"
 
 
