@@ -16,6 +16,7 @@ from medamad.config_values import (
     Endpoints,
     MapSize,
     Origin,
+    PathText,
     Proxy,
     ScriptName,
     Size,
@@ -24,6 +25,10 @@ from medamad.config_values import (
 
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
+
+TOO_DEEP: Final = "arrays or tables lie too deep in one another"
+INSTALLED: Final = Path(__file__).parent
+"""Where the package is: what a ConfigError names when a shipped file is at fault."""
 
 _CHOICES: Final = {"events.bots": get_args(BotRule)}
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
@@ -47,7 +52,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[server]: where the daemon is found and whom it trusts."""
 
     listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
-    data_dir: str = ""
+    data_dir: PathText = PathText("")
     demo: bool = False
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
@@ -68,9 +73,9 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     timezone: ZoneInfo = ZoneInfo("UTC")
     bots: BotRule = "declared"
-    referrers: str = ""
-    spam: str = ""
-    blocked: str = ""
+    referrers: PathText = PathText("")
+    spam: PathText = PathText("")
+    blocked: PathText = PathText("")
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -144,6 +149,8 @@ def read_toml(file: Path) -> dict[str, object]:
         raise ConfigError(file, "", "expected UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(file, "", f"not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(file, "", TOO_DEEP) from None
 
 
 def _convert(file: Path, content: dict[str, object]) -> _Document:

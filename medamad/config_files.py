@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from attrs import frozen
 
 from medamad.collect.networks import Network, read_networks
-from medamad.config import Config, ConfigError
+from medamad.config import INSTALLED, TOO_DEEP, Config, ConfigError
 from medamad.shipped import shipped_file
 from medamad.vocabulary.sources import read_names
 from medamad.vocabulary.spam import read_hosts
@@ -29,14 +29,17 @@ class Lists:
     blocked: Sequence[Network]
 
 
-def load_lists(config: Config) -> Lists:
+def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) -> Lists:
     """Read the files that the configuration names, or that lie beside it, or that are shipped.
 
     Raises ConfigError.
     """
     names = _operators(config, config.events.referrers, REFERRERS)
-    spam = _operators(config, config.events.spam, SPAM) or shipped_file(SPAM)
-    blocked = _operators(config, config.events.blocked, BLOCKED) or shipped_file(BLOCKED)
+    try:
+        spam = _operators(config, config.events.spam, SPAM) or shipped(SPAM)
+        blocked = _operators(config, config.events.blocked, BLOCKED) or shipped(BLOCKED)
+    except FileNotFoundError as error:
+        raise ConfigError(INSTALLED, "", str(error)) from None
     return Lists(
         referrer_names={} if names is None else _read(names, read_names),
         spam_hosts=_read(spam, read_hosts),
@@ -60,5 +63,7 @@ def _read(file: Path, read: Callable[[Path], T]) -> T:
         raise ConfigError(file, "", error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise ConfigError(file, "", "expected UTF-8") from None
+    except RecursionError:
+        raise ConfigError(file, "", TOO_DEEP) from None
     except ValueError as error:
         raise ConfigError(file, "", str(error)) from None

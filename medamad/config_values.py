@@ -50,6 +50,12 @@ class ScriptName(str):
     __slots__ = ()
 
 
+class PathText(str):
+    """A path as the file names it; "" where none is named."""
+
+    __slots__ = ()
+
+
 def read_value(kind: type[T], value: object) -> T:
     """Read a value of one of our own types, for msgspec."""
     return _READERS[kind](value)  # type: ignore[return-value]
@@ -74,7 +80,7 @@ def _read_map_size(value: object) -> MapSize:
 
 def _read_endpoints(value: object) -> Endpoints:
     given = value if isinstance(value, list) else [value]
-    texts = [text for text in given if isinstance(text, str) and ":" in text]
+    texts = [text for text in given if isinstance(text, str) and ":" in text and "\0" not in text]
     if not texts or len(texts) < len(given):
         raise ValueError('expected an endpoint such as "tcp:8080", or a list of them')
     return Endpoints(texts)
@@ -106,6 +112,12 @@ def _read_script_name(value: object) -> ScriptName:
     return ScriptName(value)
 
 
+def _read_path(value: object) -> PathText:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError("expected a path as text without NUL")
+    return PathText(value)
+
+
 def _read_zone(value: object) -> ZoneInfo:
     try:
         if isinstance(value, str):
@@ -121,6 +133,7 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     Endpoints: _read_endpoints,
     Origin: _read_origin,
     Proxy: _read_proxy,
+    PathText: _read_path,
     ScriptName: _read_script_name,
     ZoneInfo: _read_zone,
 }

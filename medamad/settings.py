@@ -1,5 +1,6 @@
 """What a configuration means to each package."""
 
+from collections.abc import Callable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from medamad.build import commit
 from medamad.collect.networks import Networks
 from medamad.collect.queue import QueueSettings
 from medamad.collect.rules import Rules
-from medamad.config import Config
+from medamad.config import INSTALLED, Config, ConfigError
 from medamad.config_files import Lists
 from medamad.model.dimensions import Dimension
 from medamad.store.settings import StoreSettings
@@ -69,11 +70,21 @@ def rules(config: Config, lists: Lists) -> Rules:
     )
 
 
+def sources(
+    lists: Lists, shipped: Callable[[Mapping[str, str]], Sources] = Sources.shipped
+) -> Sources:
+    """Give the names of sources, ours and the operator's. Raises ConfigError."""
+    try:
+        return shipped(lists.referrer_names)
+    except (OSError, ValueError) as error:
+        raise ConfigError(INSTALLED, "", str(error)) from None
+
+
 def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
-    """Give what the web side goes by."""
+    """Give what the web side goes by. Raises ConfigError."""
     server = config.server
     return WebSettings(
-        sources=Sources.shipped(lists.referrer_names),
+        sources=sources(lists),
         data_dir=data_dir,
         commit=commit(),
         demo=server.demo,

@@ -72,6 +72,7 @@ ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
 ORIGIN = 'expected an origin such as "https://app.example.com"'
 PROXY = 'expected an address, a network or "unix"'
 ENDPOINT = 'expected an endpoint such as "tcp:8080", or a list of them'
+PATH = "expected a path as text without NUL"
 NAME = "expected a file name of letters, digits, dots, hyphens and underscores"
 
 
@@ -109,7 +110,15 @@ NAME = "expected a file name of letters, digits, dots, hyphens and underscores"
         ("[events]\ntimezone = 1", "events.timezone", ZONE),
         ("[limits]\nmax_body_bytes = 10", "limits.max_body_bytes", "expected int >= 1024"),
         ("[limits]\nhits_per_minute = -1", "limits.hits_per_minute", "expected int >= 0"),
+        ('[server]\ndata_dir = "a\\u0000b"', "server.data_dir", PATH),
+        ("[server]\ndata_dir = 1", "server.data_dir", PATH),
+        ('[server]\nlisten = "unix:a\\u0000b"', "server.listen", ENDPOINT),
+        ('[events]\nreferrers = "\\u0000"', "events.referrers", PATH),
+        ('[events]\nspam = "\\u0000"', "events.spam", PATH),
+        ('[events]\nblocked = "\\u0000"', "events.blocked", PATH),
         ("[limits", "", "not TOML: "),
+        (f"x = {'[' * 9_999}", "", "arrays or tables lie too deep in one another"),
+        (f"x = {'{a = ' * 9_999}", "", "arrays or tables lie too deep in one another"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, key: str, reason: str) -> None:

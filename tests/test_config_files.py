@@ -5,6 +5,7 @@ import pytest
 
 from medamad.config import Config, ConfigError, load
 from medamad.config_files import load_lists
+from medamad.shipped import shipped_file
 
 
 def config_in(folder: Path, text: str = "") -> Config:
@@ -42,6 +43,7 @@ def test_named_files_are_read(tmp_path: Path) -> None:
     [
         ("referrers.toml", b"example = ", "Invalid value"),
         ("referrers.toml", b'"a.example" = 3', "a.example: expected a line"),
+        ("referrers.toml", b"a = " + b"[" * 9_999, "arrays or tables lie too deep"),
         ("spam.txt", b"fine.example\nhttp://bad.example/", "line 2: expected a hostname"),
         ("spam.txt", b"\xff", "expected UTF-8"),
         ("blocked.txt", b"\nnowhere", "line 2: expected an address or a network"),
@@ -55,6 +57,17 @@ def test_what_cannot_be_used_is_named(
         load_lists(config_in(tmp_path))
     assert raised.value.file == tmp_path / name
     assert raised.value.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("name", ["spam.txt", "blocked.txt"])
+def test_a_shipped_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    def shipped(asked: str) -> Path:
+        return shipped_file("absent.txt" if asked == name else asked)
+
+    with pytest.raises(ConfigError, match=r"/medamad: medamad was installed without etc/absent"):
+        load_lists(Config(), shipped)
+    (tmp_path / name).write_text("", "utf-8")
+    load_lists(config_in(tmp_path), shipped)
 
 
 def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
+import pytest
 from attrs import evolve
 
 from medamad import settings
 from medamad.collect.queue import QueueSettings
-from medamad.config import Config, Server, Store, load
+from medamad.config import Config, ConfigError, Server, Store, load
 from medamad.config_files import load_lists
 from medamad.config_values import Endpoints, MapSize
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.settings import StoreSettings
+from medamad.vocabulary.sources import Sources
 from medamad.web.settings import WebSettings
 
 
@@ -98,6 +101,15 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert ip_address("11.1.2.3") not in web.trusted_proxies
     assert (web.demo, web.trust_unix, web.script_name) == (True, True, "s.js")
     assert (web.max_body_bytes, web.max_connections, web.data_dir) == (2048, 9, tmp_path)
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("not installed"), ValueError("not installed")])
+def test_names_of_sources_that_are_not_there_are_told(error: Exception) -> None:
+    def shipped(_names: Mapping[str, str]) -> Sources:
+        raise error
+
+    with pytest.raises(ConfigError, match=r"/medamad: not installed$"):
+        settings.sources(load_lists(Config()), shipped)
 
 
 def test_what_needs_a_restart_is_named() -> None:
