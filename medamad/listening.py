@@ -15,6 +15,8 @@ from medamad.systemd import inherited_endpoints
 
 KEY: Final = "server.listen"
 _OF_TLS: Final = ("ssl", "tls")
+_OF_TCP: Final = ("tcp", "tcp6", "ssl")
+_MAX_PORT: Final = 65_535
 _ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - told apart, not bound
 
 
@@ -80,8 +82,17 @@ def places(config: Config, reactor: Any) -> Sequence[Place]:
 
 def _endpoint(config: Config, text: str, reactor: Any) -> Endpoint:
     try:
+        _check_port(text)
         endpoint: Endpoint = serverFromString(reactor, text)
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         reason = f"{text}: {error or type(error).__name__}"
         raise ConfigError(config.file or Path("the command line"), KEY, reason) from error
     return endpoint
+
+
+def _check_port(text: str) -> None:
+    """Raise ValueError for a port that there is not; Twisted finds out when it listens."""
+    kind, _, rest = text.partition(":")
+    port = rest.partition(":")[0].removeprefix("port=")
+    if kind in _OF_TCP and not (port.isdecimal() and int(port) <= _MAX_PORT):
+        raise ValueError(f"expected a port from 0 to {_MAX_PORT}")

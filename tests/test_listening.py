@@ -76,3 +76,10 @@ def test_a_place_that_makes_no_sense_is_named(text: str) -> None:
         configured_places(config, MemoryReactor())
     assert raised.value.key == "server.listen"
     assert raised.value.reason.startswith(f"{text}: ")
+
+
+@pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
+def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> None:
+    config = evolve(Config(), server=Server(listen=Endpoints((text,))))
+    with pytest.raises(ConfigError, match=r"server\.listen: .*expected a port from 0 to 65535"):
+        configured_places(config, MemoryReactor())

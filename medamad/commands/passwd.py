@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from getpass import getpass
+from pathlib import Path
 
 from medamad.account.credentials import check_password
 from medamad.account.first_login import remove_file
@@ -13,7 +14,7 @@ from medamad.commands.configured import add_data, read_config, refused
 from medamad.config import ConfigError
 from medamad.model.errors import BadRequest
 from medamad.store.errors import StoreError
-from medamad.store.offline import change_password
+from medamad.store.offline import change_password, check_store
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,9 +34,12 @@ def run(arguments: Namespace) -> int:
         return refused(error)
     data_dir = config.data_dir(os.environ)
     try:
-        password = check_password(_asked() if sys.stdin.isatty() else _piped())
+        password = check_password(_asked(data_dir) if sys.stdin.isatty() else _piped())
         username = change_password(data_dir, hash_password(password), int(time.time()))
         remove_file(data_dir)
+    except (KeyboardInterrupt, EOFError):
+        print("\nmedamad: the password stays as it was", file=sys.stderr)
+        return 1
     except (BadRequest, StoreError, OSError) as error:
         print(f"medamad: {error}", file=sys.stderr)
         return 1
@@ -43,7 +47,8 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _asked() -> str:
+def _asked(data_dir: Path) -> str:
+    check_store(data_dir)
     password = getpass("New password: ")
     if getpass("Once more: ") != password:
         raise BadRequest("password: the two are not the same")

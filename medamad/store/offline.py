@@ -5,8 +5,14 @@ from pathlib import Path
 from attrs import evolve
 
 from medamad.store.account import end_logins, read_account, write_account
-from medamad.store.environment import open_as_guest
+from medamad.store.environment import FILE_NAME, open_as_guest
 from medamad.store.errors import NoStore
+
+
+def check_store(directory: Path) -> None:
+    """Raise NoStore when there is no store in the directory."""
+    if not (directory / FILE_NAME).exists():
+        raise NoStore(f"{directory}: there is no store here")
 
 
 def change_password(directory: Path, password_hash: str, now: int) -> str:

@@ -87,3 +87,36 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
         os.close(terminal)
         assert OTHER not in shown
         assert may_log_in(daemon.client() if status else Client(daemon.port), OTHER) is not status
+
+
+def on_terminal(*arguments: str, typed: bytes, at: str) -> tuple[int, str]:
+    """Run a command on a terminal, type something at a prompt; gives its status and its words."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(MEDAMAD[0], [*MEDAMAD, *arguments])  # noqa: S606
+    shown = ""
+    try:
+        while at not in shown:
+            shown += os.read(terminal, 1000).decode()
+        os.write(terminal, typed)
+        while True:
+            shown += os.read(terminal, 1000).decode()
+    except OSError:  # the other end is closed
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+
+@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_a_change_of_mind_changes_nothing(tmp_path: Path, key: bytes) -> None:
+    with running(tmp_path) as daemon:
+        status, shown = on_terminal(
+            "passwd", "--data", str(daemon.data), typed=key, at="New password: "
+        )
+        assert (status, "the password stays as it was" in shown) == (1, True)
+        assert "Traceback" not in shown
+        assert may_log_in(daemon.client(), PASSWORD)
+
+
+def test_nothing_is_asked_where_there_is_no_store(tmp_path: Path) -> None:
+    status, shown = on_terminal("passwd", "--data", str(tmp_path), typed=b"", at="no store here")
+    assert (status, "New password" in shown) == (1, False)
