@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from attrs import frozen
-from twisted.internet.defer import Deferred
+from attrs import define, field, frozen
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -38,19 +38,44 @@ class Pool:
         self._threads.stop()
 
 
-def repeat(seconds: float, task: Callable[[], Awaitable[None]], reactor: Any) -> LoopingCall:
-    """Do a task every so many seconds, until the result is told to stop.
+@define(eq=False)
+class Repeated:
+    """A task that comes again. One that fails is logged and comes again."""
 
-    One that fails is logged and comes again.
-    """
+    _task: Callable[[], Awaitable[None]]
+    _loop: LoopingCall = field(init=False)
+    _under_way: Deferred[None] | None = None
 
-    async def once() -> None:
+    def __attrs_post_init__(self) -> None:
+        self._loop = LoopingCall(self._begin)
+
+    def start(self, seconds: float, reactor: Any) -> None:
+        """Do the task every so many seconds from now on."""
+        self._loop.clock = reactor
+        self._loop.start(seconds, now=False)
+
+    def stop(self) -> None:
+        """Do it no more; where it is under way, it ends at what it waits for, and says nothing."""
+        self._loop.stop()
+        if self._under_way is not None:
+            self._under_way.cancel()
+
+    def _begin(self) -> Deferred[None]:
+        self._under_way = Deferred.fromCoroutine(self._once())
+        return self._under_way
+
+    async def _once(self) -> None:
         try:
-            await task()
+            await self._task()
+        except CancelledError:
+            if self._loop.running:
+                _log.failure("a periodic task was cancelled")
         except Exception:  # noqa: BLE001 - whatever it is, the next time may go well
             _log.failure("a periodic task failed")
 
-    loop = LoopingCall(lambda: Deferred.fromCoroutine(once()))
-    loop.clock = reactor
-    loop.start(seconds, now=False)
-    return loop
+
+def repeat(seconds: float, task: Callable[[], Awaitable[None]], reactor: Any) -> Repeated:
+    """Do a task every so many seconds, until the result is told to stop."""
+    repeated = Repeated(task)
+    repeated.start(seconds, reactor)
+    return repeated

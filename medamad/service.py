@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet import defer
-from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -39,8 +39,8 @@ from medamad.web.site import Site
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
 QUESTION_THREADS: Final = 2
-DRAIN_SECONDS: Final = 20.0
-"""How long requests under way may take when the daemon stops."""
+DRAIN_SECONDS: Final = 5.0
+"""How long the answers under way may take when the daemon stops."""
 TIDY_SECONDS: Final = 60.0
 
 
@@ -80,20 +80,24 @@ class Daemon(Service):
     """What is done before the daemon can be reached."""
     clock: Callable[[], float] = time.time
     drain_s: float = DRAIN_SECONDS
+    tidy_s: float = TIDY_SECONDS
     _site: Site | None = None
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _starting: "Deferred[None] | None" = None
     _has_ended: bool = False
 
     def startService(self) -> None:
-        """Begin to start; `started` or `ended` tells how it went."""
+        """Begin to start; `started` or `ended` tells how it went, unless it is stopped before."""
         super().startService()
-        starting = Deferred.fromCoroutine(self._one_after_another(self._start))
-        starting.addErrback(self._could_not_start)
+        self._starting = Deferred.fromCoroutine(self._one_after_another(self._start))
+        self._starting.addErrback(self._could_not_start)
 
     def stopService(self) -> "Deferred[None]":
-        """Stop; fires when the store is closed."""
+        """Stop, also in the midst of the start; fires when the store is closed."""
         super().stopService()
+        if self._starting is not None:
+            self._starting.cancel()
         return Deferred.fromCoroutine(self._one_after_another(self._stop))
 
     def reload(self) -> None:
@@ -106,9 +110,12 @@ class Daemon(Service):
             self._apply(config, load_lists(config), self._site)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
+        except Exception:  # noqa: BLE001 - whatever it is, the daemon goes on
+            self._log.failure("the configuration stays as it was")
         else:
             self._log.info("the configuration was read again")
-        self.supervisor.tell(READY)
+        finally:
+            self.supervisor.tell(READY)
 
     async def _one_after_another(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async with self._one_at_a_time:
@@ -163,7 +170,7 @@ class Daemon(Service):
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
         self._site = site
-        opened.callback(repeat(TIDY_SECONDS, self._tidy(store, accounts), self.reactor).stop)
+        opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self.supervisor.tell(READY)
@@ -188,13 +195,15 @@ class Daemon(Service):
         backend = site.backend
         rules = settings.rules(config, lists)
         web = settings.web_settings(config, lists, backend.settings.data_dir)
+        queue = settings.queue_settings(config)
+        store = settings.store_settings(config)
+        late = settings.needing_restart(self.config, config)
         collector = backend.collector
         collector.rules = rules
         collector.rates.per_minute = rules.hits_per_minute
-        collector.queue.settings = settings.queue_settings(config)
-        backend.store.apply(settings.store_settings(config))
+        collector.queue.settings = queue
+        backend.store.apply(store)
         backend.settings = web
-        late = settings.needing_restart(self.config, config)
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
         self.config = config
@@ -216,6 +225,8 @@ class Daemon(Service):
         self._open.callback(signal.signal, signal.SIGHUP, before)
 
     def _could_not_start(self, failure: Failure) -> None:
+        if failure.check(CancelledError) and not self.running:
+            return
         status = FAILED
         if failure.check(ConfigError, GivenLoginError):
             status = EXIT_STATUS

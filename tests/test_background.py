@@ -4,6 +4,7 @@ import pytest
 import pytest_twisted
 from logged import LoggedFailures
 from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
 from medamad.background import Pool, repeat
@@ -36,6 +37,43 @@ def test_a_task_comes_again_until_it_is_stopped() -> None:
     loop.stop()
     clock.pump([5] * 6)
     assert seen == [10, 20, 30]
+
+
+def test_a_task_under_way_ends_silently_with_the_stop() -> None:
+    clock, seen = Clock(), []
+    waits_for: Deferred[None] = Deferred()
+
+    async def task() -> None:
+        seen.append("begun")
+        try:
+            await waits_for
+        finally:
+            seen.append("ended")
+
+    loop = repeat(10, task, clock)
+    clock.pump([10, 10])
+    assert seen == ["begun"]
+    loop.stop()
+    assert seen == ["begun", "ended"]
+    clock.pump([10, 10])
+    assert seen == ["begun", "ended"]
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_task_that_is_cancelled_by_others_is_logged(logged_failures: LoggedFailures) -> None:
+    clock, waits_for = Clock(), [Deferred[None](), Deferred[None]()]
+    begun = iter(waits_for)
+
+    async def task() -> None:
+        await next(begun)
+
+    loop = repeat(10, task, clock)
+    clock.advance(10)
+    waits_for[0].cancel()
+    assert len(logged_failures.take(CancelledError)) == 1
+    clock.advance(10)
+    assert list(begun) == [], "it comes again"
+    loop.stop()
 
 
 def test_a_task_that_fails_is_logged_and_comes_again(logged_failures: LoggedFailures) -> None:

@@ -9,7 +9,7 @@ import pytest_twisted
 from attrs import define, evolve, field
 from logged import LoggedFailures
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
@@ -19,7 +19,7 @@ from medamad.config import Config, ConfigError
 from medamad.config_values import Endpoints, MapSize
 from medamad.service import Daemon, Started
 from medamad.store.environment import LOCK_NAME, open_environment
-from medamad.systemd import Supervisor
+from medamad.systemd import READY, RELOADING, Supervisor
 from medamad.web.backend import Backend
 
 GIVEN = {"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "correct horse"}
@@ -69,10 +69,15 @@ def daemon_of(
 
 
 class Sender(Protocol):
-    """Fires `lost` when its connection has gone."""
+    """Fires `answered` when something came back, and `lost` when its connection has gone."""
 
     def __init__(self) -> None:
+        self.answered: Deferred[None] = Deferred()
         self.lost: Deferred[None] = Deferred()
+
+    def dataReceived(self, _data: bytes) -> None:
+        if not self.answered.called:
+            self.answered.callback(None)
 
     def connectionLost(self, _reason: Failure = connectionDone) -> None:
         self.lost.callback(None)
@@ -118,13 +123,49 @@ async def test_the_second_start_has_no_first_login(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_during_the_start_waits_for_it(tmp_path: Path) -> None:
+async def test_a_stop_during_the_start_ends_it(tmp_path: Path) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.startService()
     await daemon.stopService()
-    assert [type(said) for said in told.all] == [Started]
+    assert told.all == []
     assert is_free(tmp_path)
+    daemon.startService()
+    assert isinstance(await told.first, Started)
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_does_not_wait_for_what_is_prepared(tmp_path: Path) -> None:
+    told, begun = Told(), Deferred[None]()
+
+    async def prepare(_backend: Backend) -> None:
+        reactor.callLater(0, begun.callback, None)
+        await Deferred()
+
+    daemon = daemon_of(config_in(tmp_path, f"unix:{tmp_path}/s"), told, prepare=prepare)
+    daemon.startService()
+    await begun
+    await daemon.stopService()
+    assert told.all == []
+    assert not (tmp_path / "s").exists()
+    assert is_free(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_that_is_cancelled_by_others_ends_it(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told = Told()
+
+    async def prepare(_backend: Backend) -> None:
+        raise CancelledError
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.startService()
+    assert await told.first == 1
+    assert len(logged_failures.take(CancelledError)) == 1
+    await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
@@ -189,7 +230,7 @@ async def test_a_start_that_fails_unforeseen_ends_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_request_that_never_ends_does_not_hold_the_stop_up(tmp_path: Path) -> None:
+async def test_an_answer_that_is_never_read_does_not_hold_the_stop_up(tmp_path: Path) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.drain_s = 0.05
@@ -198,12 +239,12 @@ async def test_a_request_that_never_ends_does_not_hold_the_stop_up(tmp_path: Pat
     assert isinstance(started, Started)
     client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
     sender = await connectProtocol(client, Sender())
-    sender.transport.write(b"POST /event/hit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
-    assert daemon._site is not None
-    while all(channel.idle for channel in daemon._site.channels):
-        await deferLater(reactor, 0.01)
+    sender.transport.write(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 300)
+    await sender.answered
+    sender.transport.pauseProducing()
     await daemon.stopService()
     assert is_free(tmp_path)
+    sender.transport.resumeProducing()
     await sender.lost
 
 
@@ -264,3 +305,80 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     assert backend.store.settings.min_free_disk == 9
     assert backend.store.settings.other_new_values == 13
     await daemon.stopService()
+
+
+@define
+class Heard:
+    """A supervisor that remembers what it was told."""
+
+    beat_s: float | None = None
+    all: list[str] = field(factory=list)
+
+    def tell(self, *assignments: str) -> None:
+        self.all.append(assignments[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_that_fails_unforeseen_changes_nothing(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told, heard = Told(), Heard()
+    backends: list[Backend] = []
+
+    def read() -> Config:
+        raise LookupError("nothing to read")
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare, read_config=read)
+    daemon.supervisor = heard
+    daemon.startService()
+    await told.first
+    before = backends[0].settings
+    daemon.reload()
+    assert heard.all == [READY, RELOADING, READY]
+    assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to read"]
+    assert backends[0].settings is before
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_that_fails_halfway_changes_nothing(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told, before = Told(), config_in(tmp_path)
+    backends: list[Backend] = []
+    events = msgspec.structs.replace(before.events, bots="off")
+    unfit = msgspec.structs.replace(before.store, commit_interval_ms="soon")
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(
+        before,
+        told,
+        prepare=prepare,
+        read_config=lambda: evolve(before, events=events, store=unfit),
+    )
+    daemon.startService()
+    await told.first
+    collector = backends[0].collector
+    rules, queue = collector.rules, collector.queue.settings
+    daemon.reload()
+    assert len(logged_failures.take(TypeError)) == 1
+    assert (collector.rules, collector.queue.settings) == (rules, queue)
+    assert daemon.config is before
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.tidy_s = 0.001
+    daemon.startService()
+    await told.first
+    await deferLater(reactor, 0.01)
+    await daemon.stopService()
+    await deferLater(reactor, 0.05)

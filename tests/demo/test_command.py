@@ -87,6 +87,29 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_it_can_be_stopped_while_it_fills(tmp_path: Path) -> None:
+    environ = os.environ | {"TMPDIR": str(tmp_path)}
+    where = f"--listen=tcp:{free_port()}:interface=127.0.0.1"
+    with subprocess.Popen(
+        [*MEDAMAD, "demo", where, "--views=10000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+    ) as process:
+        assert process.stderr is not None
+        assert "made the account" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        try:
+            said = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert said == ("", "")
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("argument", "value"), [("--days", "0"), ("--days", "x"), ("--views", "-1"), ("--views", "1e3")]
 )
