@@ -5,14 +5,13 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from twisted.python import usage
 
 from medamad.commands.configured import read_config, refused
 from medamad.config import ConfigError
+from medamad.process import make_daemon
 from medamad.service import Daemon
-from medamad.systemd import Supervisor
 
 
 class Options(usage.Options):
@@ -34,28 +33,19 @@ class Options(usage.Options):
 
 def makeService(options: Options) -> Daemon:
     """Make the daemon. Ends the program when the configuration cannot be used."""
-    from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
-    reactor: Any = installed
     read = partial(read_config, options["config"], options["data"], options["listen"])
     try:
         config = read()
     except ConfigError as error:
         sys.exit(refused(error))
 
-    def ended(status: int) -> None:
+    def leave_with(status: int) -> None:
         # Neither twistd nor twist has a way to hand a service's exit status on.
         atexit.register(_leave, status)
-        reactor.callWhenRunning(reactor.stop)
 
-    return Daemon(
-        config=config,
-        reactor=reactor,
-        environ=os.environ,
-        supervisor=Supervisor.from_environ(os.environ, os.getpid()),
-        read_config=read,
-        ended=ended,
-    )
+    return make_daemon(config, reactor, read_config=read, leave_with=leave_with)
 
 
 def _leave(status: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from medamad.commands.configured import add_data, add_listen, read_config, refused
 from medamad.config import Config, ConfigError
 from medamad.log_lines import begin_log
-from medamad.service import Daemon, Started, nothing
-from medamad.systemd import Supervisor
+from medamad.process import make_daemon
+from medamad.service import Started, nothing
 from medamad.web.backend import Backend
 
 
@@ -48,18 +48,11 @@ def run_daemon(
     reactor: Any = installed
     begin_log(sys.stderr, os.environ)
     statuses = [0]
-
-    def ended(status: int) -> None:
-        statuses.append(status)
-        reactor.stop()
-
-    daemon = Daemon(
-        config=config,
-        reactor=reactor,
-        environ=os.environ,
-        supervisor=Supervisor.from_environ(os.environ, os.getpid()),
+    daemon = make_daemon(
+        config,
+        reactor,
         read_config=read_config,
-        ended=ended,
+        leave_with=statuses.append,
         started=started,
         prepare=prepare,
     )

@@ -1,0 +1,47 @@
+"""The daemon as this process runs it: with its environment, its supervisor and its reactor."""
+
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from twisted.internet.error import ReactorNotRunning
+
+from medamad.config import Config
+from medamad.service import Daemon, Started, nothing
+from medamad.systemd import Supervisor
+from medamad.web.backend import Backend
+
+
+def make_daemon(
+    config: Config,
+    reactor: Any,
+    *,
+    read_config: Callable[[], Config],
+    leave_with: Callable[[int], object],
+    started: Callable[[Started], None] = nothing,
+    prepare: Callable[[Backend], Awaitable[None]] | None = None,
+) -> Daemon:
+    """Make the daemon of this process; it stops the reactor when it cannot start or go on.
+
+    `leave_with` is told the exit status before that; the rest is as of `Daemon`.
+    """
+
+    def stop() -> None:
+        with suppress(ReactorNotRunning):  # it is being stopped already
+            reactor.stop()
+
+    def ended(status: int) -> None:
+        leave_with(status)
+        reactor.callWhenRunning(stop)
+
+    return Daemon(
+        config=config,
+        reactor=reactor,
+        environ=os.environ,
+        supervisor=Supervisor.from_environ(os.environ, os.getpid()),
+        read_config=read_config,
+        ended=ended,
+        started=started,
+        prepare=prepare,
+    )

@@ -1,0 +1,43 @@
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.daemon
+
+PROGRAM = """
+import sys
+from twisted.internet import reactor
+from medamad.config import Config
+from medamad.log_lines import begin_log
+from medamad.process import make_daemon
+
+begin_log(sys.stderr, {})
+daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
+"""
+
+
+def run(further: str) -> tuple[str, str]:
+    """Give what a program with a daemon says on standard output and on standard error."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM + further],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("when", ["daemon.ended(7)", "reactor.callWhenRunning(daemon.ended, 7)"])
+def test_its_end_stops_the_reactor(when: str) -> None:
+    assert run(f"{when}\nreactor.run()") == ("7\n", "")
+
+
+def test_an_end_while_the_reactor_is_stopped_is_told_and_stops_nothing_twice() -> None:
+    said = run("""
+reactor.addSystemEventTrigger("before", "shutdown", daemon.ended, 7)
+reactor.callWhenRunning(reactor.stop)
+reactor.run()
+""")
+    assert said == ("7\n", "")
