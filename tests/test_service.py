@@ -1,5 +1,6 @@
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -374,11 +375,20 @@ async def test_a_reload_that_fails_halfway_changes_nothing(
 
 @pytest_twisted.ensureDeferred
 async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
-    daemon.tidy_s = 0.001
+    told, is_let_go = Told(), threading.Event()
+    backends: list[Backend] = []
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.tidy_s = 0.01
     daemon.startService()
     await told.first
-    await deferLater(reactor, 0.01)
-    await daemon.stopService()
+    held = backends[0].store._writer.submit(lambda _txn: is_let_go.wait(10))
     await deferLater(reactor, 0.05)
+    threading.Timer(0.1, is_let_go.set).start()
+    await daemon.stopService()
+    assert await held
+    # What was to be written when the daemon was stopped has been, and its callers are told now.
+    await deferLater(reactor, 0.01)
