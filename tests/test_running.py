@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -131,14 +132,14 @@ class Visitors:
     stop: threading.Event = field(factory=threading.Event)
 
     def __call__(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
-        while not self.stop.is_set():
-            body = load(f"{threading.get_ident()}-{len(self.statuses)}")
-            connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
-            answer = connection.getresponse()
-            answer.read()
-            self.statuses.append(answer.status)
-        connection.close()
+        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
+        with closing(to_daemon) as connection:
+            while not self.stop.is_set():
+                body = load(f"{threading.get_ident()}-{len(self.statuses)}")
+                connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
+                answer = connection.getresponse()
+                answer.read()
+                self.statuses.append(answer.status)
 
 
 def test_a_reload_drops_no_request(tmp_path: Path) -> None:
@@ -162,30 +163,66 @@ def test_a_reload_drops_no_request(tmp_path: Path) -> None:
         assert stored == len(statuses)
 
 
-def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+@define
+class LastVisitor(Visitors):
+    """Sends hits until the daemon takes no more."""
+
+    def __call__(self) -> None:
+        with suppress(OSError, http.client.HTTPException):
+            super().__call__()
+
+
+def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
-        client = daemon.client()
-        client.add_website("example.com")
-        idle = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
-        body = load("last").encode()
-        under_way = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
-        head = f"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nUser-Agent: {FIREFOX}\r\n"
-        under_way.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
-        assert client.request("GET", "/api/event/ping").status == 200
-        os.kill(daemon.pid, signal.SIGTERM)
-        assert idle.recv(1) == b""
-        with pytest.raises(ConnectionRefusedError):
-            client.request("GET", "/api/event/ping")
-        under_way.sendall(body[10:])
-        answered = b""
-        while part := under_way.recv(1000):
-            answered += part
-        assert answered.startswith(b"HTTP/1.1 204 ")
-        idle.close()
-        under_way.close()
+        daemon.client().add_website("example.com")
+        visitors = [LastVisitor(daemon) for _ in range(16)]
+        threads = [threading.Thread(target=one) for one in visitors]
+        for thread in threads:
+            thread.start()
+        until(lambda: all(one.statuses for one in visitors))
+        asked = time.monotonic()
         assert daemon.stop() == 0
+        assert time.monotonic() - asked < 5
+        for thread in threads:
+            thread.join()
+        statuses = [status for one in visitors for status in one.statuses]
+        assert set(statuses) == {204}
         daemon.start()
-        assert daemon.client().get("/api/website/example.com/summary")["current"]["pageviews"] == 1
+        summary = daemon.client().get("/api/website/example.com/summary")
+        assert summary["current"]["pageviews"] == len(statuses)
+
+
+HIT = b"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+
+
+def test_connections_that_ask_nothing_whole_do_not_hold_the_stop_up(tmp_path: Path) -> None:
+    with ExitStack() as stack, running(tmp_path) as daemon:
+        strays = []
+        for part in (b"", b"G", HIT[:20], HIT, HIT + b"{", b"nonsense\r\n\r\n"):
+            stray = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+            strays.append(stack.enter_context(stray))
+            stray.sendall(part)
+        assert strays[-1].recv(1000).startswith(b"HTTP/1.1 400 ")
+        asked = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - asked < 3
+        for stray in strays:
+            assert stray.recv(1000) == b""
+
+
+SPECIFICATION = b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
+    with ExitStack() as stack, running(tmp_path) as daemon:
+        slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+        stack.enter_context(slow).sendall(SPECIFICATION * 300)
+        # The first answers have arrived; all of them are more than any socket holds.
+        assert slow.recv(1, socket.MSG_PEEK)
+        asked = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - asked < 7
+        assert "1 connections were cut" in daemon.log
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])

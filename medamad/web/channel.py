@@ -31,10 +31,6 @@ class Owner(Protocol):
     def settings(self) -> WebSettings:
         """The settings of the moment."""
 
-    @property
-    def is_draining(self) -> bool:
-        """Whether no further requests are taken."""
-
     def seconds(self) -> float:
         """Give the reactor's time."""
 
@@ -154,12 +150,6 @@ class Channel(HTTPChannel):
         else:
             self.setRawMode()
 
-    def allHeadersReceived(self) -> None:
-        """Note whether the connection stays open after this request."""
-        super().allHeadersReceived()
-        if self.site.is_draining:
-            self.persistent = False
-
     def rawDataReceived(self, data: bytes) -> None:
         """Take a part of a body, or of what was sent ahead of an answer."""
         if not self.refused:
@@ -209,12 +199,18 @@ class Channel(HTTPChannel):
         self.loseConnection()
 
     def close_after_answer(self) -> None:
-        """Close the connection as soon as it waits for no answer."""
-        if self.idle:
-            self.expire()
-        elif not self.line_mode:
-            # Of a request whose head is not complete, this is said when it is.
+        """Close the connection, at once unless a request is being answered.
+
+        A request that has not come in whole is dropped: nothing of it was acknowledged. What was
+        written before goes out first, to whoever reads it.
+        """
+        if self._handlingRequest:
             self.persistent = False
+        elif self.refused:
+            self.transport.loseConnection()
+        elif not self.closing:
+            self.closing = True
+            self.loseConnection()
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Refuse a body whose chunks Twisted cannot read."""

@@ -123,7 +123,10 @@ class Site(server.Site):
             self._drained.callback(None)
 
     def drain(self) -> Deferred[None]:
-        """Take no further request; fires when each that was taken is answered and all are gone."""
+        """Take no further request; fires when each that was taken is answered and all are gone.
+
+        Every other connection is closed at once.
+        """
         if self._drained is None:
             self._drained = Deferred()
             for channel in list(self.channels):

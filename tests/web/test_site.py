@@ -8,6 +8,7 @@ from logged import LoggedFailures
 from twisted.internet.defer import Deferred
 
 PING = encoded("GET", "/event/ping", {})
+HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
 
 
 def start(house: House) -> None:
@@ -79,24 +80,74 @@ def test_there_are_so_many_connections_and_no_more(house: House) -> None:
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_draining_lets_requests_be_answered(house: House) -> None:
-    idle, busy, sending = (Connection(house.site) for _ in range(3))
+    idle, busy = (Connection(house.site) for _ in range(2))
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     busy.push(encoded("POST", "/event/hit", {}, body))
-    sending.push(PING[:10])
     drained = house.site.drain()
     assert house.site.drain() is drained
     assert idle.wire.disconnecting
     assert Connection(house.site).channel is None
+    assert not busy.wire.disconnecting
     idle.close()
-    sending.push(PING[10:])
-    answer = await sending.answer()
-    assert (answer.status, answer.header("Connection")) == (200, "close")
-    sending.close()
     answer = await busy.answer()
     assert (answer.status, answer.header("Connection")) == (204, "close")
     assert not drained.called
+    assert busy.wire.disconnecting
     busy.close()
     assert drained.called
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"G",
+        PING[:-1],
+        HIT + b"Content-Length: 9\r\n\r\n",
+        HIT + b"Content-Length: 9\r\n\r\n{",
+        HIT + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        b"nonsense\r\n\r\n",
+        PING + b"G",
+    ],
+)
+def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: bytes) -> None:
+    connection = Connection(house.site)
+    connection.push(part)
+    assert not connection.wire.disconnecting
+    written = connection.wire.value()
+    drained = house.site.drain()
+    assert connection.wire.disconnecting
+    # What was to be read before goes out yet.
+    assert not connection.wire.aborted
+    assert connection.wire.value() == written
+    connection.close()
+    assert drained.called
+
+
+def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
+    start(house)
+    connection = Connection(house.site)
+    pass_time(house, 75)
+    drained = house.site.drain()
+    assert connection.wire.disconnecting
+    assert not connection.wire.aborted
+    connection.close()
+    assert drained.called
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> None:
+    connection = Connection(house.site)
+    hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
+    connection.push(b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(2)))
+    house.site.drain()
+    answer = await connection.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert connection.wire.disconnecting
+    assert connection.wire.value() == b""
+    await house.collector.queue.drained()
+    (website,) = house.store.websites.all()
+    assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
 
 
 def test_nothing_to_drain(house: House) -> None:
