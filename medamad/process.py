@@ -21,6 +21,7 @@ def make_daemon(
     leave_with: Callable[[int], object],
     started: Callable[[Started], None] = nothing,
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
+    is_abandoned: Callable[[], bool] = lambda: False,
 ) -> Daemon:
     """Make the daemon of this process; it stops the reactor when it cannot start or go on.
 
@@ -44,4 +45,5 @@ def make_daemon(
         ended=ended,
         started=started,
         prepare=prepare,
+        is_abandoned=is_abandoned,
     )

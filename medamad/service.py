@@ -28,7 +28,7 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
-from medamad.listening import CannotListenThere, places
+from medamad.listening import CannotListenThere, configured_places, places
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
@@ -69,6 +69,7 @@ class Daemon(Service):
     _log = Logger()
 
     config: Config
+    """What the daemon was started by."""
     reactor: Any
     environ: Mapping[str, str]
     supervisor: Supervisor
@@ -81,6 +82,8 @@ class Daemon(Service):
     clock: Callable[[], float] = time.time
     drain_s: float = DRAIN_SECONDS
     tidy_s: float = TIDY_SECONDS
+    is_abandoned: Callable[[], bool] = lambda: False
+    """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     _site: Site | None = None
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
@@ -107,6 +110,7 @@ class Daemon(Service):
         self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             config = self.read_config()
+            configured_places(config, self.reactor)
             self._apply(config, load_lists(config), self._site)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
@@ -178,8 +182,10 @@ class Daemon(Service):
 
     async def _stop(self) -> None:
         self.supervisor.tell(STOPPING)
-        self._site = None
+        had_started, self._site = self._site is not None, None
         await self._open.aclose()
+        if had_started:
+            self._log.info("stopped")
 
     async def _drain(self, site: Site) -> None:
         """Let the requests under way be answered, then let the hits that wait be stored."""
@@ -206,7 +212,6 @@ class Daemon(Service):
         backend.settings = web
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
-        self.config = config
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:
@@ -220,9 +225,15 @@ class Daemon(Service):
 
     def _reload_on_hangup(self) -> None:
         before = signal.signal(
-            signal.SIGHUP, lambda _number, _frame: self.reactor.callFromThread(self.reload)
+            signal.SIGHUP, lambda _number, _frame: self.reactor.callFromThread(self._hung_up)
         )
         self._open.callback(signal.signal, signal.SIGHUP, before)
+
+    def _hung_up(self) -> None:
+        if self.is_abandoned():
+            self._end(0)
+        else:
+            self.reload()
 
     def _could_not_start(self, failure: Failure) -> None:
         if failure.check(CancelledError) and not self.running:

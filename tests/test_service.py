@@ -14,6 +14,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
 from medamad.config import Config, ConfigError
@@ -317,6 +318,38 @@ class Heard:
 
     def tell(self, *assignments: str) -> None:
         self.all.append(assignments[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> None:
+    told = Told()
+    lines: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        if event["log_namespace"] == "medamad.service.Daemon":
+            lines.append(formatEvent(event))
+
+    before = config_in(tmp_path)
+    elsewhere, nowhere = (
+        evolve(before, server=msgspec.structs.replace(before.server, listen=Endpoints((text,))))
+        for text in ("tcp:1", "banana:1")
+    )
+    answers = [elsewhere, elsewhere, before, nowhere]
+    daemon = daemon_of(before, told, read_config=lambda: answers.pop(0))
+    daemon.startService()
+    await told.first
+    globalLogPublisher.addObserver(observe)
+    for _ in range(4):
+        daemon.reload()
+    globalLogPublisher.removeObserver(observe)
+    late, done = (
+        "to take effect at the next start: server.listen",
+        "the configuration was read again",
+    )
+    assert lines[:-1] == [late, done, late, done, done]
+    assert lines[-1].startswith("the configuration stays as it was: ")
+    assert "server.listen: banana:1: " in lines[-1]
+    await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred

@@ -55,6 +55,7 @@ def run_daemon(
         leave_with=statuses.append,
         started=started,
         prepare=prepare,
+        is_abandoned=_lost_terminal if sys.stdin.isatty() else _nothing_to_lose,
     )
     reactor.callWhenRunning(daemon.startService)
     reactor.addSystemEventTrigger("before", "shutdown", daemon.stopService)
@@ -67,7 +68,8 @@ def greet(started: Started) -> None:
     login = started.first_login
     for url in started.urls[:1]:
         print(f"\nmedamad runs at {url}/")
-        print(f'Put this on your pages:  <script defer src="{url}/script.js"></script>')
+        print("Register a website (see there), then put this on its pages:")
+        print(f'  <script defer src="{url}/script.js"></script>')
     if login is not None:
         print(f"Log in as {login.username} with the password {login.password}")
         if login.file is not None:
@@ -77,3 +79,15 @@ def greet(started: Started) -> None:
     else:
         print(f"Log in as {started.username}; `medamad passwd` sets another password")
     print("Ctrl-C stops it.\n", flush=True)
+
+
+def _lost_terminal() -> bool:
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return True
+    return False
+
+
+def _nothing_to_lose() -> bool:
+    return False

@@ -36,7 +36,8 @@ def test_it_says_how_to_log_in(
     assert capsys.readouterr().out.splitlines() == [
         "",
         f"medamad runs at {URL}/",
-        f'Put this on your pages:  <script defer src="{URL}/script.js"></script>',
+        "Register a website (see there), then put this on its pages:",
+        f'  <script defer src="{URL}/script.js"></script>',
         *lines,
         "Ctrl-C stops it.",
         "",

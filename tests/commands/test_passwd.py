@@ -1,5 +1,6 @@
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -93,6 +94,8 @@ def on_terminal(*arguments: str, typed: bytes, at: str) -> tuple[int, str]:
     """Run a command on a terminal, type something at a prompt; gives its status and its words."""
     pid, terminal = pty.fork()
     if pid == 0:
+        # A background job of a shell is started with SIGINT ignored, and would hand that down.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(MEDAMAD[0], [*MEDAMAD, *arguments])  # noqa: S606
     shown = ""
     try:

@@ -54,6 +54,20 @@ def test_a_terminal_is_told_where_to_go_and_how_to_log_in(tmp_path: Path) -> Non
     assert password not in log.decode()
 
 
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.chdir(tmp_path)
+        listen = f"tcp:{free_port()}:interface=127.0.0.1"
+        os.execv(MEDAMAD[0], [*MEDAMAD, "run", "--listen", listen])  # noqa: S606
+    shown = ""
+    while "Ctrl-C" not in shown:
+        shown += os.read(terminal, 1000).decode()
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def test_elsewhere_nothing_but_the_log_is_written(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         lines = daemon.log.splitlines()
