@@ -149,17 +149,10 @@ class Store:
         await self._writer.submit(change)
         self._start_removal(website.number)
 
-    async def put_account(
-        self, account: Account, *, keep_login: bytes | None = None, end_logins: bool = False
-    ) -> None:
-        """Store the account; `end_logins` revokes all logins but `keep_login`."""
-
-        def change(txn: Transaction) -> None:
-            accounts.write_account(txn.lmdb, self._environment.databases, account)
-            if end_logins:
-                accounts.end_logins(txn.lmdb, self._environment.databases, keep_login)
-
-        await self._writer.submit(change)
+    async def put_account(self, account: Account) -> None:
+        """Store an account where there is none."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: accounts.write_account(txn.lmdb, databases, account))
 
     async def change_account(
         self,

@@ -290,7 +290,7 @@ async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
     store = open_store()
     logins = [store.login(name) for name in (b"a", b"b", b"c", b"unknown")]
     assert logins == [Login(10, 20), Login(10, 10), None, None]
-    await store.put_account(account, keep_login=b"a", end_logins=True)
+    await store.change_account(lambda kept: kept, login=b"a", end_logins=True)
     assert [store.login(name) for name in (b"a", b"b")] == [Login(10, 20), None]
     assert store.account() == account
     assert await store.forget_logins(lambda login: login.last_seen < 20) == 0
