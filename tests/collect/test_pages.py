@@ -44,7 +44,7 @@ def test_a_url_has_a_host_and_a_path(url: str, page: Page) -> None:
         ("/a%2F", "/a"),
         ("/a+b", "/a+b"),
         ("/100%25", "/100%"),
-        # What gives no UTF-8, or nothing to show, stays as it was sent.
+        # What gives no UTF-8 stays as it was sent.
         ("/%", "/%"),
         ("/%zz%41", "/%zzA"),
         ("/%e4", "/%e4"),
