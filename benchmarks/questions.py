@@ -1,120 +1,131 @@
-"""How long the daemon takes to answer each statistic over 250,000 views of one website.
+"""The questions that are compared: every statistic, unfiltered, over a month, and filtered."""
 
-    python benchmarks/questions.py [--repeat 15] [--slowest MS]
-
-Each question goes through HTTP and is asked again and again; the median counts. With --slowest
-the exit status is 1 when a median is above it.
-"""
-
-import http.client
-import sys
-import tempfile
-import time
-from argparse import ArgumentParser
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from statistics import median
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from attrs import evolve, frozen
+from plan import DAY_MS
 
-from daemon import Client, Daemon
+Filter: TypeAlias = tuple[str, str, str]
+"""A field, an operator and a value."""
 
-from medamad.demo.sites import SITES
+ALL_TIME: Final = "all time"
+MONTH: Final = "last 30 days"
+FILTERS: Final[dict[str, tuple[Filter, ...]]] = {
+    "one browser": (("browser", "eq", "Firefox"),),
+    "one page": (("path", "eq", "/journal/frost"),),
+    "path contains": (("path", "contains", "soil"),),
+    "a property": (("prop_name", "eq", "author"),),
+    "a property's value": (("prop_name", "eq", "topic"), ("prop_value", "eq", "frost")),
+}
 
-HOSTNAME = SITES[0].hostname
-FILLED = (sys.executable, str(Path(__file__).with_name("filled.py")))
-STATISTICS = [
-    "pages",
-    "time",
+DIMENSIONS: Final = (
     "referrers",
     "sources",
     "mediums",
     "campaigns",
-    "terms",
-    "contents",
     "browsers",
     "os",
     "devices",
     "countries",
     "languages",
-    "properties",
-]
-MONTH_AGO = (datetime.now(UTC) - timedelta(days=30)).isoformat(timespec="seconds")
-VARIANTS: dict[str, dict[str, str]] = {
-    "all time": {},
-    "30 days": {"start": MONTH_AGO},
-    "one browser": {"browser[eq]": "Chrome"},
-    "path contains": {"path[contains]": "jour"},
-    "with a property": {"prop_name[eq]": "author"},
-}
-FURTHER: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("summary", "by day", {"interval": "day"}),
-    ("summary", "by hour", {"interval": "hour"}),
-    ("summary", "by month, one browser", {"interval": "month", "browser[eq]": "Chrome"}),
-    ("summary", "by day, with the period before", {
-        "interval": "day",
-        "previous": "true",
-        "start": MONTH_AGO,
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
-    }),
-    ("referrers", "by address", {"grouped": "false"}),
-    ("languages", "by locale", {"locale": "true"}),
-    ("pages", "short", {"summary": "true"}),
-    ("time", "short", {"summary": "true"}),
-    ("properties", "of one name", {"prop_name[eq]": "topic"}),
-    ("live", "", {}),
-)  # fmt: skip
+)
+_OTHER_NAMES: Final = {"grouped": "referrers by address", "locale": "languages by locale"}
 
 
-def questions() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Give each statistic, what is asked of it, and the parameters that ask it."""
-    for statistic in ("summary", *STATISTICS):
-        for name, parameters in VARIANTS.items():
-            yield statistic, name, parameters
-    yield from FURTHER
+@frozen
+class Question:
+    """A statistic of the website, and what is asked of it. `case` is what is asked about."""
+
+    statistic: str
+    case: str = ALL_TIME
+    summary: bool = False
+    grouped: bool = True
+    locale: bool = False
+    by_day: bool = False
+    previous: bool = False
+    start_ms: int | None = None
+    end_ms: int | None = None
+    filters: tuple[Filter, ...] = ()
+    limit: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        parts = [self.statistic]
+        if not self.grouped or self.locale:
+            parts = [_OTHER_NAMES["locale" if self.locale else "grouped"]]
+        parts += ["by day"] * self.by_day + ["with previous"] * self.previous
+        parts += ["short"] * self.summary
+        parts += [f"first {self.limit}"] if self.limit else []
+        return ", ".join([*parts, self.case])
+
+    @property
+    def query(self) -> str:
+        """The address within the website, with its parameters."""
+        parameters = {f"{field}[{operator}]": value for field, operator, value in self.filters}
+        flags = {
+            "summary": self.summary,
+            "grouped": self.grouped,
+            "locale": self.locale,
+            "previous": self.previous,
+        }
+        defaults = {"grouped": True}
+        for flag, value in flags.items():
+            if value is not defaults.get(flag, False):
+                parameters[flag] = "true" if value else "false"
+        if self.by_day:
+            parameters["interval"] = "day"
+        for bound, moment_ms in (("start", self.start_ms), ("end", self.end_ms)):
+            if moment_ms is not None:
+                moment = datetime.fromtimestamp(moment_ms // 1000, UTC)
+                text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+                parameters[bound] = f"{text}.{moment_ms % 1000:03}Z"
+        if self.limit is not None:
+            parameters["limit"] = str(self.limit)
+        return f"{self.statistic}?{urlencode(parameters)}"
 
 
-def ask(owner: Client, target: str, repeat: int) -> float:
-    """Give the median time of a question's answer, in milliseconds, over one connection."""
-    connection = http.client.HTTPConnection("127.0.0.1", owner.port)
-    times = []
-    for _ in range(repeat + 1):
-        began = time.perf_counter()
-        connection.request("GET", target, headers={"Cookie": owner.cookie or ""})
-        answer = connection.getresponse()
-        body = answer.read()
-        times.append((time.perf_counter() - began) * 1000)
-        assert answer.status == http.client.OK, body
-    connection.close()
-    return median(times[1:])
+def _statistics() -> Iterator[Question]:
+    for short in (True, False):
+        for statistic in ("pages", "time", *DIMENSIONS):
+            yield Question(statistic, summary=short)
+        yield Question("referrers", summary=short, grouped=False)
+        yield Question("languages", summary=short, locale=True)
+        yield Question("pages", summary=short, limit=10)
+        yield Question("time", summary=short, limit=10)
+    yield Question("summary")
+    yield Question("properties")
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=15)
-    parser.add_argument("--slowest", type=float, metavar="MS")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(Path(folder), command=FILLED)
-        daemon.start()
-        try:
-            owner = daemon.client()
-            views = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]["pageviews"]
-            print(f"{views:,} views; median of {arguments.repeat} answers in milliseconds")
-            medians = {}
-            for statistic, name, parameters in questions():
-                target = f"/api/website/{HOSTNAME}/{statistic}?{urlencode(parameters)}"
-                medians[statistic, name] = ask(owner, target, arguments.repeat)
-                print(f"{medians[statistic, name]:8.2f}  {statistic:12} {name}")
-        finally:
-            daemon.stop()
-    slowest = max(medians, key=lambda question: medians[question])
-    print(f"slowest: {medians[slowest]:.2f} ms, {' '.join(slowest)}")
-    return int(arguments.slowest is not None and medians[slowest] > arguments.slowest)
+def questions(since_ms: int, until_ms: int) -> Iterator[Question]:
+    """Give every question about a website whose views lie in since_ms ≤ time < until_ms."""
+    whole = Question("summary", start_ms=since_ms, end_ms=until_ms - 1, by_day=True)
+    month = {"start_ms": until_ms - 30 * DAY_MS + 4_321_987, "end_ms": until_ms - 1, "case": MONTH}
+    yield evolve(whole, previous=True, case="90 days")
+    yield evolve(whole, previous=True, **month)
+    for question in _statistics():
+        yield question
+        yield evolve(question, **month)
+    for case, filters in FILTERS.items():
+        yield evolve(whole, previous=True, case=case, filters=filters)
+        for question in _statistics():
+            if question.limit is None:
+                yield evolve(question, case=case, filters=filters)
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def dashboard(until_ms: int) -> list[Question]:
+    """Give the fourteen requests of a view of the dashboard over thirty days."""
+    asked = [
+        Question("summary", by_day=True, previous=True),
+        *(Question(statistic) for statistic in ("pages", "time", *DIMENSIONS)),
+        Question("referrers", grouped=False),
+        Question("properties"),
+    ]
+    month = {"start_ms": until_ms - 30 * DAY_MS, "end_ms": until_ms - 1, "case": MONTH}
+    return [
+        evolve(question, **month, limit=None if question.statistic == "summary" else 10)
+        for question in asked
+    ]

@@ -1,4 +1,4 @@
-"""Requests as browsers send them to the tracker's address, ready to be written to a socket."""
+"""Views, and the requests of browsers for them, ready to be written to a socket."""
 
 import json
 from collections.abc import Iterator
@@ -69,10 +69,16 @@ AGENTS = _agents()
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
     """Give that many loads, each a whole HTTP request with a beacon of its own."""
     random = Random(seed)
+    for view in views(count, seed):
+        yield _request(view, random)
+
+
+def views(count: int, seed: int = 1) -> Iterator[View]:
+    """Give that many views of one day."""
     plan = Plan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
     for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
         if isinstance(hit, View):
-            yield _request(hit, random)
+            yield hit
 
 
 def _request(view: View, random: Random) -> bytes:

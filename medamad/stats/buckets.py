@@ -38,6 +38,11 @@ class Buckets:
         """Give the number of the bucket in which each time lies; all must lie in one."""
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
+    def fall_on(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
+        """Tell whether every bucket that begins between two times begins at a whole step."""
+        begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")
+        return not np.any(self.edges_ms[begin:end] % step_ms)
+
 
 def edges(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buckets:
     """Give every bucket that touches start_ms ≤ time ≤ end_ms, none when that is empty.

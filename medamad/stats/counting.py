@@ -1,20 +1,26 @@
-"""The sums of views by a number each view has, part by part, exact."""
+"""The sums of views by a number each view has, part by part, exact.
 
-from collections.abc import Iterable
-from typing import Final
+A part that is chosen whole answers by its counters; the views of others are gathered and counted
+together.
+"""
+
+from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
-from medamad.stats.selecting import Chosen
-from medamad.store.parts import PAGE_VISITOR, VISITOR
+from medamad.stats.buckets import Buckets
+from medamad.stats.selecting import Chosen, Selection
+from medamad.store import counters as sums_of_counters
+from medamad.store.counters import SLOT_MS, SUMS, Counters, sums_of
+from medamad.store.parts import Part
 
-BOUNCE_MS: Final = 5_000
-"""A visitor who leaves within this has bounced."""
-
-_SUMS: Final = 6
+_GATHERED: Final = 1 << 19
+"""How many views are counted at a time."""
+_ANY: Final = Dimension.DEVICE
+"""A dimension with few values: sums over it are sums over all views."""
 
 
 @frozen(eq=False)
@@ -26,26 +32,27 @@ class Tally:
     @property
     def views(self) -> NDArray[np.int64]:
         """Views."""
-        return self._row(0)
+        return self._row(sums_of_counters.VIEWS)
 
     @property
     def timed_visitors(self) -> NDArray[np.int64]:
         """Visitors' first views of the day with a known duration."""
-        return self._row(3)
+        return self._row(sums_of_counters.TIMED_VISITORS)
 
     @property
     def bounces(self) -> NDArray[np.int64]:
         """Those of them that took at most BOUNCE_MS."""
-        return self._row(4)
+        return self._row(sums_of_counters.BOUNCES)
 
     @property
     def duration_ms(self) -> NDArray[np.int64]:
         """Total of the known durations."""
-        return self._row(5)
+        return self._row(sums_of_counters.DURATION_MS)
 
     def visitors(self, of_page: bool) -> NDArray[np.int64]:
         """Visitors: first views of the day, or first views of the page."""
-        return self._row(2 if of_page else 1)
+        of_day, of_pages = sums_of_counters.VISITORS, sums_of_counters.PAGE_VISITORS
+        return self._row(of_pages if of_page else of_day)
 
     def _row(self, number: int) -> NDArray[np.int64]:
         row: NDArray[np.int64] = self.sums[number]
@@ -53,58 +60,115 @@ class Tally:
 
     def grouped(self, groups: NDArray[np.intp], size: int) -> "Tally":
         """Add up the sums of the numbers that share a group: `groups[number]` is 0 to size - 1."""
-        sums = np.zeros((_SUMS, size), np.int64)
+        sums = np.zeros((SUMS, size), np.int64)
         for row, added in zip(sums, self.sums, strict=True):
             np.add.at(row, groups, added)
         return Tally(sums)
 
+    def all(self) -> "Tally":
+        """Add everything up, as the sums of the number 0."""
+        return Tally(self.sums.sum(axis=1, keepdims=True))
 
-def tally(pieces: Iterable[tuple[NDArray[np.integer], Chosen]], size: int = 0) -> Tally:
-    """Add up sums by number over pieces of views, each with the numbers of its views.
 
-    n is one more than the greatest number, or `size` if that is more.
-    """
-    sums = np.zeros((_SUMS, size), np.int64)
-    for numbers, views in pieces:
-        added = _sums(numbers, views)
-        if added.shape[1] > sums.shape[1]:
-            sums, added = added, sums
-        sums[:, : added.shape[1]] += added
+@define(eq=False)
+class _Adding:
+    """Sums that grow. Without `timed`, durations are left out."""
+
+    timed: bool
+    sums: NDArray[np.int64] = field(factory=lambda: np.zeros((SUMS, 0), np.int64))
+    _numbers: list[NDArray[np.integer[Any]]] = field(factory=list)
+    _flags: list[NDArray[np.uint8]] = field(factory=list)
+    _duration_ms: list[NDArray[np.integer[Any]]] = field(factory=list)
+    _gathered: int = 0
+
+    def add(self, counters: Counters) -> None:
+        """Add counters, whose codes are the numbers."""
+        codes = counters.codes
+        if not len(codes):
+            return
+        self._grow(int(codes[-1]) + 1)
+        for row, added in zip(self.sums, counters.sums, strict=True):
+            row[codes] += added
+
+    def gather(self, numbers: NDArray[np.integer[Any]], views: Chosen) -> None:
+        """Add views with their numbers."""
+        self._numbers.append(numbers)
+        self._flags.append(views.flags)
+        if self.timed:
+            self._duration_ms.append(views.duration_ms)
+        self._gathered += len(numbers)
+        if self._gathered >= _GATHERED:
+            self.count()
+
+    def count(self) -> None:
+        """Count what was gathered."""
+        if not self._gathered:
+            return
+        numbers = np.concatenate(self._numbers)
+        flags = np.concatenate(self._flags)
+        duration_ms = np.concatenate(self._duration_ms) if self.timed else None
+        size = int(numbers.max()) + 1
+        self._grow(size)
+        self.sums[:, :size] += sums_of(numbers, flags, duration_ms, size)
+        self._numbers, self._flags, self._duration_ms, self._gathered = [], [], [], 0
+
+    def _grow(self, size: int) -> None:
+        if size > self.sums.shape[1]:
+            grown = np.zeros((SUMS, size), np.int64)
+            grown[:, : self.sums.shape[1]] = self.sums
+            self.sums = grown
+
+
+def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) -> Tally:
+    """Add up sums by the codes of a dimension; without `timed` only views and visitors."""
+    passing = selection.filter.passing.get(dimension)
+    if passing is not None:
+        # A filter on what is counted by chooses among the sums, not among the views.
+        selection = Selection(
+            selection.parts, selection.period, selection.filter.without(dimension)
+        )
+    adding = _Adding(timed)
+    for chosen in selection.choose(lambda part: part.counters(dimension)):
+        if isinstance(chosen, Counters):
+            adding.add(chosen)
+        else:
+            adding.gather(chosen.codes(dimension), chosen)
+    adding.count()
+    sums = adding.sums
+    if passing is not None:
+        sums *= passing[: sums.shape[1]]
     return Tally(sums)
 
 
-def tally_by(chosen: Iterable[Chosen], dimension: Dimension) -> Tally:
-    """Add up sums by the codes of a dimension.
-
-    A part that is chosen whole can answer out of counters of its own: this is where.
-    """
-    return tally((views.codes(dimension), views) for views in chosen)
-
-
-def tally_all(chosen: Iterable[Chosen]) -> Tally:
+def tally_all(selection: Selection) -> Tally:
     """Add up the sums of all views, as those of the number 0."""
-    return tally(((np.zeros(len(views.flags), np.intp), views) for views in chosen), 1)
+    filtered = tuple(selection.filter.passing)
+    return tally_by(selection, filtered[0] if len(filtered) == 1 else _ANY).all()
 
 
-def _sums(numbers: NDArray[np.integer], views: Chosen) -> NDArray[np.int64]:
-    """Count the views of one part."""
-    flags, duration_ms = views.flags, views.duration_ms
-    visitor = np.flatnonzero((flags & VISITOR) != 0)
-    page_visitor = np.flatnonzero((flags & PAGE_VISITOR) != 0)
-    by_visitor, visit_ms = numbers[visitor], duration_ms[visitor]
-    timed = np.flatnonzero(visit_ms > 0)
-    bounced = np.flatnonzero((visit_ms > 0) & (visit_ms <= BOUNCE_MS))
-    views_of = np.bincount(numbers)
-    size = len(views_of)
-    # The weights are floats: exact, since a part's total stays far below 2**53 ms.
-    total_ms = np.bincount(numbers, duration_ms, size).astype(np.int64)
-    return np.stack(
-        (
-            views_of,
-            np.bincount(by_visitor, minlength=size),
-            np.bincount(numbers[page_visitor], minlength=size),
-            np.bincount(by_visitor[timed], minlength=size),
-            np.bincount(by_visitor[bounced], minlength=size),
-            total_ms,
-        )
-    )
+def tally_series(selection: Selection, buckets: Buckets) -> Tally:
+    """Add up the sums of all views by the number of their bucket; every view must lie in one."""
+    size = len(buckets.dates)
+    adding = _Adding(timed=True, sums=np.zeros((SUMS, size), np.int64))
+    for chosen in selection.choose(lambda part: _by_bucket(part, buckets)):
+        if isinstance(chosen, Counters):
+            adding.add(chosen)
+        else:
+            adding.gather(buckets.of(chosen.time_ms), chosen)
+    adding.count()
+    return Tally(adding.sums)
+
+
+def _by_bucket(part: Part, buckets: Buckets) -> Counters | None:
+    """Turn the slots of a part into buckets, if these begin where slots begin."""
+    least_ms, greatest_ms = part.time_bounds
+    if not buckets.fall_on(SLOT_MS, least_ms, greatest_ms):
+        return None
+    slots = part.slots()
+    if slots is None:
+        return None
+    begins_ms = np.clip(slots.codes.astype(np.int64) * SLOT_MS, least_ms, greatest_ms)
+    numbers = buckets.of(begins_ms)
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    sums = tuple(np.add.reduceat(row.astype(np.int64), first) for row in slots.sums)
+    return Counters(numbers[first], sums)

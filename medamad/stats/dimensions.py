@@ -12,7 +12,7 @@ from medamad.stats.counting import Tally, tally_by
 from medamad.stats.naming import Naming
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records
-from medamad.stats.selecting import view_filter
+from medamad.stats.selecting import select
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 
@@ -47,8 +47,8 @@ def report(snapshot: Snapshot, question: Question, sources: Sources, column: Col
     Name, visitors and their share; unless a summary is asked for, the bounce rate and the total
     time too.
     """
-    chosen = view_filter(snapshot, question, sources).choose(snapshot.parts, question.period)
-    tally = tally_by(chosen, column.dimension)
+    selection = select(snapshot, question, sources)
+    tally = tally_by(selection, column.dimension, timed=not question.summary)
     names = snapshot.texts(column.dimension)
     if column.naming is not naming.as_stored:
         tally, names = _by_name(tally, names, column.naming, sources)

@@ -6,7 +6,7 @@ from medamad.model.dimensions import Dimension
 from medamad.stats.counting import tally_by
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records
-from medamad.stats.selecting import view_filter
+from medamad.stats.selecting import select
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 
@@ -17,8 +17,8 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     Path, visitors and their share; unless a summary is asked for, views and their share, the
     bounce rate and the total time too.
     """
-    chosen = view_filter(snapshot, question, sources).choose(snapshot.parts, question.period)
-    tally = tally_by(chosen, Dimension.PATH)
+    selection = select(snapshot, question, sources)
+    tally = tally_by(selection, Dimension.PATH, timed=not question.summary)
     views, visitors = tally.views, tally.visitors(of_page=True)
     texts = snapshot.texts(Dimension.PATH)
     codes, paths = page(np.flatnonzero(views), (visitors, views), texts.__getitem__, question.rows)

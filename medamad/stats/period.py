@@ -4,7 +4,9 @@ import re
 from datetime import UTC, date, timedelta, timezone, tzinfo
 from typing import Final
 
+import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from medamad.model.errors import BadRequest
 
@@ -93,6 +95,36 @@ class Period:
     start_ms: int | None = None
     end_ms: int | None = None
     zone: tzinfo = UTC
+
+    def is_outside(self, least_ms: int, greatest_ms: int) -> bool:
+        """Tell whether no time between two, these included, lies in the period."""
+        return (self.start_ms is not None and greatest_ms < self.start_ms) or (
+            self.end_ms is not None and least_ms > self.end_ms
+        )
+
+    def contains(self, least_ms: int, greatest_ms: int) -> bool:
+        """Tell whether all of the time between two, these included, lies in the period."""
+        return (self.start_ms is None or least_ms >= self.start_ms) and (
+            self.end_ms is None or greatest_ms <= self.end_ms
+        )
+
+    def stretch(self, ascending_ms: NDArray[np.int64]) -> slice:
+        """Give where the times lie that are in the period, out of times that ascend."""
+        begin, end = 0, len(ascending_ms)
+        if self.start_ms is not None:
+            begin = int(np.searchsorted(ascending_ms, np.int64(self.start_ms)))
+        if self.end_ms is not None:
+            end = int(np.searchsorted(ascending_ms, np.int64(self.end_ms), side="right"))
+        return slice(begin, max(begin, end))
+
+    def mask(self, time_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which times lie in the period."""
+        mask = np.ones(len(time_ms), np.bool_)
+        if self.start_ms is not None:
+            mask &= time_ms >= self.start_ms
+        if self.end_ms is not None:
+            mask &= time_ms <= self.end_ms
+        return mask
 
 
 ALWAYS: Final = Period()

@@ -1,20 +1,25 @@
 """The statistic of properties: events by the names, or the values, that they carry."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension, split_property
+from medamad.stats.filters import Passing
+from medamad.stats.period import Period
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records
 from medamad.stats.selecting import (
     ViewFilter,
     dimension_filters,
+    leaves,
     passes_without_view,
     places,
     property_filter,
-    rows_in,
 )
-from medamad.store.parts import Codes, Events, Snapshot
+from medamad.store.parts import NO_EVENTS, EventCounts, Events, Group, Part, Snapshot, Views
 from medamad.vocabulary.sources import Sources
 
 
@@ -25,10 +30,21 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     events first. An event counts by its own time; the filters on views look at its view.
     """
     by_value = bool(question.conditions_on(("prop_name",)))
-    event, codes = _chosen_rows(snapshot, question, sources)
-    labels, label_of = _labels(snapshot, codes, by_value)
-    counts, total = _events_with(event, label_of[codes], len(labels))
-    numbers, shown = page(np.arange(len(labels)), (counts,), labels.__getitem__, question.rows)
+    labels = _Labels.of(snapshot, question, by_value=by_value)
+    counting = _Counting(labels)
+    views = _EventFilter(
+        snapshot,
+        ViewFilter(dimension_filters(snapshot, question, sources)),
+        passes_without_view(question),
+    )
+    loose = list(snapshot.events)
+    for part in snapshot.parts:
+        loose += _count(part, question.period, views, counting)
+    counting.add(views.loose(loose, question.period, labels.matching))
+    counts, total = counting.result()
+    numbers, shown = page(
+        np.flatnonzero(counts), (counts,), labels.texts.__getitem__, question.rows
+    )
     columns: Columns = {"name": [split_property(text)[0] for text in shown]}
     if by_value:
         columns["value"] = [split_property(text)[1] for text in shown]
@@ -37,69 +53,157 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     return records({**columns, "events": events, "events_percentage": shares})
 
 
-def _chosen_rows(
-    snapshot: Snapshot, question: Question, sources: Sources
-) -> tuple[NDArray[np.uint64], Codes]:
-    """Give the rows that are asked about: the number of the event, the code of the property."""
-    selection = ViewFilter(dimension_filters(snapshot, question, sources))
-    without_view = passes_without_view(question)
-    matching = property_filter(snapshot, question) if question.names_property else None
-    numbers, codes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)]
-    for rows in snapshot.events:
-        mask = rows_in(rows, question.period)
-        if matching is not None:
-            matched = matching[rows.property]
-            mask = matched if mask is None else mask & matched
-        if selection.passing:
-            passed = _views_pass(rows, snapshot, selection, without_view)
-            mask = passed if mask is None else mask & passed
-        numbers.append(rows.event if mask is None else rows.event[mask])
-        codes.append(rows.property if mask is None else rows.property[mask])
-    return np.concatenate(numbers), np.concatenate(codes)
+def _count(
+    part: Part, period: Period, views: "_EventFilter", counting: "_Counting"
+) -> Iterator[Events]:
+    """Count the events of a part, by its counters where that gives the same.
 
-
-def _views_pass(
-    rows: Events, snapshot: Snapshot, selection: ViewFilter, without_view: bool
-) -> NDArray[np.bool_]:
-    """Give which rows are of a view that passes; `without_view` for those of no view."""
-    passed = np.full(len(rows), without_view)
-    for part in snapshot.parts:
-        of_part, place = places(part, rows.view)
-        if len(of_part) and (mask := selection.mask(part)) is not None:
-            passed[of_part] = mask[place]
-    return passed
-
-
-def _labels(
-    snapshot: Snapshot, codes: Codes, by_value: bool
-) -> tuple[list[str], NDArray[np.int64]]:
-    """Give the rows' labels, and the number of the label of each code that occurs.
-
-    A label is a name, or a property's whole text, which sorts by name and then by value.
+    Gives the loose ones that are still to be counted.
     """
-    texts = snapshot.texts(Dimension.PROPERTY)
-    occurring = np.flatnonzero(np.bincount(codes)).tolist()
-    labels: dict[str, int] = {}
-    label_of = np.zeros(max(occurring, default=-1) + 1, np.int64)
-    for code in occurring:
-        label = texts[code] if by_value else split_property(texts[code])[0]
-        label_of[code] = labels.setdefault(label, len(labels))
-    return list(labels), label_of
-
-
-def _events_with(
-    event: NDArray[np.uint64], label: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], int]:
-    """Count the different events with each of `size` labels, and those with any."""
-    if not len(event):
-        return np.zeros(size, np.int64), 0
-    begins = event[1:] != event[:-1]
-    if np.all(event[1:] >= event[:-1]):
-        number = np.concatenate((np.zeros(1, np.int64), np.cumsum(begins)))
+    bounds = part.event_time_bounds
+    if bounds[0] > bounds[1] or period.is_outside(*bounds):
+        return
+    if views.selection.is_open and period.contains(*bounds):
+        counts = part.event_counts()
+        if counts is not None and counting.add_counts(counts):
+            return
+    if isinstance(part, Group):
+        for member in part.members:
+            yield from _count(member, period, views, counting)
     else:
-        number = np.unique(event, return_inverse=True)[1]
-    # An event may carry a label twice, as the value that stands for those past a bound.
-    carried = number * size + label
-    carried.sort()
-    once = np.flatnonzero(np.diff(carried, prepend=-1))
-    return np.bincount(carried[once] % size, minlength=size), int(number.max()) + 1
+        counting.add(views.own(part, period))
+        yield part.loose
+
+
+@frozen(eq=False)
+class _Labels:
+    """What the rows are counted by: names, or a property's whole text, which sorts by name first.
+
+    `of_code` gives the number of the label of each property; `matching` tells which properties
+    match, None for all; `is_one_name` whether those that match have one name.
+    """
+
+    texts: list[str]
+    of_code: NDArray[np.int64]
+    matching: Passing | None
+    is_one_name: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, question: Question, *, by_value: bool) -> "_Labels":
+        texts = list(snapshot.texts(Dimension.PROPERTY))
+        names = [split_property(text)[0] for text in texts]
+        matching = property_filter(snapshot, question)[: len(texts)]
+        is_one_name = len({names[code] for code in np.flatnonzero(matching)}) == 1
+        numbers: dict[str, int] = {}
+        of_code = [
+            numbers.setdefault(label, len(numbers)) for label in (texts if by_value else names)
+        ]
+        return cls(
+            texts=list(numbers),
+            of_code=np.array(of_code, np.int64),
+            matching=matching if question.names_property else None,
+            is_one_name=is_one_name,
+        )
+
+
+@define(eq=False)
+class _Counting:
+    """Events by label, and all of them."""
+
+    labels: _Labels
+    _by_code: NDArray[np.int64] = field(init=False)
+    _total: int = 0
+    _rows: list[Events] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self._by_code = np.zeros(len(self.labels.of_code), np.int64)
+
+    def add_counts(self, counts: EventCounts) -> bool:
+        """Add up counters; returns False, and adds nothing, where they do not tell enough."""
+        matching = self.labels.matching
+        if matching is None:
+            self._by_code[counts.codes] += counts.events
+            self._total += counts.total
+            return True
+        if not self.labels.is_one_name:
+            # How many events carry one of several names is not known.
+            return not matching.take(counts.codes).any()
+        matched = np.flatnonzero(matching.take(counts.codes))
+        events = counts.events[matched].astype(np.int64)
+        self._by_code[counts.codes[matched]] += events
+        self._total += int(events.sum())
+        return True
+
+    def add(self, events: Events) -> None:
+        """Add events row by row, all rows of an event together."""
+        if self.labels.matching is not None:
+            events = _some(events, self.labels.matching.take(events.property))
+        if len(events):
+            self._rows.append(events)
+
+    def result(self) -> tuple[NDArray[np.int64], int]:
+        """Give the events with each label, and those with any."""
+        of_code, size = self.labels.of_code, len(self.labels.texts)
+        counts = np.zeros(size, np.int64)
+        np.add.at(counts, of_code, self._by_code)
+        if not self._rows:
+            return counts, self._total
+        event = np.concatenate([rows.event.astype(np.uint64) for rows in self._rows])
+        label = of_code[np.concatenate([rows.property for rows in self._rows])]
+        begins = np.zeros(len(event), np.int64)
+        begins[1:] = event[1:] != event[:-1]
+        number = np.cumsum(begins)
+        # An event may carry a label twice, as the value that stands for those past a bound.
+        carried = number * size + label
+        carried.sort()
+        once = np.flatnonzero(np.diff(carried, prepend=-1))
+        counts += np.bincount(carried[once] % size, minlength=size)
+        return counts, self._total + int(number[-1]) + 1
+
+
+@frozen(eq=False)
+class _EventFilter:
+    """Which events count: by their time and by their view; `without_view` for those of none."""
+
+    snapshot: Snapshot
+    selection: ViewFilter
+    without_view: bool
+
+    def own(self, part: Views, period: Period) -> Events:
+        """Give the events of views of a part that count."""
+        events = part.own
+        if not len(events):
+            return events
+        mask = period.mask(events.time_ms)
+        views = self.selection.mask(part)
+        if views is not None:
+            mask &= views.take(events.view)
+        return _some(events, mask)
+
+    def loose(self, pieces: Sequence[Events], period: Period, matching: Passing | None) -> Events:
+        """Give the events that count, of those that name their view by its number."""
+        events = Events(
+            event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
+            time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),
+            view=np.concatenate([NO_EVENTS.view, *(piece.view for piece in pieces)]),
+            property=np.concatenate([NO_EVENTS.property, *(piece.property for piece in pieces)]),
+        )
+        mask = period.mask(events.time_ms)
+        if matching is not None:
+            mask &= matching.take(events.property)
+        events = _some(events, mask)
+        if self.selection.is_open or not len(events):
+            return events
+        passed = np.full(len(events), self.without_view)
+        for part in leaves(self.snapshot.parts):
+            of_part, place = places(part, events.view)
+            if len(of_part) and (views := self.selection.mask(part)) is not None:
+                passed[of_part] = views[place]
+        return _some(events, passed)
+
+
+def _some(events: Events, mask: NDArray[np.bool_]) -> Events:
+    if mask.all():
+        return events
+    event, view, code = (column[mask] for column in (events.event, events.view, events.property))
+    return Events(event, events.time_ms[mask], view, code)

@@ -23,6 +23,25 @@ def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.
     return rounded
 
 
+def within_reach(
+    numbers: NDArray[np.integer], falling: NDArray[Any], stretch: slice
+) -> tuple[NDArray[np.integer], slice]:
+    """Give the numbers that a stretch can show, however those are ordered that have equal columns.
+
+    The numbers are ordered falling by a column (`falling[number]`). Gives also where the stretch
+    lies among those that are left.
+    """
+    column = falling[numbers]
+    ordered = np.sort(column)[::-1]
+    stop = min(stretch.stop, len(ordered))
+    if stretch.start >= stop:
+        return numbers[:0], slice(0, 0)
+    greatest, least = ordered[stretch.start], ordered[stop - 1]
+    skipped = int(np.count_nonzero(column > greatest))
+    left = numbers[(column <= greatest) & (column >= least)]
+    return left, slice(stretch.start - skipped, stretch.stop - skipped)
+
+
 def page(
     numbers: NDArray[np.integer],
     falling: Sequence[NDArray[Any]],

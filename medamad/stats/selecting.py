@@ -1,17 +1,22 @@
 """Which views of each part a question is about: the filters as codes, the period as times."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension, split_property
 from medamad.stats.filters import PROPERTY_FIELDS, VIEW_FIELDS, Passing, passing, without_case
-from medamad.stats.period import Period
+from medamad.stats.period import ALWAYS, Period
 from medamad.stats.question import Question
-from medamad.store.parts import Codes, Events, Snapshot, Views
+from medamad.store.parts import Codes, Events, Group, Part, Snapshot, Views
 from medamad.vocabulary.sources import Sources
+
+T = TypeVar("T")
+
+_FEW: Final = 4
 
 
 @frozen(eq=False)
@@ -22,76 +27,211 @@ class Chosen:
     """
 
     part: Views
-    index: NDArray[np.intp] | None = None
+    index: NDArray[np.intp] | slice | None = None
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
         """Unix milliseconds."""
-        return self.part.time_ms if self.index is None else self.part.time_ms[self.index]
+        return _at(self.part.time_ms, self.index)
 
     @property
     def flags(self) -> NDArray[np.uint8]:
-        """VISITOR and PAGE_VISITOR, or-ed."""
-        return self.part.flags if self.index is None else self.part.flags[self.index]
+        """See medamad.store.flags."""
+        return _at(self.part.flags, self.index)
 
     @property
-    def duration_ms(self) -> NDArray[np.uint32]:
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
         """Milliseconds on the page; 0 where the view is not timed."""
-        return self.part.duration_ms if self.index is None else self.part.duration_ms[self.index]
-
-    @property
-    def timed(self) -> NDArray[np.intp]:
-        """The places, among these views, of those with a known duration."""
-        return np.flatnonzero(self.duration_ms > 0)
+        return _at(self.part.duration_ms, self.index)
 
     def codes(self, dimension: Dimension) -> Codes:
-        """Codes of the views' texts in one of VIEW_DIMENSIONS."""
-        codes = self.part.codes(dimension)
-        return codes if self.index is None else codes[self.index]
+        """Codes of the views' texts in one of VIEW_DIMENSIONS, of any unsigned dtype."""
+        return _at(self.part.codes(dimension), self.index)
+
+
+def _at(column: NDArray[Any], index: NDArray[np.intp] | slice | None) -> NDArray[Any]:
+    if index is None:
+        return column
+    return column[index] if isinstance(index, slice) else column.take(index)
+
+
+@frozen(eq=False)
+class Carriers:
+    """The views that carry a property which matches.
+
+    `matching` tells by code which properties match; `loose`, ascending, are the sequence numbers
+    of views that are named by loose events.
+    """
+
+    matching: Passing
+    loose: NDArray[np.uint64]
+
+    def may_be_in(self, part: Part) -> bool:
+        """Tell whether a part may have one; without looking at its views."""
+        counts = part.event_counts()
+        if counts is None or self.matching.take(counts.codes).any():
+            return True
+        low, high = np.searchsorted(self.loose, np.array(part.sequence_bounds, np.uint64))
+        return bool(
+            low < high or (low < len(self.loose) and self.loose[low] in part.sequence_bounds)
+        )
+
+    def mask(self, part: Views) -> Passing:
+        """Tell which views of a part carry one, shape (n,)."""
+        mask = np.zeros(len(part), np.bool_)
+        own = part.own
+        if len(own):
+            mask[own.view[self.matching.take(own.property)]] = True
+        mask[places(part, self.loose)[1]] = True
+        return mask
 
 
 @frozen(eq=False)
 class ViewFilter:
     """The filters of a question as what they let pass.
 
-    `passing` holds, for each dimension that is filtered, which codes pass; `carriers` the views
-    (by sequence number) that carry a matching property, None without such a filter.
+    `passing` holds, for each dimension that is filtered, which codes pass; `carriers` those views
+    that have a matching property, None without such a filter.
     """
 
     passing: Mapping[Dimension, Passing]
-    carriers: NDArray[np.uint64] | None = None
+    carriers: Carriers | None = None
 
-    def mask(self, part: Views) -> Passing | None:
-        """Give which views of a part pass, shape (n,); None when there is no filter."""
+    @property
+    def is_open(self) -> bool:
+        """Whether every view passes."""
+        return not self.passing and self.carriers is None
+
+    def without(self, dimension: Dimension) -> "ViewFilter":
+        """Give the filter as it is apart from one dimension."""
+        return evolve(
+            self, passing={key: codes for key, codes in self.passing.items() if key != dimension}
+        )
+
+    def restricted(self, dimension: Dimension, codes_passing: Passing) -> "ViewFilter":
+        """Give the filter with a further one, which tells of every code of the dimension."""
+        before = self.passing.get(dimension)
+        if before is not None:
+            codes_passing = codes_passing[: len(before)] & before
+        return evolve(self, passing={**self.passing, dimension: codes_passing})
+
+    def mask(self, part: Views, window: slice = slice(None)) -> Passing | None:
+        """Give which views of a part, or of a stretch of it, pass; None when there is no filter."""
         mask: Passing | None = None
         for dimension, codes_passing in self.passing.items():
-            passed = codes_passing[part.codes(dimension)]
+            passed = _passes(part.codes(dimension)[window], codes_passing)
             mask = passed if mask is None else mask & passed
         if self.carriers is not None:
-            carrying = np.zeros(len(part), np.bool_)
-            carrying[places(part, self.carriers)[1]] = True
+            carrying = self.carriers.mask(part)[window]
             mask = carrying if mask is None else mask & carrying
         return mask
 
-    def choose(self, parts: Iterable[Views], period: Period) -> Iterator[Chosen]:
-        """Give the views that pass and lie in a period, from each part that has any in it."""
+    def choose(
+        self, parts: Iterable[Part], period: Period, whole: Callable[[Part], T | None]
+    ) -> Iterator[Chosen | T]:
+        """See Selection.choose."""
         for part in parts:
-            if len(part) == 0 or _is_outside(part, period):
+            least_ms, greatest_ms = part.time_bounds
+            if least_ms > greatest_ms or period.is_outside(least_ms, greatest_ms):
                 continue
-            mask = self.mask(part)
-            if period.start_ms is not None and part.least_ms < period.start_ms:
-                late = part.time_ms >= period.start_ms
-                mask = late if mask is None else mask & late
-            if period.end_ms is not None and part.greatest_ms > period.end_ms:
-                early = part.time_ms <= period.end_ms
-                mask = early if mask is None else mask & early
-            yield Chosen(part, None if mask is None else np.flatnonzero(mask))
+            left = self._left_by(part)
+            if left is None:
+                continue
+            if left.is_open and period.contains(least_ms, greatest_ms):
+                answer = whole(part)
+                if answer is not None:
+                    yield answer
+                    continue
+            if isinstance(part, Group):
+                yield from left.choose(part.members, period, whole)
+            else:
+                yield from left.views_of(part, period)
+
+    def _left_by(self, part: Part) -> "ViewFilter | None":
+        """Give what is left to be looked at view by view; None where no view can pass."""
+        if self.carriers is not None and not self.carriers.may_be_in(part):
+            return None
+        left: ViewFilter = self
+        for dimension, codes_passing in self.passing.items():
+            counters = part.counters(dimension)
+            if counters is not None:
+                passed = codes_passing.take(counters.codes)
+                if not passed.any():
+                    return None
+                if passed.all():
+                    left = left.without(dimension)
+        return left
+
+    def views_of(self, part: Views, period: Period) -> Iterator[Chosen]:
+        """Give the views of a part that pass and lie in a period, if there are any."""
+        least_ms, greatest_ms = part.time_bounds
+        if period.contains(least_ms, greatest_ms):
+            window, mask = slice(0, len(part)), None
+        elif part.ascends:
+            window, mask = period.stretch(part.time_ms), None
+        else:
+            window, mask = slice(0, len(part)), period.mask(part.time_ms)
+        passed = self.mask(part, window)
+        if mask is not None and passed is not None:
+            mask &= passed
+        elif passed is not None:
+            mask = passed
+        if mask is not None:
+            index = np.flatnonzero(mask)
+            index += window.start
+            if len(index):
+                yield Chosen(part, index)
+        elif window.stop - window.start == len(part):
+            yield Chosen(part)
+        elif window.stop > window.start:
+            yield Chosen(part, window)
 
 
-def _is_outside(part: Views, period: Period) -> bool:
-    return (period.start_ms is not None and part.greatest_ms < period.start_ms) or (
-        period.end_ms is not None and part.least_ms > period.end_ms
-    )
+@frozen(eq=False)
+class Selection:
+    """The views that a question is about: those of all parts that pass and lie in a period."""
+
+    parts: Iterable[Part]
+    period: Period
+    filter: ViewFilter
+
+    def choose(self, whole: Callable[[Part], T | None]) -> Iterator[Chosen | T]:
+        """Give the views of each part that has any.
+
+        Where all views of a part are chosen, `whole` may give an answer in their place; if it
+        gives None, they come one part at a time.
+        """
+        return self.filter.choose(self.parts, self.period, whole)
+
+    def views(self) -> Iterator[Chosen]:
+        """Give the views of each part that has any."""
+        return self.choose(_nothing)
+
+    def during(self, period: Period) -> "Selection":
+        """Give the same of another period."""
+        return evolve(self, period=period)
+
+
+def _nothing(_part: Part) -> None:
+    """Give no answer for a part."""
+
+
+def select(snapshot: Snapshot, question: Question, sources: Sources) -> Selection:
+    """Give the views that a question is about."""
+    return Selection(snapshot.parts, question.period, view_filter(snapshot, question, sources))
+
+
+def _passes(codes: Codes, passing: Passing) -> Passing:
+    """Tell which codes pass. To compare with a few is faster than to look each up."""
+    wanted = np.flatnonzero(passing)
+    if len(wanted) > _FEW:
+        return passing.take(codes)
+    mask = np.zeros(len(codes), np.bool_)
+    greatest = np.iinfo(codes.dtype).max
+    for code in wanted.tolist():
+        if code <= greatest:
+            mask |= codes == codes.dtype.type(code)
+    return mask
 
 
 def places(part: Views, sequences: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -99,11 +239,11 @@ def places(part: Views, sequences: NDArray[np.uint64]) -> tuple[NDArray[np.intp]
 
     Gives the indices into `sequences` of those that the part holds, and their places in it.
     """
-    if len(part) == 0:
+    low, high = part.sequence_bounds
+    near = np.flatnonzero((sequences >= low) & (sequences <= high)) if len(part) else ()
+    if not len(near):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    known = part.sequence
-    near = np.flatnonzero((sequences >= known[0]) & (sequences <= known[-1]))
-    wanted = sequences[near]
+    wanted, known = sequences[near], part.sequence
     found = np.searchsorted(known, wanted)
     there = known[found] == wanted
     return near[there], found[there]
@@ -115,9 +255,31 @@ def view_filter(snapshot: Snapshot, question: Question, sources: Sources) -> Vie
     if not question.names_property:
         return ViewFilter(codes_passing)
     matching = property_filter(snapshot, question)
-    views = [rows.view[matching[rows.property]] for rows in snapshot.events if len(rows)]
-    carriers = np.concatenate(views) if views else np.zeros(0, np.uint64)
-    return ViewFilter(codes_passing, carriers)
+    views = [
+        events.view[matching.take(events.property)].astype(np.uint64)
+        for events in loose_events(snapshot, ALWAYS)
+        if len(events)
+    ]
+    loose = np.unique(np.concatenate(views)) if views else np.zeros(0, np.uint64)
+    return ViewFilter(codes_passing, Carriers(matching, loose[loose > 0]))
+
+
+def loose_events(snapshot: Snapshot, period: Period) -> Iterator[Events]:
+    """Give the loose events of all parts that may have some in a period, and the others."""
+    for part in leaves(snapshot.parts):
+        bounds = part.event_time_bounds
+        if bounds[0] <= bounds[1] and not period.is_outside(*bounds):
+            yield part.loose
+    yield from snapshot.events
+
+
+def leaves(parts: Iterable[Part]) -> Iterator[Views]:
+    """Give the parts, and those in groups, one after the other."""
+    for part in parts:
+        if isinstance(part, Group):
+            yield from leaves(part.members)
+        else:
+            yield part
 
 
 def dimension_filters(
@@ -153,14 +315,3 @@ def property_filter(snapshot: Snapshot, question: Question) -> Passing:
             names = without_case(pair[place] for pair in parted)
             matching &= passing(conditions, [names])
     return matching
-
-
-def rows_in(events: Events, period: Period) -> Passing | None:
-    """Give which rows of events lie in a period, by the events' own times; None for all."""
-    mask: Passing | None = None
-    if period.start_ms is not None:
-        mask = events.time_ms >= period.start_ms
-    if period.end_ms is not None:
-        early = events.time_ms <= period.end_ms
-        mask = early if mask is None else mask & early
-    return mask

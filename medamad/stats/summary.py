@@ -7,14 +7,14 @@ from attrs import evolve
 from numpy.typing import NDArray
 
 from medamad.stats.buckets import Buckets, edges
-from medamad.stats.counting import Tally, tally, tally_all
+from medamad.stats.counting import Tally, tally_all, tally_series
+from medamad.stats.medians import median_of, medians_of
 from medamad.stats.period import Period, previous
-from medamad.stats.quantiles import by_group, median
 from medamad.stats.question import Question
 from medamad.stats.rows import Row, fractions
-from medamad.stats.selecting import ViewFilter, view_filter
+from medamad.stats.selecting import Selection, select
 from medamad.stats.zones import zone_named
-from medamad.store.parts import Snapshot
+from medamad.store.parts import NO_TIME, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -41,38 +41,26 @@ def report(
     stretch_before = previous(period) if with_previous else None
     if timezone is not None:
         period = evolve(period, zone=zone_named(timezone))
-    selection = view_filter(snapshot, question, sources)
+    selection = select(snapshot, question, sources)
     of_page = question.names_page
-    summary: Summary = {"current": _totals(selection, snapshot, period, of_page)}
+    summary: Summary = {"current": _totals(selection, of_page)}
     if stretch_before is not None:
-        summary["previous"] = _totals(selection, snapshot, stretch_before, of_page)
+        summary["previous"] = _totals(selection.during(stretch_before), of_page)
     if interval is not None:
         start_ms, end_ms = _bounded(snapshot, period, now_ms)
         buckets = edges(interval, start_ms, end_ms, period.zone)
         within = Period(start_ms, end_ms)
-        summary["interval"] = _series(selection, snapshot, within, of_page, buckets)
+        summary["interval"] = _series(selection.during(within), of_page, buckets)
     return summary
 
 
-def _totals(selection: ViewFilter, snapshot: Snapshot, period: Period, of_page: bool) -> Row:
-    chosen = list(selection.choose(snapshot.parts, period))
-    medians = np.array([median([views.duration_ms[views.timed] for views in chosen])], np.int64)
-    (row,) = _rows(tally_all(chosen), medians, of_page)
+def _totals(selection: Selection, of_page: bool) -> Row:
+    (row,) = _rows(tally_all(selection), np.array([median_of(selection)], np.int64), of_page)
     return row
 
 
-def _series(
-    selection: ViewFilter, snapshot: Snapshot, period: Period, of_page: bool, buckets: Buckets
-) -> list[Row]:
-    chosen = list(selection.choose(snapshot.parts, period))
-    pieces = [(buckets.of(views.time_ms), views) for views in chosen]
-    spread = by_group(
-        [numbers[views.timed] for numbers, views in pieces],
-        [views.duration_ms[views.timed] for views in chosen],
-        len(buckets.dates),
-    )
-    sums = tally(pieces, len(buckets.dates))
-    rows = _rows(sums, spread.quartile(2), of_page)
+def _series(selection: Selection, of_page: bool, buckets: Buckets) -> list[Row]:
+    rows = _rows(tally_series(selection, buckets), medians_of(selection, buckets), of_page)
     for row, date in zip(rows, buckets.dates, strict=True):
         row["date"] = date
     return rows
@@ -99,4 +87,5 @@ def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]
     end_ms = now_ms if period.end_ms is None else period.end_ms
     if period.start_ms is not None:
         return period.start_ms, end_ms
-    return min((part.least_ms for part in snapshot.parts if len(part)), default=end_ms + 1), end_ms
+    first_ms = min((part.time_bounds[0] for part in snapshot.parts), default=NO_TIME[0])
+    return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms

@@ -1,13 +1,15 @@
 """The statistic of time: how long each page is looked at."""
 
 import numpy as np
+from attrs import evolve
+from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.stats.counting import tally_by
-from medamad.stats.quantiles import by_group
+from medamad.stats.quantiles import Durations, by_group
 from medamad.stats.question import Question
-from medamad.stats.rows import Columns, Row, fractions, page, records
-from medamad.stats.selecting import view_filter
+from medamad.stats.rows import Columns, Row, fractions, page, records, within_reach
+from medamad.stats.selecting import Selection, select
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 
@@ -18,23 +20,18 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     Path, median duration and the path's share of the total time; unless a summary is asked for,
     visitors and the quartiles too. A summary has the greatest share first.
     """
-    selection = view_filter(snapshot, question, sources)
-    chosen = list(selection.choose(snapshot.parts, question.period))
-    tally = tally_by(chosen, Dimension.PATH)
-    spread = by_group(
-        [views.codes(Dimension.PATH)[views.timed] for views in chosen],
-        [views.duration_ms[views.timed] for views in chosen],
-        len(tally.views),
-    )
-    medians, total_ms = spread.quartile(2), tally.duration_ms
+    selection = select(snapshot, question, sources)
+    tally = tally_by(selection, Dimension.PATH)
+    total_ms, visitors = tally.duration_ms, tally.visitors(of_page=True)
     shares = fractions(total_ms, total_ms.sum())
-    visitors = tally.visitors(of_page=True)
-    codes, paths = page(
-        np.flatnonzero(spread.counts),
-        (shares if question.summary else visitors, medians),
-        snapshot.texts(Dimension.PATH).__getitem__,
-        question.rows,
-    )
+    first = shares if question.summary else visitors
+    # Durations are sorted only for the pages that can be shown, of which the sums decide.
+    shown, stretch = within_reach(np.flatnonzero(total_ms), first, question.rows)
+    texts = snapshot.texts(Dimension.PATH)
+    spread = _spread(selection, shown, len(texts))
+    medians = np.zeros(len(total_ms), np.int64)
+    medians[shown] = spread.quartile(2)
+    codes, paths = page(shown, (first, medians), texts.__getitem__, stretch)
     short: Columns = {
         "path": paths,
         "duration": medians[codes],
@@ -42,11 +39,28 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     }
     if question.summary:
         return records(short)
+    places = np.searchsorted(shown, codes)
     return records(
         {
             **short,
             "visitors": visitors[codes],
-            "duration_upper_quartile": spread.quartile(3)[codes],
-            "duration_lower_quartile": spread.quartile(1)[codes],
+            "duration_upper_quartile": spread.quartile(3)[places],
+            "duration_lower_quartile": spread.quartile(1)[places],
         }
     )
+
+
+def _spread(selection: Selection, paths: NDArray[np.integer], size: int) -> Durations:
+    """Sort the durations on some pages, given by ascending codes of which there are `size`."""
+    is_wanted = np.zeros(size, np.bool_)
+    is_wanted[paths] = True
+    place = np.zeros(size, np.uint32)
+    place[paths] = np.arange(len(paths))
+    narrowed = evolve(selection, filter=selection.filter.restricted(Dimension.PATH, is_wanted))
+    groups, durations = [], []
+    for chosen in narrowed.views():
+        duration_ms = chosen.duration_ms
+        timed = np.flatnonzero(duration_ms)
+        groups.append(place.take(chosen.codes(Dimension.PATH).take(timed)))
+        durations.append(duration_ms.take(timed))
+    return by_group(groups, durations, len(paths))

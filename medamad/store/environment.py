@@ -10,13 +10,15 @@ from attrs import astuple, fields, frozen
 
 from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
 LMDB_VERSION: Final = 0
 """LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
 
 _FORMAT_KEY: Final = b"format"
+_WITHOUT_BLOCKS: Final = b"1"
+"""The format before there were blocks: made ours by adding their sub-databases."""
 _PAGE: Final = 4096
 _MAX_READERS: Final = 126
 _ROOM_PAGES: Final = 1024
@@ -36,6 +38,11 @@ class Databases:
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - journal: website u32, time_ms u64, sequence u64 → a record
     - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view
+    - heads: website u32, block u32 → what a block or a group is; block 0: the watermark u64
+    - blocks: website u32, first time_ms u64, block u32, column u8 → a column of a block
+    - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group
+    - corrections: website u32, kind u8, sequence u64 → what became known of a sealed hit
+    - doomed: website u32, first time_ms u64, block u32 → nothing: a block that is to be removed
     """
 
     meta: Database
@@ -45,6 +52,11 @@ class Databases:
     codes: Database
     journal: Database
     beacons: Database
+    heads: Database
+    blocks: Database
+    counters: Database
+    corrections: Database
+    doomed: Database
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
@@ -70,6 +82,12 @@ class Environment:
         return _PAGE * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of a page. A value that is larger has pages of its own."""
+        size: int = self.lmdb.stat()["psize"]
+        return size
 
     def keep_room(self) -> None:
         """Keep the file longer than what the next transaction takes of it; cheap."""
@@ -145,9 +163,7 @@ def _create(path: Path, map_size: int) -> None:
     env = _lmdb(making, map_size)
     try:
         with env.begin(write=True) as txn:
-            for name in _DATABASES:
-                env.open_db(name.encode(), txn=txn)
-            txn.put(_FORMAT_KEY, str(FORMAT).encode(), db=env.open_db(_META, txn=txn))
+            _make_ours(env, txn)
         _keep_room(env, making)
     finally:
         env.close()
@@ -157,6 +173,15 @@ def _create(path: Path, map_size: int) -> None:
         descriptor = os.open(folder, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
+
+
+def _make_ours(env: lmdb.Environment, txn: Txn) -> bytes:
+    """Make the sub-databases that are not there, and note the format; returns it."""
+    for name in _DATABASES:
+        env.open_db(name.encode(), txn=txn)
+    ours = str(FORMAT).encode()
+    txn.put(_FORMAT_KEY, ours, db=env.open_db(_META, txn=txn))
+    return ours
 
 
 def _keep_room(env: lmdb.Environment, path: Path) -> None:
@@ -174,12 +199,16 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
             raise WrongFormat(f"{path}: written by another version of LMDB")
         if (env.info()["last_pgno"] + 1) * _PAGE > path.stat().st_size:
             raise WrongFormat(f"{path}: the file has been cut short")
-        opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
+        meta = env.open_db(_META, create=False)
         with env.begin() as txn:
-            found = txn.get(_FORMAT_KEY, db=opened[_DATABASES.index("meta")])
+            found = txn.get(_FORMAT_KEY, db=meta)
+        if found == _WITHOUT_BLOCKS:
+            with env.begin(write=True) as txn:
+                found = _make_ours(env, txn)
         if found != str(FORMAT).encode():
             told = (found or b"none").decode("ascii", "replace")
             raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
+        opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
     except lmdb.Error as error:
         env.close()

@@ -15,3 +15,15 @@ class StoreInUse(StoreError):
 
 class WrongFormat(StoreError):
     """The file is not a store of ours, or of a version that this program does not know."""
+
+
+class Damaged(Exception):
+    """Something stored is not what was written. `str(error)` says in what way."""
+
+
+class DamagedBlock(Damaged):
+    """A column or counter of a block is damaged; `number` is the block's, or the group's."""
+
+    def __init__(self, number: int, told: str) -> None:
+        super().__init__(told)
+        self.number = number

@@ -3,21 +3,22 @@
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from itertools import takewhile
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import define, field
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.hits import Event, Hit, Leaving, Properties, View
 from medamad.store.beacons import Beacons, Place
+from medamad.store.corrections import Corrected, Correction, write_correction
 from medamad.store.early import Early
 from medamad.store.environment import Databases, Txn
 from medamad.store.names import Coding, Names
 from medamad.store.records import (
     Record,
     binding_record,
-    is_sound,
     journal_key,
     leaving_record,
     property_record,
@@ -42,6 +43,16 @@ class Outcome(Enum):
     """The website was deleted while the hit waited."""
 
 
+class Sealed(Protocol):
+    """What the blocks have already, which no record can change any more."""
+
+    def is_sealed(self, website: int, sequence: int) -> bool:
+        """Tell whether a block has the view or event with that number."""
+
+    def correction(self, website: int, kind: Corrected, sequence: int) -> int:
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+
+
 @define(eq=False)
 class Journal:
     """Used by the writer thread alone."""
@@ -59,36 +70,41 @@ class Journal:
         self._sequence = _COUNTER.unpack(stored)[0] if stored else 0
         self.beacons.load(txn)
 
-    def records(self, txn: Txn, website: int, damaged: Callable[[bytes], None]) -> Iterator[Record]:
-        """Read a website's records in order of time. Tells `damaged` the key of each bad one."""
+    def records(self, txn: Txn, website: int) -> Iterator[Record]:
+        """Read a website's records in order of time, as they are stored."""
         prefix = _WEBSITE.pack(website)
         with txn.cursor(db=self.databases.journal) as cursor:
-            found = cursor.set_range(prefix)
-            while found and cursor.key().startswith(prefix):
-                record = cursor.item()
-                if is_sound(record):
-                    yield record
-                else:
-                    damaged(record[0])
-                found = cursor.next()
+            if cursor.set_range(prefix):
+                yield from takewhile(lambda record: record[0].startswith(prefix), cursor)
 
     def write(
         self,
         txn: Txn,
         hits: Sequence[Hit],
         has_website: Callable[[int], bool],
+        sealed: Sealed,
     ) -> "Batch":
         """Write hits in order. The batch's `committed` is to be called once they are on disk."""
-        batch = Batch(self, txn, has_website, self.names.coding(txn, hits[0].time_ms))
+        coding = self.names.coding(txn, hits[0].time_ms)
+        batch = Batch(self, txn, has_website, sealed, coding)
         for hit in hits:
             batch.add(hit)
-        txn.put(_SEQUENCE_KEY, _COUNTER.pack(self._sequence), db=self.databases.meta)
+        self.keep_sequence(txn)
         return batch
 
     def next_sequence(self) -> int:
         """Give a number that no record of this store has or will have."""
-        self._sequence += 1
-        return self._sequence
+        return self.reserve(1)
+
+    def reserve(self, numbers: int) -> int:
+        """Give the first of so many numbers in a row."""
+        first = self._sequence + 1
+        self._sequence += numbers
+        return first
+
+    def keep_sequence(self, txn: Txn) -> None:
+        """Store where the numbering goes on."""
+        txn.put(_SEQUENCE_KEY, _COUNTER.pack(self._sequence), db=self.databases.meta)
 
 
 @define(eq=False)
@@ -98,9 +114,12 @@ class Batch:
     _journal: Journal
     _txn: Txn
     _has_website: Callable[[int], bool]
+    _sealed: Sealed
     _coding: Coding
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
+    corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
+    """What the hits tell of sealed ones: value by kind and sequence number, by website."""
     _fresh: dict[bytes, Place] = field(factory=dict)
 
     def add(self, hit: Hit) -> None:
@@ -157,8 +176,11 @@ class Batch:
         early = self._journal.early
         duration_ms = early.duration_ms(digest, place.time_ms)
         if duration_ms:
-            self._put(place.website, self._leaving_record(place, place.time_ms, duration_ms))
+            self._last(place, place.time_ms, duration_ms)
         for event in early.events(digest, place.website, place.time_ms):
+            if self._sealed.is_sealed(place.website, event):
+                self._correct(place.website, Corrected.VIEW, event, place.sequence)
+                continue
             key = journal_key(place.website, place.time_ms, self._journal.next_sequence())
             self._put(place.website, binding_record(key, event, place.sequence))
 
@@ -168,12 +190,17 @@ class Batch:
         if place is None:
             self._journal.early.leave(digest, leaving.time_ms, leaving.duration_ms)
             return Outcome.NO_VIEW
-        self._put(place.website, self._leaving_record(place, leaving.time_ms, leaving.duration_ms))
+        self._last(place, leaving.time_ms, leaving.duration_ms)
         return Outcome.STORED
 
-    def _leaving_record(self, place: Place, time_ms: int, duration_ms: int) -> Record:
-        key = journal_key(place.website, time_ms, self._journal.next_sequence())
-        return leaving_record(key, place.sequence, duration_ms)
+    def _last(self, place: Place, time_ms: int, duration_ms: int) -> None:
+        """Write how long a view was seen."""
+        website, view = place.website, place.sequence
+        if self._sealed.is_sealed(website, view):
+            self._correct(website, Corrected.DURATION, view, duration_ms)
+            return
+        key = journal_key(website, time_ms, self._journal.next_sequence())
+        self._put(website, leaving_record(key, view, duration_ms))
 
     def _event(self, event: Event) -> Outcome:
         if not self._has_website(event.website):
@@ -205,6 +232,16 @@ class Batch:
             if place is not None and not self._has_website(place.website):
                 return None
         return place
+
+    def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> None:
+        """Write what is known of a sealed hit; the greatest value counts."""
+        known = self.corrections.setdefault(website, {})
+        before = known.get((kind, sequence), self._sealed.correction(website, kind, sequence))
+        if value > before:
+            known[kind, sequence] = value
+            correction = Correction(kind, sequence, value)
+            database = self._journal.databases.corrections
+            write_correction(self._txn, database, website, correction)
 
     def _put(self, website: int, record: Record) -> None:
         self._txn.put(*record, db=self._journal.databases.journal, overwrite=False)

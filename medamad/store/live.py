@@ -1,30 +1,46 @@
 """The figures that are asked for all the time: visitors now and in the last 24 hours."""
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from medamad.store.parts import VISITOR, Snapshot
+from medamad.store.flags import VISITOR
+from medamad.store.parts import Group, Part, Snapshot, Views
 
-_DAY_MS: Final = 86_400_000
+DAY_MS: Final = 86_400_000
 _LIVE_MS: Final = 300_000
 
 
-def visitors_last_day(snapshot: Snapshot, now_ms: int) -> int:
-    """Count the views in the 24 hours before `now_ms` that were a visitor's first of the day."""
-    count = 0
-    for part in snapshot.parts:
-        if part.greatest_ms >= now_ms - _DAY_MS:
-            recent = part.time_ms >= now_ms - _DAY_MS
-            count += int(np.count_nonzero(part.flags[recent] & VISITOR))
-    return count
+def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
+    """Give when the visitors' first views of the day since a moment were, Unix milliseconds."""
+    found = [
+        part.time_ms[recent & ((part.flags & VISITOR) != 0)]
+        for part, recent in _recent(snapshot.parts, since_ms)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
     """Count the views begun in the five minutes before `now_ms` whose page was not left."""
-    count = 0
-    for part in snapshot.parts:
-        if part.greatest_ms >= now_ms - _LIVE_MS:
-            recent = part.time_ms >= now_ms - _LIVE_MS
-            count += int(np.count_nonzero(part.duration_ms[recent] == 0))
-    return count
+    return sum(
+        int(np.count_nonzero(part.duration_ms[recent] == 0))
+        for part, recent in _recent(snapshot.parts, now_ms - _LIVE_MS)
+    )
+
+
+def newest_ms(snapshot: Snapshot) -> int:
+    """Give the latest time of a view, Unix milliseconds; -1 without any."""
+    return max((part.time_bounds[1] for part in snapshot.parts), default=-1)
+
+
+def _recent(parts: Iterable[Part], since_ms: int) -> Iterator[tuple[Views, NDArray[np.bool_]]]:
+    """Give the parts that reach into a time, and which of their views do."""
+    for part in parts:
+        if part.time_bounds[1] < since_ms:
+            continue
+        if isinstance(part, Group):
+            yield from _recent(part.members, since_ms)
+        else:
+            yield part, part.time_ms >= since_ms

@@ -62,6 +62,13 @@ class Coding:
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
 
+    def any_code(self, website: int, dimension: Dimension, text: str) -> int:
+        """Give the code of a text, whatever the bounds: for hits that were counted before."""
+        known = self._names.known(self._txn, website, dimension, self._day)
+        space = (website, dimension)
+        code = self._find(known, space, text)
+        return self._add(known, space, text) if code is None else code
+
     def property_codes(self, website: int, properties: Properties) -> list[int]:
         """Give the codes of properties. Names and values have bounds, values for each name."""
         codes = []
@@ -79,7 +86,8 @@ class Coding:
             self._names.remember(known, text, code)
             known.next_code = max(known.next_code, code + 1)
         for space, count in self._fresh_count.items():
-            self._names.spaces[space].new_today += count
+            known = self._names.spaces[space]
+            known.new_today += count if known.day == self._day else 0
         for key, count in self._fresh_values.items():
             self._names.values_today[key] = self._names.values_today.get(key, 0) + count
 

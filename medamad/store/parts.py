@@ -1,39 +1,101 @@
-"""What a question sees of a website: one immutable snapshot, a sequence of parts.
+"""What a question sees of a website: one immutable snapshot, made of parts.
 
-A part is a run of views as columns; the tail in memory is made of such parts, and so is whatever
-holds sealed views. A question is put to each part in turn and adds the answers up.
+A part is a run of views as columns: a chunk of the tail in memory, or a sealed block. Sixteen
+blocks may come as a group, which answers by counters what would else be asked of each. A question
+is put to each part in turn and adds the answers up.
+
+What a part lends, arrays and counters alike, may be borrowed from the file: it is valid for the
+question alone. Nothing of it may be written to, or kept for an answer.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
+from medamad.store.ascending import Ascending
+from medamad.store.counters import Counters
 
-Codes: TypeAlias = NDArray[np.uint32]
+Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+"""Codes come in the narrowest type that holds them: widen them before reckoning with them."""
 
-VISITOR = np.uint8(1)
-"""Flag of a view that was the visitor's first of the day (`p`)."""
-PAGE_VISITOR = np.uint8(2)
-"""Flag of a view that was the visitor's first of the page (`q`)."""
+NO_TIME: tuple[int, int] = (1 << 62, -1)
+"""Least and greatest time of nothing."""
 
 
-class Views(Protocol):
+@frozen(eq=False)
+class Events:
+    """The properties of events, as columns: one row for each property of each event.
+
+    Shape (m,) each. Rows of one event share `event`, ascend by it, and have the same view.
+    `property` is a code of `Dimension.PROPERTY`. Of `view` there are two kinds: the place in the
+    part (`Views.own`), or the sequence number of the view, 0 for none (loose ones).
+    """
+
+    event: NDArray[np.unsignedinteger[Any]]
+    time_ms: NDArray[np.int64]
+    view: NDArray[np.unsignedinteger[Any]]
+    property: Codes
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+NO_EVENTS = Events(
+    np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+)
+
+
+@frozen(eq=False)
+class EventCounts:
+    """How many events carry each property: `codes` of Dimension.PROPERTY, `events`, shape (k,).
+
+    `total` is how many events there are. None of them carries a name twice.
+    """
+
+    codes: Codes
+    events: NDArray[np.integer[Any]]
+    total: int
+
+
+class Countable(Protocol):
+    """What a part and a group have in common."""
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of a view, Unix milliseconds; NO_TIME without any."""
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        """The same of its events, own and loose."""
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        """The least and the greatest sequence number of a view; (0, 0) without any."""
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """Give the sums of its views by the codes of a dimension; None if it has to be scanned."""
+
+    def slots(self) -> Counters | None:
+        """Give the same by slots of SLOT_MS."""
+
+    def event_counts(self) -> EventCounts | None:
+        """Give the counts of its events, own and loose; None if they have to be scanned."""
+
+
+class Views(Countable, Protocol):
     """A part: n views as columns of equal length, in the order of their sequence numbers.
 
-    None of the arrays may be written to. Times need not ascend: a clock can be set back.
+    None of the arrays may be written to.
     """
 
     @property
-    def least_ms(self) -> int:
-        """The earliest time in the part, in Unix milliseconds."""
-
-    @property
-    def greatest_ms(self) -> int:
-        """The latest time in the part, in Unix milliseconds."""
+    def ascends(self) -> bool:
+        """Whether the times ascend: not where the clock was set back."""
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
@@ -45,19 +107,27 @@ class Views(Protocol):
 
     @property
     def flags(self) -> NDArray[np.uint8]:
-        """Shape (n,): VISITOR and PAGE_VISITOR, or-ed."""
+        """Shape (n,): see medamad.store.flags."""
 
     @property
-    def duration_ms(self) -> NDArray[np.uint32]:
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
         """Shape (n,): milliseconds on the page; 0 where the view is not timed."""
 
     @property
-    def number_today(self) -> NDArray[np.uint16]:
+    def number_today(self) -> NDArray[np.unsignedinteger[Any]]:
         """Shape (n,): the visitor's how-manieth view of the day; 0 where unknown."""
 
     @property
-    def width_px(self) -> NDArray[np.uint16]:
+    def width_px(self) -> NDArray[np.unsignedinteger[Any]]:
         """Shape (n,): width of the window; 0 where unknown."""
+
+    @property
+    def own(self) -> Events:
+        """The events of views of this part: `view` are places in it."""
+
+    @property
+    def loose(self) -> Events:
+        """The events of views elsewhere, or of none: `view` are sequence numbers."""
 
     def codes(self, dimension: Dimension) -> Codes:
         """Shape (n,): the code of each view's text in one of VIEW_DIMENSIONS."""
@@ -66,21 +136,47 @@ class Views(Protocol):
         """Give n."""
 
 
-@frozen(eq=False)
-class Events:
-    """The properties of events, as columns: one row for each property of each event.
+class Group(ABC):
+    """Parts that can be counted as one: whole, it always has counters."""
 
-    Shape (m,) each. Rows of one event share `event`. `view` is the sequence number of the view
-    that the event belongs to, 0 for none. `property` is a code of `Dimension.PROPERTY`.
-    """
+    @property
+    @abstractmethod
+    def members(self) -> Iterable["Views | Group"]:
+        """The parts, or smaller groups, one after the other."""
 
-    event: NDArray[np.uint64]
-    time_ms: NDArray[np.int64]
-    view: NDArray[np.uint64]
-    property: Codes
+    @property
+    @abstractmethod
+    def time_bounds(self) -> tuple[int, int]:
+        """As of a part."""
 
-    def __len__(self) -> int:
-        return len(self.event)
+    @property
+    @abstractmethod
+    def event_time_bounds(self) -> tuple[int, int]:
+        """As of a part."""
+
+    @property
+    @abstractmethod
+    def sequence_bounds(self) -> tuple[int, int]:
+        """As of a part."""
+
+    @abstractmethod
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """As of a part."""
+
+    @abstractmethod
+    def slots(self) -> Counters | None:
+        """As of a part."""
+
+    @abstractmethod
+    def event_counts(self) -> EventCounts | None:
+        """As of a part."""
+
+    @abstractmethod
+    def durations(self) -> Ascending | None:
+        """Give the known durations of all views, in ms; None if its members have to be asked."""
+
+
+Part: TypeAlias = Views | Group
 
 
 class Texts(Protocol):
@@ -92,9 +188,12 @@ class Texts(Protocol):
 
 @frozen(eq=False)
 class Snapshot:
-    """All that one question sees of one website. Never changes while the question runs."""
+    """All that one question sees of one website. Never changes while the question runs.
 
-    parts: Sequence[Views]
+    `parts` may be gone through again and again. `events` are those that no part has, all loose.
+    """
+
+    parts: Iterable[Part]
     events: Sequence[Events]
     texts: Texts
 

@@ -20,7 +20,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
-from medamad.store.parts import PAGE_VISITOR, VISITOR
+from medamad.store.flags import PAGE_VISITOR, VISITOR
 
 Record: TypeAlias = tuple[bytes, bytes]
 """Key and value as stored."""
@@ -36,6 +36,7 @@ class Kind(IntEnum):
 
 
 _KEY: Final = struct.Struct(">IQQ")
+KEY_SIZE: Final = _KEY.size
 _CRC: Final = struct.Struct("<I")
 _VIEW: Final = struct.Struct(f"<BBHH{len(VIEW_DIMENSIONS)}I")
 _LEAVING: Final = struct.Struct("<BQI")
@@ -79,6 +80,11 @@ def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
     return _KEY.pack(website, time_ms, sequence)
 
 
+def sequence_of(key: bytes) -> int:
+    """Give the sequence number in a record's key."""
+    return int.from_bytes(key[-8:], "big")
+
+
 def journal_place(key: bytes) -> str:
     """Tell in words where a record stands."""
     if len(key) != _KEY.size:
@@ -120,20 +126,6 @@ def _sealed(key: bytes, value: bytes) -> Record:
     return key, value + _CRC.pack(crc32(value, crc32(key)))
 
 
-def is_sound(record: Record) -> bool:
-    """Tell whether a record is what was written: a known kind, its width and its checksum."""
-    key, value = record
-    try:
-        width = _DTYPES[Kind(value[0])].itemsize
-    except (ValueError, IndexError):
-        return False
-    return (
-        len(value) == width
-        and len(key) == _KEY.size
-        and _CRC.pack(crc32(value[:-4], crc32(key))) == value[-4:]
-    )
-
-
 @frozen(eq=False)
 class Rows:
     """The records of one kind as structured arrays of equal length: keys and values."""
@@ -159,3 +151,50 @@ def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
         for kind in Kind
         if keys[kind]
     }
+
+
+def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]]:
+    """Turn stored records into columns, and tell the keys of those that are not what was written.
+
+    A sound record is of a known kind, has its width, and its checksum matches.
+    """
+    by_kind: dict[Kind, list[Record]] = {kind: [] for kind in Kind}
+    damaged: list[bytes] = []
+    places = {(kind.value, _DTYPES[kind].itemsize): by_kind[kind].append for kind in Kind}
+    for record in records:
+        key, value = record
+        place = places.get((value[0] if value else 0, len(value)))
+        if place is None or len(key) != KEY_SIZE:
+            damaged.append(key)
+        else:
+            place(record)
+    rows: dict[Kind, Rows] = {}
+    for kind, found in by_kind.items():
+        if not found:
+            continue
+        keys = np.frombuffer(b"".join(key for key, _ in found), KEY_DTYPE)
+        values = np.frombuffer(b"".join(value for _, value in found), _DTYPES[kind])
+        sound = _crc32(keys, values) == values["crc"]
+        damaged += [key.tobytes() for key in keys[~sound]]
+        if sound.any():
+            rows[kind] = Rows(keys[sound], values[sound]) if not sound.all() else Rows(keys, values)
+    return rows, damaged
+
+
+def _crc_table() -> NDArray[np.uint32]:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table
+
+
+_TABLE: Final = _crc_table()
+
+
+def _crc32(keys: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Give the CRC-32 of each record, all at a time, byte by byte."""
+    crc = np.full(len(keys), 0xFFFFFFFF, np.uint32)
+    for rows, width in ((keys, keys.itemsize), (values, values.itemsize - _CRC.size)):
+        for column in rows.view(np.uint8).reshape(len(rows), rows.itemsize)[:, :width].T:
+            crc = _TABLE.take((crc ^ column) & np.uint32(0xFF)) ^ (crc >> np.uint32(8))
+    return crc ^ np.uint32(0xFFFFFFFF)

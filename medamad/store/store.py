@@ -1,36 +1,47 @@
 """The store as the rest of the program sees it: reads at once, writes awaited."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
+import numpy as np
 from attrs import define, field
-from twisted.internet.defer import Deferred
+from numpy.typing import NDArray
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from medamad.model.accounts import Account, Login
+from medamad.model.dimensions import Dimension
 from medamad.model.errors import Unauthorised, Unavailable
-from medamad.model.hits import Hit
+from medamad.model.hits import Hit, View
 from medamad.model.websites import Website
 from medamad.store import account as accounts
 from medamad.store import live
 from medamad.store.beacons import DAY_MS, Beacons
+from medamad.store.bulk import Bulk, contents_of
 from medamad.store.early import Early
-from medamad.store.environment import Environment, Txn, open_environment
+from medamad.store.environment import Environment, open_environment
 from medamad.store.journal import Journal, Outcome
-from medamad.store.names import Names, Texts
-from medamad.store.parts import EMPTY, Snapshot
-from medamad.store.records import Record, journal_place
+from medamad.store.names import Names
+from medamad.store.parts import Snapshot
+from medamad.store.reading import Leases
 from medamad.store.room import Room, Usage
 from medamad.store.settings import StoreSettings
-from medamad.store.tail import Tail
+from medamad.store.shelf import Shelf
+from medamad.store.shelves import Shelves
+from medamad.store.upkeep import Sizes, Upkeep
 from medamad.store.websites import Websites, remove_some, tombstones
 from medamad.store.writer import CallsFromThread, Transaction, Writer
 
+T = TypeVar("T")
+
 _BEACON_SECRET_KEY: Final = b"beacon-secret"
 _STEP_KEYS: Final = 500
+_NAMES: Final = 1_000
 _HOUR_MS: Final = 3_600_000
 
 
@@ -49,19 +60,29 @@ class Store:
     _names: Names
     _room: Room
     _writer: Writer
-    _tails: dict[int, Tail] = field(factory=dict)
-    _texts: dict[int, Texts] = field(factory=dict)
-    _snapshots: dict[int, Snapshot] = field(factory=dict)
+    _shelves: Shelves
+    _upkeep: Upkeep
+    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _tended: set[int] = field(factory=set)
+    """The websites that are waiting to be tended."""
     _closing: bool = False
     _log = Logger()
 
     @classmethod
-    def open(cls, directory: Path, settings: StoreSettings, reactor: CallsFromThread) -> "Store":
+    def open(
+        cls,
+        directory: Path,
+        settings: StoreSettings,
+        reactor: CallsFromThread,
+        sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+    ) -> "Store":
         """Open or make the store in `directory` and load what it holds. Raises StoreError."""
         environment = open_environment(directory, settings.map_size)
         databases = environment.databases
         names = Names(databases, settings.new_values, settings.other_new_values)
         broken: Deferred[str] = Deferred()
+        writer = Writer(environment, reactor, broken.callback)
+        shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
         store = cls(
             settings=settings,
             websites=Websites(databases),
@@ -75,11 +96,14 @@ class Store:
                 Beacons(databases.beacons, _secret(environment), settings.recent_beacons),
                 Early(settings.early_beacons),
             ),
-            writer=Writer(environment, reactor, broken.callback),
+            writer=writer,
+            shelves=shelves,
+            upkeep=Upkeep(environment, writer.submit, shelves.leases, shelves.publish, sizes),
         )
-        deleted = store._load()
+        deleted, to_clear = store._load()
         for number in deleted:
-            store._start_removal(number)
+            store._start(store._remove(number))
+        store._start(store._settle(to_clear))
         return store
 
     async def close(self) -> None:
@@ -96,17 +120,20 @@ class Store:
 
     # Reading
 
-    def snapshot(self, website: Website) -> Snapshot:
-        """Give what a question sees of a website from now on. For any thread."""
-        return self._snapshots.get(website.number, EMPTY)
+    def ask(self, website: Website, question: Callable[[Snapshot], T]) -> T:
+        """Put a question to what is stored of a website now. For any thread.
+
+        What the snapshot gives, and whatever was borrowed of it, is valid for the question alone.
+        """
+        return self._shelves.ask(website.number, question)
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
-        return live.visitors_last_day(self.snapshot(website), now_ms)
+        return self._shelves.visitors_last_day(website.number, now_ms)
 
     def live_visitors(self, website: Website, now_ms: int) -> int:
         """Count the views begun in the last five minutes whose page has not been left."""
-        return live.live_visitors(self.snapshot(website), now_ms)
+        return self.ask(website, lambda snapshot: live.live_visitors(snapshot, now_ms))
 
     def account(self) -> Account | None:
         """Give the account, or None before the first one is made."""
@@ -127,7 +154,30 @@ class Store:
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
         """Store hits in order; returns what became of each once all are committed and synced."""
-        return await self._writer.submit(lambda txn: self._append(txn, hits))
+        outcomes = await self._writer.submit(lambda txn: self._append(txn, hits))
+        for website in {hit.website for hit in hits if isinstance(hit, View)}:
+            shelf = self._shelves.of(website)
+            if self._upkeep.is_due(shelf):
+                self._start(self._tend(shelf, hits[-1].time_ms))
+        return outcomes
+
+    async def load(self, website: Website, bulk: Bulk) -> None:
+        """Store what happened before, without regard to bounds on new values."""
+        shelf = self._shelves.of(website.number)
+        codes: dict[Dimension, NDArray[np.integer[Any]]] = {}
+        for dimension, texts in bulk.used_texts():
+            pieces = [
+                await self._writer.submit(
+                    partial(self._code_some, shelf, bulk, dimension, texts[begin : begin + _NAMES])
+                )
+                for begin in range(0, len(texts), _NAMES)
+            ]
+            codes[dimension] = np.array([code for piece in pieces for code in piece], np.uint32)
+        first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
+        async with self._one_at_a_time:
+            for content in contents_of(bulk, first, codes, self._upkeep.sizes.chunk_views):
+                await self._upkeep.add(shelf, content)
+            await self._upkeep.tend(shelf, int(bulk.time_ms[-1]))
 
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website. Raises Conflict when the hostname is taken."""
@@ -147,7 +197,7 @@ class Store:
             txn.after_commit(lambda: self._forget(website.number))
 
         await self._writer.submit(change)
-        self._start_removal(website.number)
+        self._start(self._remove(website.number))
 
     async def put_account(self, account: Account) -> None:
         """Store an account where there is none."""
@@ -192,7 +242,7 @@ class Store:
             return numbers
 
         for number in await self._writer.submit(change):
-            self._start_removal(number)
+            self._start(self._remove(number))
 
     async def add_login(self, digest: bytes, login: Login) -> None:
         """Store a login under the SHA-256 of its token."""
@@ -219,81 +269,112 @@ class Store:
         )
 
     async def tidy(self, now_ms: int) -> None:
-        """Forget beacons older than a day and readers that have died, in small steps."""
+        """Do what the passing of time asks for, in small steps.
+
+        Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
+        beacons of more than a day ago and readers that have died are forgotten.
+        """
         self._environment.lmdb.reader_check()
         beacons = self._journal.beacons
         oldest_ms = now_ms - DAY_MS - _HOUR_MS
-        while not self._closing:
+        forgotten = _STEP_KEYS
+        while not self._closing and forgotten == _STEP_KEYS:
             forgotten = await self._writer.submit(
                 lambda txn: beacons.forget_before(txn.lmdb, oldest_ms, _STEP_KEYS)
             )
-            if forgotten < _STEP_KEYS:
-                return
+        for shelf in self._shelves.all():
+            await self._tend(shelf, now_ms)
 
     # In the writer thread
 
+    def _code_some(
+        self, shelf: Shelf, bulk: Bulk, dimension: Dimension, texts: Sequence[str], txn: Transaction
+    ) -> list[int]:
+        coding = self._names.coding(txn.lmdb, int(bulk.time_ms[0]))
+        txn.after_commit(coding.adopt)
+        return [coding.any_code(shelf.website, dimension, text) for text in texts]
+
+    def _reserve(self, numbers: int, txn: Transaction) -> int:
+        first = self._journal.reserve(numbers)
+        self._journal.keep_sequence(txn.lmdb)
+        return first
+
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> list[Outcome]:
         self._room.check(txn.lmdb, self.settings.min_free_disk)
-        batch = self._journal.write(txn.lmdb, hits, self.websites.has_number)
+        batch = self._journal.write(txn.lmdb, hits, self.websites.has_number, self._shelves)
         txn.after_commit(batch.committed)
-        txn.after_commit(lambda: self._publish(batch.records))
+        txn.after_commit(lambda: self._shelves.extend(batch))
         return batch.outcomes
 
-    def _publish(self, records: dict[int, list[Record]]) -> None:
-        for number, added in records.items():
-            tail = self._tails.setdefault(number, Tail())
-            if added:
-                tail.extend(added)
-            parts, events = tail.publish()
-            texts = self._texts.setdefault(number, Texts(self._environment, number))
-            self._snapshots[number] = Snapshot(parts, events, texts)
-
     def _forget(self, *numbers: int) -> None:
+        self._shelves.forget(numbers)
         for number in numbers:
-            self._tails.pop(number, None)
-            self._snapshots.pop(number, None)
             self._names.forget(number)
-            if (texts := self._texts.pop(number, None)) is not None:
-                texts.is_deleted = True
 
     # At start and in the background
 
-    def _load(self) -> list[int]:
-        """Read websites, numbering and tails; returns the websites whose removal goes on."""
+    def _load(self) -> tuple[list[int], list[Shelf]]:
+        """Read everything; returns the websites whose removal, and whose clearing, goes on."""
+        to_clear = []
         with self._environment.reading() as txn:
             self.websites.load(txn)
             self._journal.load(txn)
+            self._upkeep.load_doomed(txn)
             for website in self.websites.all():
-                self._load_tail(txn, website.number)
+                records = self._journal.records(txn, website.number)
+                if self._shelves.load(txn, website.number, records):
+                    to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):
                 # So that the log tells from the start why no hits are taken.
                 self._room.check(txn, self.settings.min_free_disk)
-            return list(tombstones(txn, self._environment.databases.meta))
+            return list(tombstones(txn, self._environment.databases.meta)), to_clear
 
-    def _load_tail(self, txn: Txn, number: int) -> None:
-        damaged: list[bytes] = []
-        tail = Tail()
-        tail.extend(self._journal.records(txn, number, damaged.append))
-        for key in damaged:
-            self._log.error("a record is damaged and left out: {place}", place=journal_place(key))
-        self._tails[number] = tail
-        self._publish({number: []})
+    async def _settle(self, to_clear: Sequence[Shelf]) -> None:
+        """Do after a start what the last run left undone."""
+        async with self._one_at_a_time:
+            for shelf in to_clear:
+                await self._upkeep.clear_journal(shelf)
+            await self._upkeep.remove_doomed()
+        for shelf in self._shelves.all():
+            await self._writer.submit(partial(self._count_visitors, shelf))
 
-    def _start_removal(self, number: int) -> None:
-        removal = Deferred.fromCoroutine(self._remove(number))
-        removal.addErrback(
-            lambda failure: self._log.failure(
-                "the hits of a deleted website are removed at the next start", failure
-            )
-        )
+    def _count_visitors(self, shelf: Shelf, _txn: Transaction) -> None:
+        if not shelf.is_deleted:
+            self._shelves.count_visitors(shelf)
+
+    async def _tend(self, shelf: Shelf, now_ms: int) -> None:
+        """Have all done that is due for a website, unless it is waiting for that already."""
+        if shelf.website in self._tended:
+            return
+        self._tended.add(shelf.website)
+        async with self._one_at_a_time:
+            self._tended.discard(shelf.website)
+            if not self._closing:
+                await self._upkeep.tend(shelf, now_ms)
+                await self._upkeep.remove_doomed()
 
     async def _remove(self, number: int) -> None:
+        """Remove what a deleted website has left, once no question sees it any more."""
         databases = self._environment.databases
+        await self._shelves.leases.ended()
         is_gone = False
         while not is_gone and not self._closing:
             is_gone = await self._writer.submit(
                 lambda txn: remove_some(txn.lmdb, databases, number, _STEP_KEYS)
             )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin what nobody waits for. What fails is done at the next start, if not before."""
+        begun = Deferred.fromCoroutine(work)
+        begun.addErrback(self._failed)
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(Unavailable) and self._closing:
+            return
+        if failure.check(Unavailable):
+            self._log.warn("put off: {reason}", reason=str(failure.value))
+        else:
+            self._log.failure("work in the background failed", failure)
 
 
 def _secret(environment: Environment) -> bytes:

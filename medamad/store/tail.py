@@ -1,11 +1,11 @@
-"""The tail of a website: the records that only the journal holds, as columns in memory.
+"""The tail of a website: the hits that no block holds yet, as columns in memory.
 
 The writer thread alone changes a tail, by the same `extend` whether the records have just been
 committed or are read back at start. What it publishes never changes afterwards: rows beyond the
 published length may be filled in, and a column that must change in place is copied first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,11 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.store.parts import Codes, Events, Views
-from medamad.store.records import Kind, Record, Rows, rows_by_kind
+from medamad.store.blocks import SLOTS
+from medamad.store.counters import SLOT_MS, Counters, count
+from medamad.store.flags import timed_flags
+from medamad.store.parts import NO_EVENTS, NO_TIME, Codes, EventCounts, Events, Views
+from medamad.store.records import Kind, Rows
 
 CHUNK_VIEWS: Final = 65_536
 """How many views a chunk holds at most."""
@@ -29,6 +32,7 @@ _VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "number_today": np.dtype(np.uint16),
     "width_px": np.dtype(np.uint16),
 }
+_CHANGING: Final = ("flags", "duration_ms")
 _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "event": np.dtype(np.uint64),
     "time_ms": np.dtype(np.int64),
@@ -39,7 +43,10 @@ _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
 
 @frozen(eq=False)
 class ChunkViews:
-    """The published views of a chunk. Shapes as in `parts.Views`; `matrix` is (dimensions, n)."""
+    """The published views of a chunk: a part. `matrix` has shape (dimensions, n).
+
+    `is_full` says that it is worth counting once and for all.
+    """
 
     time_ms: NDArray[np.int64]
     sequence: NDArray[np.uint64]
@@ -48,16 +55,40 @@ class ChunkViews:
     number_today: NDArray[np.uint16]
     width_px: NDArray[np.uint16]
     matrix: NDArray[np.uint32]
-    least_ms: int
-    greatest_ms: int
+    time_bounds: tuple[int, int]
+    ascends: bool
+    is_full: bool
+    _counters: dict[int, Counters] = field(factory=dict)
+
+    own = loose = NO_EVENTS
+    event_time_bounds = NO_TIME
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return int(self.sequence[0]), int(self.sequence[-1])
 
     def codes(self, dimension: Dimension) -> Codes:
-        """Shape (n,): the code of each view's text in that dimension."""
         codes: Codes = self.matrix[_POSITION[dimension]]
         return codes
 
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return self._counted(dimension, self.codes(dimension)) if self.is_full else None
+
+    def slots(self) -> Counters | None:
+        return self._counted(SLOTS, self.time_ms // SLOT_MS) if self.is_full else None
+
+    def event_counts(self) -> EventCounts | None:
+        return None
+
     def __len__(self) -> int:
         return len(self.sequence)
+
+    def _counted(self, kind: int, numbers: NDArray[Any]) -> Counters:
+        found = self._counters.get(kind)
+        if found is None:
+            found = count(numbers, self.flags, self.duration_ms)
+            self._counters[kind] = found
+        return found
 
 
 @define(eq=False)
@@ -87,45 +118,68 @@ class _Columns:
         array.flags.writeable = False
         return array
 
+    def without_first(self, rows: int) -> "_Columns":
+        kept = {name: array[..., rows : self.length].copy() for name, array in self.arrays.items()}
+        if rows == self.length:
+            kept = {name: np.zeros(_FIRST_CAPACITY, array.dtype) for name, array in kept.items()}
+        return _Columns(kept, self.length - rows)
+
 
 @define(eq=False)
 class _Chunk:
-    """Up to CHUNK_VIEWS views. `shared` says that a question may hold the durations."""
+    """Views that become a block. `shared` says that a question may hold what changes."""
 
     columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
-    least_ms: int = np.iinfo(np.int64).max
-    greatest_ms: int = 0
+    least_ms: int = NO_TIME[0]
+    greatest_ms: int = NO_TIME[1]
+    ascends: bool = True
+    is_closed: bool = False
     shared: bool = False
     published: ChunkViews | None = None
 
     def __attrs_post_init__(self) -> None:
         self.columns.arrays["matrix"] = np.zeros((len(VIEW_DIMENSIONS), _FIRST_CAPACITY), np.uint32)
 
+    def __len__(self) -> int:
+        return self.columns.length
+
+    @property
+    def first_sequence(self) -> int:
+        return int(self.columns.arrays["sequence"][0])
+
     def extend(self, rows: Rows) -> None:
-        columns, count = self.columns, len(rows)
-        columns.make_room(count)
-        span = slice(columns.length, columns.length + count)
+        columns, count_ = self.columns, len(rows)
+        columns.make_room(count_)
+        span = slice(columns.length, columns.length + count_)
         arrays = columns.arrays
-        arrays["time_ms"][span] = rows.keys["time_ms"]
+        time_ms = rows.keys["time_ms"].astype(np.int64)
+        last_ms = int(arrays["time_ms"][columns.length - 1]) if columns.length else 0
+        self.ascends &= time_ms[0] >= last_ms and bool(np.all(time_ms[1:] >= time_ms[:-1]))
+        arrays["time_ms"][span] = time_ms
         arrays["sequence"][span] = rows.keys["sequence"]
         for name in ("flags", "number_today", "width_px"):
             arrays[name][span] = rows.values[name]
         arrays["matrix"][:, span] = rows.values["codes"].T
-        columns.length += count
-        self.least_ms = min(self.least_ms, int(rows.keys["time_ms"].min()))
-        self.greatest_ms = max(self.greatest_ms, int(rows.keys["time_ms"].max()))
+        columns.length += count_
+        self.least_ms = min(self.least_ms, int(time_ms.min()))
+        self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
         self.published = None
 
     def lengthen(self, sequences: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
         """Raise the durations of views by sequence number; the longest counts."""
         arrays = self.columns.arrays
         if self.shared:
-            arrays["duration_ms"] = arrays["duration_ms"].copy()
+            for name in _CHANGING:
+                arrays[name] = arrays[name].copy()
             self.shared = False
         known = arrays["sequence"][: self.columns.length]
         places = np.minimum(np.searchsorted(known, sequences), len(known) - 1)
         found = known[places] == sequences
-        np.maximum.at(arrays["duration_ms"], places[found], durations[found])
+        places = places[found]
+        np.maximum.at(arrays["duration_ms"], places, durations[found])
+        arrays["flags"][places] = timed_flags(
+            arrays["flags"][places], arrays["duration_ms"][places]
+        )
         self.published = None
 
     def publish(self) -> ChunkViews:
@@ -134,10 +188,30 @@ class _Chunk:
             names = (*_VIEW_COLUMNS, "matrix")
             self.published = ChunkViews(
                 **{name: self.columns.published(name) for name in names},
-                least_ms=self.least_ms,
-                greatest_ms=self.greatest_ms,
+                time_bounds=(self.least_ms, self.greatest_ms),
+                ascends=self.ascends,
+                is_full=self.is_closed,
             )
         return self.published
+
+
+@frozen(eq=False)
+class Cut:
+    """The oldest part of a tail: all views and events up to a sequence number, as they were."""
+
+    watermark: int
+    chunks: tuple[ChunkViews, ...]
+    events: Events
+
+
+@frozen(eq=False)
+class Since:
+    """What became known of a cut's hits since: durations of views, views of events."""
+
+    views: NDArray[np.uint64]
+    duration_ms: NDArray[np.uint32]
+    events: NDArray[np.uint64]
+    views_of_events: NDArray[np.uint64]
 
 
 @define(eq=False)
@@ -147,11 +221,24 @@ class Tail:
     chunk_views: int = CHUNK_VIEWS
     chunks: list[_Chunk] = field(factory=list)
     events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
+    last_sequence: int = 0
+    """The greatest sequence number of a record taken in."""
+    oldest_ms: int = NO_TIME[0]
+    """The earliest time of a view or event taken in since all was sealed."""
     _bindings_shared: bool = False
 
-    def extend(self, records: Iterable[Record]) -> None:
-        """Take in sound records, whose views all have greater sequence numbers than those here."""
-        rows = rows_by_kind(records)
+    def __len__(self) -> int:
+        return sum(len(chunk) for chunk in self.chunks)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither view nor event."""
+        return not self.chunks and not self.events.length
+
+    def extend(self, rows: Mapping[Kind, Rows]) -> None:
+        """Take in records, whose views all have greater sequence numbers than those here."""
+        for found in rows.values():
+            self.last_sequence = max(self.last_sequence, int(found.keys["sequence"].max()))
         if Kind.VIEW in rows:
             views = rows[Kind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
@@ -165,25 +252,87 @@ class Tail:
 
     def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
         """Give the views and events as parts that never change."""
-        self._bindings_shared = True
-        events = Events(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
+        events = self._published_events()
         return (
             tuple(chunk.publish() for chunk in self.chunks),
             (events,) if len(events) else (),
         )
 
+    def cut(self, *, everything: bool) -> Cut:
+        """Give the oldest chunk, or everything; what comes from now on joins other chunks."""
+        self.chunks[-1:] = [_closed(chunk) for chunk in self.chunks[-1:]]
+        chunks = self.chunks if everything else self.chunks[:1]
+        watermark = self.last_sequence
+        if len(chunks) < len(self.chunks):
+            watermark = self.chunks[len(chunks)].first_sequence - 1
+        events = self._published_events()
+        count_ = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
+        return Cut(
+            watermark=watermark,
+            chunks=tuple(chunk.publish() for chunk in chunks),
+            events=Events(
+                events.event[:count_],
+                events.time_ms[:count_],
+                events.view[:count_],
+                events.property[:count_],
+            ),
+        )
+
+    def since(self, cut: Cut) -> Since:
+        """Give what became known of the hits of a cut after it was taken."""
+        pieces = [
+            (chunk.columns.arrays["duration_ms"][: len(then)], then)
+            for chunk, then in zip(self.chunks, cut.chunks, strict=False)
+        ]
+        raised = [np.flatnonzero(now > then.duration_ms) for now, then in pieces]
+        view_now = self.events.arrays["view"][: len(cut.events)]
+        bound = np.flatnonzero(view_now != cut.events.view)
+        nothing = np.zeros(0, np.uint64)
+        return Since(
+            views=np.concatenate(
+                [
+                    nothing,
+                    *(then.sequence[at] for at, (_, then) in zip(raised, pieces, strict=True)),
+                ]
+            ),
+            duration_ms=np.concatenate(
+                [
+                    np.zeros(0, np.uint32),
+                    *(now[at] for at, (now, _) in zip(raised, pieces, strict=True)),
+                ]
+            ),
+            events=cut.events.event[bound].astype(np.uint64),
+            views_of_events=view_now[bound],
+        )
+
+    def drop(self, cut: Cut) -> None:
+        """Forget the hits of a cut: a block has them now."""
+        del self.chunks[: len(cut.chunks)]
+        self.events = self.events.without_first(len(cut.events))
+        times = [chunk.least_ms for chunk in self.chunks]
+        if self.events.length:
+            times.append(int(self.events.arrays["time_ms"][: self.events.length].min()))
+        self.oldest_ms = min(times, default=NO_TIME[0])
+
+    def _published_events(self) -> Events:
+        self._bindings_shared = True
+        return Events(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
+
     def _add_views(self, rows: Rows) -> None:
+        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
         while len(rows):
-            if not self.chunks or self.chunks[-1].columns.length == self.chunk_views:
+            if not self.chunks or self.chunks[-1].is_closed:
                 self.chunks.append(_Chunk())
-            room = self.chunk_views - self.chunks[-1].columns.length
-            self.chunks[-1].extend(Rows(rows.keys[:room], rows.values[:room]))
+            chunk = self.chunks[-1]
+            room = self.chunk_views - len(chunk)
+            chunk.extend(Rows(rows.keys[:room], rows.values[:room]))
+            chunk.is_closed = len(chunk) == self.chunk_views
             rows = Rows(rows.keys[room:], rows.values[room:])
 
     def _add_leavings(self, rows: Rows) -> None:
         if not self.chunks:
             return
-        firsts = [int(chunk.columns.arrays["sequence"][0]) for chunk in self.chunks]
+        firsts = [chunk.first_sequence for chunk in self.chunks]
         views = rows.values["view"].astype(np.uint64)
         durations = rows.values["duration_ms"].astype(np.uint32)
         chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
@@ -192,13 +341,14 @@ class Tail:
             self.chunks[number].lengthen(views[here], durations[here])
 
     def _add_properties(self, rows: Rows) -> None:
-        columns, count = self.events, len(rows)
-        columns.make_room(count)
-        span = slice(columns.length, columns.length + count)
+        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
+        columns, count_ = self.events, len(rows)
+        columns.make_room(count_)
+        span = slice(columns.length, columns.length + count_)
         columns.arrays["time_ms"][span] = rows.keys["time_ms"]
         for name in ("event", "view", "property"):
             columns.arrays[name][span] = rows.values[name]
-        columns.length += count
+        columns.length += count_
 
     def _bind(self, rows: Rows) -> None:
         arrays = self.events.arrays
@@ -211,6 +361,12 @@ class Tail:
         ends = np.searchsorted(known, events, side="right")
         for begin, end, view in zip(begins, ends, rows.values["view"], strict=True):
             arrays["view"][begin:end] = view
+
+
+def _closed(chunk: _Chunk) -> _Chunk:
+    if not chunk.is_closed:
+        chunk.is_closed, chunk.published = True, None
+    return chunk
 
 
 def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:

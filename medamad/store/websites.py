@@ -126,7 +126,16 @@ def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
     """
     prefix = _NUMBER.pack(number)
     left = most
-    for database in (databases.journal, databases.names, databases.codes):
+    for database in (
+        databases.journal,
+        databases.heads,
+        databases.blocks,
+        databases.counters,
+        databases.corrections,
+        databases.doomed,
+        databases.names,
+        databases.codes,
+    ):
         with txn.cursor(db=database) as cursor:
             while cursor.set_range(prefix) and cursor.key().startswith(prefix):
                 if left == 0:

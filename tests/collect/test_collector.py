@@ -18,6 +18,7 @@ from medamad.collect.rules import Rules
 from medamad.collect.sender import Sender
 from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.store.parts import Snapshot
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 from medamad.vocabulary.spam import SpamHosts
@@ -65,7 +66,10 @@ async def send(collector: Collector, sender: Sender = SENDER, **changes: object)
 
 
 def stored_views(store: Store) -> list[dict[str, object]]:
-    snapshot = store.snapshot(store.websites.all()[0])
+    return store.ask(store.websites.all()[0], views_of)
+
+
+def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
     return [
         {
             dimension.attribute: snapshot.texts(dimension)[part.codes(dimension)[row]]
@@ -109,7 +113,7 @@ async def test_a_view_is_stored_with_all_that_can_be_told(
             "width_px": 1440,
         }
     ]
-    (events,) = store.snapshot(store.websites.all()[0]).events
+    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
     assert len(events) == 2
 
 
@@ -122,7 +126,7 @@ async def test_leaving_and_custom_find_their_view(collector: Collector, store: S
     ):
         assert await collector.collect(json.dumps(body).encode(), SENDER) is None
     assert stored_views(store)[0]["duration_ms"] == 4200
-    (events,) = store.snapshot(store.websites.all()[0]).events
+    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
     assert len(set(events.view.tolist())) == 1
 
 

@@ -1,29 +1,43 @@
 """Snapshots made out of the oracle's dicts, and the questions put to them as the web does."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 from stats.asked import TEXTS, Pairs
 from stats.oracle import Entry, pairs_of
 
-from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import Question
-from medamad.store.parts import PAGE_VISITOR, VISITOR, Codes, Events, Snapshot
+from medamad.store.ascending import Ascending
+from medamad.store.blocks import joint
+from medamad.store.counters import SLOT_MS, Counters, count, merge
+from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
+from medamad.store.parts import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventCounts,
+    Events,
+    Group,
+    Snapshot,
+    Texts,
+)
 from medamad.vocabulary.sources import Sources
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
 
 
 @frozen(eq=False)
-class Part:
-    """A run of views as columns."""
+class MadePart:
+    """A run of views as columns, with counters if it `is_counted`."""
 
     time_ms: NDArray[np.int64]
     sequence: NDArray[np.uint64]
@@ -32,20 +46,104 @@ class Part:
     number_today: NDArray[np.uint16]
     width_px: NDArray[np.uint16]
     columns: dict[Dimension, Codes]
+    own: Events
+    loose: Events
+    texts: Texts
+    is_counted: bool
 
     @property
-    def least_ms(self) -> int:
-        return int(self.time_ms.min())
+    def ascends(self) -> bool:
+        return bool(np.all(self.time_ms[1:] >= self.time_ms[:-1]))
 
     @property
-    def greatest_ms(self) -> int:
-        return int(self.time_ms.max())
+    def time_bounds(self) -> tuple[int, int]:
+        return bounds(self.time_ms)
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        return bounds(np.concatenate([self.own.time_ms, self.loose.time_ms]))
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self.columns[dimension]
 
+    def counters(self, dimension: Dimension) -> Counters | None:
+        if not self.is_counted:
+            return None
+        return count(self.codes(dimension), self.flags, self.duration_ms)
+
+    def slots(self) -> Counters | None:
+        if not self.is_counted or self.time_ms.min(initial=0) < 0:
+            return None
+        return count(self.time_ms // SLOT_MS, self.flags, self.duration_ms)
+
+    def event_counts(self) -> EventCounts | None:
+        rows = [
+            row
+            for events in (self.own, self.loose)
+            for row in zip(events.event.tolist(), events.property.tolist(), strict=True)
+        ]
+        names = [
+            (event, split_property(self.texts(Dimension.PROPERTY)[code])[0]) for event, code in rows
+        ]
+        if not self.is_counted or len(set(names)) < len(names):
+            return None
+        codes, events = np.unique([code for _, code in rows], return_counts=True)
+        return EventCounts(codes.astype(np.uint32), events, len({event for event, _ in rows}))
+
     def __len__(self) -> int:
         return len(self.time_ms)
+
+
+@frozen(eq=False)
+class MadeGroup(Group):
+    """Parts counted as one."""
+
+    members: Sequence[MadePart]
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        return joint(member.time_bounds for member in self.members)
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        return joint(member.event_time_bounds for member in self.members)
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return joint(member.sequence_bounds for member in self.members if len(member))
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return merge([evolve(each, is_counted=True).counters(dimension) for each in self.members])
+
+    def slots(self) -> Counters | None:
+        slots = [evolve(each, is_counted=True).slots() for each in self.members]
+        return None if None in slots else merge(slots)
+
+    def event_counts(self) -> EventCounts | None:
+        counts = [evolve(member, is_counted=True).event_counts() for member in self.members]
+        if None in counts:
+            return None
+        sums: Counter[int] = Counter()
+        for each in counts:
+            sums.update(dict(zip(each.codes.tolist(), each.events.tolist(), strict=True)))
+        codes = sorted(sums)
+        return EventCounts(
+            np.array(codes, np.uint16),
+            np.array([sums[code] for code in codes], np.uint32),
+            sum(each.total for each in counts),
+        )
+
+    def durations(self) -> Ascending | None:
+        timed = [member.duration_ms[member.duration_ms > 0] for member in self.members]
+        return Ascending.of(np.sort(np.concatenate(timed)))
+
+
+def bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
+    return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
 class Names:
@@ -69,20 +167,41 @@ def cut(entries: Sequence[Any], cuts: Iterable[int]) -> list[Sequence[Any]]:
     return [entries[low:high] for low, high in pairwise(bounds) if high > low]
 
 
-def snapshot_of(
-    views: Sequence[Entry], events: Sequence[Entry], cuts: Iterable[int] = ()
-) -> Snapshot:
+@frozen
+class Cuts:
+    """How a snapshot is made of parts: where each begins, which have counters, which are grouped.
+
+    The events are cut at the same places; those of the first `in_parts` pieces are in the parts.
+    """
+
+    places: tuple[int, ...] = ()
+    counted: tuple[bool, ...] = ()
+    grouped: int = 0
+    in_parts: int = 0
+
+
+def snapshot_of(views: Sequence[Entry], events: Sequence[Entry], cuts: Cuts = Cuts()) -> Snapshot:
     """Make a snapshot; the ids of the views are ascending whole numbers from 1."""
     names = Names()
-    cuts = tuple(cuts)
-    return Snapshot(
-        parts=[_part(piece, names) for piece in cut(views, cuts)],
-        events=[_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts)],
-        texts=names.texts.__getitem__,
-    )
+    event_pieces = [_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts.places)]
+    in_parts, rest = event_pieces[: cuts.in_parts], event_pieces[cuts.in_parts :]
+    view_pieces = cut(views, cuts.places)
+    parts: list[MadePart | MadeGroup] = [
+        _part(piece, loose, names, is_counted=is_counted)
+        for piece, loose, is_counted in zip_longest(
+            view_pieces, in_parts, cuts.counted[: max(len(view_pieces), len(in_parts))]
+        )
+    ]
+    if cuts.grouped and parts:
+        parts = [MadeGroup(parts[: cuts.grouped]), *parts[cuts.grouped :]]
+    return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__)
 
 
-def _part(views: Sequence[Entry], names: Names) -> Part:
+def _part(
+    views: Sequence[Entry] | None, events: Events | None, names: Names, *, is_counted: bool | None
+) -> MadePart:
+    views = views or ()
+
     def column(value_of: Callable[[Entry], int], dtype: type[np.generic]) -> NDArray[Any]:
         found = np.array([value_of(view) for view in views], dtype)
         found.flags.writeable = False
@@ -92,20 +211,42 @@ def _part(views: Sequence[Entry], names: Names) -> Part:
         key = dimension.attribute
         return column(
             lambda view: names.code(dimension, view.get(key, "") if key in TEXTS else ""),
-            np.uint32,
+            np.uint16,
         )
 
-    return Part(
+    sequence = column(lambda view: view["id"], np.uint64)
+    duration_ms = column(lambda view: view["duration_ms"], np.uint32)
+    flags = column(lambda view: VISITOR * view["p"] | PAGE_VISITOR * view["q"], np.uint8)
+    own, loose = _own_and_loose(events or NO_EVENTS, sequence.tolist())
+    return MadePart(
         time_ms=column(lambda view: view["time_ms"], np.int64),
-        sequence=column(lambda view: view["id"], np.uint64),
-        flags=column(
-            lambda view: VISITOR * view["p"] | PAGE_VISITOR * view["q"],
-            np.uint8,
-        ),
-        duration_ms=column(lambda view: view["duration_ms"], np.uint32),
+        sequence=sequence,
+        flags=timed_flags(flags, duration_ms),
+        duration_ms=duration_ms,
         number_today=column(lambda _: 0, np.uint16),
         width_px=column(lambda _: 0, np.uint16),
         columns={dimension: codes(dimension) for dimension in VIEW_DIMENSIONS},
+        own=own,
+        loose=loose,
+        texts=names.texts.__getitem__,
+        is_counted=bool(is_counted),
+    )
+
+
+def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]:
+    is_own = np.array([view in sequence for view in events.view.tolist()], np.bool_)
+    place = [sequence.index(view) for view in events.view[is_own].tolist()]
+    own = Events(
+        events.event[is_own],
+        events.time_ms[is_own],
+        np.array(place, np.uint16),
+        events.property[is_own],
+    )
+    return own, Events(
+        events.event[~is_own],
+        events.time_ms[~is_own],
+        events.view[~is_own],
+        events.property[~is_own],
     )
 
 

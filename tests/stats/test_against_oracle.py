@@ -1,18 +1,17 @@
 """Every statistic, over random hits, periods, filters and parts, against the naive oracle."""
 
 import random
-from collections.abc import Iterable
 from datetime import datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stats.invented import INTERVALS, MOMENTS, Invention
-from stats.made import ENDPOINTS, SOURCES, answer, snapshot_of
+from stats.made import ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 from stats.oracle import Oracle
 
 
-def check(invention: Invention, sizes: tuple[int, int], cuts: Iterable[int], endpoint: str) -> None:
+def check(invention: Invention, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
     views = invention.views(sizes[0])
     events = invention.events(sizes[1], views)
     query, now_ms = invention.query(endpoint), invention.now_ms
@@ -29,12 +28,18 @@ def check(invention: Invention, sizes: tuple[int, int], cuts: Iterable[int], end
         interval=st.sampled_from(INTERVALS),
     ),
     sizes=st.tuples(st.integers(0, 25), st.integers(0, 10)),
-    cuts=st.lists(st.integers(1, 24), max_size=3),
+    cuts=st.builds(
+        Cuts,
+        places=st.lists(st.integers(1, 24), max_size=3).map(tuple),
+        counted=st.tuples(*[st.booleans()] * 4),
+        grouped=st.integers(0, 3),
+        in_parts=st.integers(0, 4),
+    ),
     endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
 )
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_question_about_a_few_hits(
-    invention: Invention, sizes: tuple[int, int], cuts: list[int], endpoint: str
+    invention: Invention, sizes: tuple[int, int], cuts: Cuts, endpoint: str
 ) -> None:
     check(invention, sizes, cuts, endpoint)
 
@@ -43,7 +48,12 @@ def test_any_question_about_a_few_hits(
 def test_many_hits(endpoint: str) -> None:
     rng = random.Random(endpoint)  # noqa: S311 - the same each time
     for moment in random.Random(endpoint).sample(MOMENTS, 3):  # noqa: S311
-        check(Invention(rng, moment, "day"), (600, 200), (100, 101, 400), endpoint)
+        for cuts in (
+            Cuts((100, 101, 400)),
+            Cuts((100, 101, 400), (True,) * 4, in_parts=4),
+            Cuts((100, 200, 300, 400), (True, True, False, True, False), grouped=3, in_parts=3),
+        ):
+            check(Invention(rng, moment, "day"), (600, 200), cuts, endpoint)
 
 
 def test_the_invented_questions_have_answers() -> None:

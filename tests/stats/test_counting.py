@@ -1,10 +1,13 @@
 import numpy as np
-from stats.hits import view
-from stats.made import snapshot_of
+import pytest
+from stats.hits import NOON, view
+from stats.made import Cuts, snapshot_of
 
 from medamad.model.dimensions import Dimension
-from medamad.stats.counting import Tally, tally, tally_all, tally_by
-from medamad.stats.selecting import Chosen
+from medamad.stats.buckets import Buckets
+from medamad.stats.counting import Tally, tally_all, tally_by, tally_series
+from medamad.stats.period import ALWAYS, Period
+from medamad.stats.selecting import Selection, ViewFilter
 
 VIEWS = [
     view(1, "pq", 5000, path="/a"),
@@ -34,31 +37,59 @@ def sums(counted: Tally) -> dict[str, list[int]]:
     }
 
 
-def test_sums_by_code_over_any_parts() -> None:
-    for cuts in ((), (1,), (1, 2, 3, 4)):
-        parts = snapshot_of(VIEWS, [], cuts).parts
-        counted = tally_by(map(Chosen, parts), Dimension.PATH)
-        # Code 0 is a text that no view has.
-        assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
-        assert sums(tally_all(map(Chosen, parts))) == {
-            name: [sum(each)] for name, each in SUMS.items()
-        }
+CUTS = [
+    Cuts(),
+    Cuts((1,)),
+    Cuts((1, 2, 3, 4), (True, False, True, True, False)),
+    Cuts((2, 4), (True, True, True), grouped=2),
+]
 
 
-def test_only_chosen_views_count() -> None:
-    (part,) = snapshot_of(VIEWS, []).parts
-    assert tally_all([Chosen(part, np.array([1, 3]))]).views.tolist() == [2]
+def selected(cuts: Cuts = CUTS[0], period: Period = ALWAYS, **passing: list[bool]) -> Selection:
+    codes = {Dimension[name]: np.array(passes) for name, passes in passing.items()}
+    return Selection(snapshot_of(VIEWS, [], cuts).parts, period, ViewFilter(codes))
 
 
-def test_a_least_size() -> None:
-    (part,) = snapshot_of(VIEWS[:1], []).parts
-    assert tally([(np.array([1]), Chosen(part))], 3).views.tolist() == [0, 1, 0]
-    assert tally([], 2).views.tolist() == [0, 0]
+@pytest.mark.parametrize("cuts", CUTS)
+def test_sums_by_code_over_any_parts(cuts: Cuts) -> None:
+    counted = tally_by(selected(cuts), Dimension.PATH)
+    # Code 0 is a text that no view has.
+    assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
+    assert sums(tally_all(selected(cuts))) == {name: [sum(each)] for name, each in SUMS.items()}
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_only_chosen_views_count(cuts: Cuts) -> None:
+    only = {"PATH": [False, True, False, True]}
+    assert tally_by(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
+    assert tally_by(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]
+    assert tally_all(selected(cuts, **only)).views.tolist() == [4]
+    late = Period(NOON + 3000, NOON + 4000)
+    assert tally_by(selected(cuts, late), Dimension.PATH).views.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_durations_can_be_left_out(cuts: Cuts) -> None:
+    counted = tally_by(selected(cuts), Dimension.PATH, timed=False)
+    assert counted.visitors(of_page=True).tolist() == [0, 2, 1, 0]
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize(
+    ("edges", "views"),
+    [
+        ((NOON - 900_000, NOON, NOON + 900_000, NOON + 1_800_000), [0, 5, 0]),
+        ((NOON, NOON + 3000, NOON + 900_000), [2, 3]),
+        ((NOON + 1000, NOON + 900_000), [5]),
+    ],
+)
+def test_sums_of_a_series(cuts: Cuts, edges: tuple[int, ...], views: list[int]) -> None:
+    buckets = Buckets(np.array(edges), [""] * (len(edges) - 1))
+    assert tally_series(selected(cuts), buckets).views.tolist() == views
 
 
 def test_sums_of_groups() -> None:
-    parts = snapshot_of(VIEWS, []).parts
-    grouped = tally_by(map(Chosen, parts), Dimension.PATH).grouped(np.array([1, 0, 1, 0]), 2)
+    grouped = tally_by(selected(), Dimension.PATH).grouped(np.array([1, 0, 1, 0]), 2)
     assert sums(grouped) == {
         name: [first + third, second] for name, (first, second, third) in SUMS.items()
     }

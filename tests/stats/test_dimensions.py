@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 from stats.hits import view
-from stats.made import answer, snapshot_of
+from stats.made import Cuts, answer, snapshot_of
 from stats.oracle import Entry
 
 
 def visitors(views: list[Entry], endpoint: str, *query: tuple[str, str]) -> list[tuple[Any, ...]]:
-    rows = answer(snapshot_of(views, [], (2,)), endpoint, [("summary", "true"), *query])
+    rows = answer(snapshot_of(views, [], Cuts((2,))), endpoint, [("summary", "true"), *query])
     return [tuple(row.values()) for row in rows]
 
 

@@ -1,5 +1,5 @@
 from stats.hits import view
-from stats.made import answer, snapshot_of
+from stats.made import Cuts, answer, snapshot_of
 
 VIEWS = [
     view(1, "pq", 5000, path="/"),
@@ -13,7 +13,7 @@ VIEWS = [
 
 def test_rows() -> None:
     for cuts in ((), (1, 3)):
-        assert answer(snapshot_of(VIEWS, [], cuts), "pages", []) == [
+        assert answer(snapshot_of(VIEWS, [], Cuts(cuts)), "pages", []) == [
             {
                 "path": "/",
                 "visitors": 2,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from stats.hits import event, view
-from stats.made import answer, snapshot_of
+from stats.made import Cuts, answer, snapshot_of
 
 VIEWS = [view(1, "p", path="/a", country="DE"), view(2, "p", path="/b")]
 EVENTS = [
@@ -16,7 +16,7 @@ EVENTS = [
 
 def rows(*query: tuple[str, str]) -> list[tuple[Any, ...]]:
     for cuts in ((), (1, 3)):
-        found = answer(snapshot_of(VIEWS, EVENTS, cuts), "properties", query)
+        found = answer(snapshot_of(VIEWS, EVENTS, Cuts(cuts)), "properties", query)
         assert found == answer(snapshot_of(VIEWS, EVENTS), "properties", query)
     return [tuple(row.values()) for row in found]
 

@@ -1,9 +1,9 @@
 import pytest
 from stats.hits import NOON, event, view
-from stats.made import SOURCES, question_of, snapshot_of
+from stats.made import SOURCES, Cuts, question_of, snapshot_of
 
 from medamad.stats.period import Period
-from medamad.stats.selecting import view_filter
+from medamad.stats.selecting import select
 
 VIEWS = [
     view(3, "p", referrer="google.de/search", os="Linux"),
@@ -15,23 +15,29 @@ for number, late in enumerate(VIEWS, 1):
 EVENTS = [event(0, 1, a="x", b="y"), event(0, 1, a="x"), event(0, 3, a="y"), event(0, None, a="x")]
 
 
+CUTS = [
+    Cuts(),
+    Cuts((1,), (True, False), in_parts=1),
+    Cuts((1, 2), (True, True, True), in_parts=3),
+    Cuts((1, 2), (False, True, True), grouped=2, in_parts=2),
+]
+
+
 def chosen(*query: tuple[str, str], period: Period | None = None) -> list[int]:
     """Give the sequence numbers of the views that are chosen, whatever the parts."""
     found = []
-    for cuts in ((), (1,), (1, 2)):
-        snapshot = snapshot_of(VIEWS, EVENTS, cuts)
-        question = question_of(query)
-        selection = view_filter(snapshot, question, SOURCES)
+    for cuts in CUTS:
+        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
         found.append(
             [
                 number
-                for views in selection.choose(snapshot.parts, period or question.period)
+                for views in (selection if period is None else selection.during(period)).views()
                 for number in (
                     views.part.sequence if views.index is None else views.part.sequence[views.index]
                 ).tolist()
             ]
         )
-    assert found[0] == found[1] == found[2]
+    assert all(numbers == found[0] for numbers in found)
     return found[0]
 
 
@@ -72,7 +78,17 @@ def test_filters_choose_views(query: list[tuple[str, str]], numbers: list[int]) 
 
 
 def test_a_part_that_lies_whole_in_the_period_is_not_masked() -> None:
-    snapshot = snapshot_of(VIEWS, EVENTS, (1,))
-    selection = view_filter(snapshot, question_of([]), SOURCES)
-    pieces = list(selection.choose(snapshot.parts, Period(NOON + 2000, NOON + 3000)))
+    selection = select(snapshot_of(VIEWS, EVENTS, Cuts((1,))), question_of([]), SOURCES)
+    pieces = list(selection.during(Period(NOON + 2000, NOON + 3000)).views())
     assert [piece.index is None for piece in pieces] == [True, False]
+
+
+def test_a_part_of_which_all_is_chosen_answers_for_its_views() -> None:
+    def asked(*query: tuple[str, str]) -> list[object]:
+        cuts = Cuts((1, 2), (True, True, True))
+        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
+        return [chosen if isinstance(chosen, int) else "views" for chosen in selection.choose(len)]
+
+    assert asked() == [1, 1, 1]
+    assert asked(("os", "linux")) == [1, 1]
+    assert asked(("os", "linux"), ("prop_value", "y")) == ["views", "views"]

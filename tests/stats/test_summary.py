@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from stats.hits import NOON, event, view
-from stats.made import answer, snapshot_of
+from stats.made import Cuts, answer, snapshot_of
 
 from medamad.model.errors import BadRequest
 
@@ -18,7 +18,7 @@ NONE = {"visitors": 0, "pageviews": 0, "bounce_percentage": 0, "duration": 0}
 
 
 def summary(*query: tuple[str, str]) -> dict[str, Any]:
-    found = answer(snapshot_of(VIEWS, [], (1, 2)), "summary", query, now_ms=NOON + 7_200_000)
+    found = answer(snapshot_of(VIEWS, [], Cuts((1, 2))), "summary", query, now_ms=NOON + 7_200_000)
     assert isinstance(found, dict)
     return found
 

@@ -1,5 +1,5 @@
 from stats.hits import view
-from stats.made import answer, snapshot_of
+from stats.made import Cuts, answer, snapshot_of
 
 VIEWS = [
     view(1, "pq", 1000, path="/long"),
@@ -13,7 +13,7 @@ VIEWS = [
 
 def test_rows() -> None:
     for cuts in ((), (1, 2, 4)):
-        assert answer(snapshot_of(VIEWS, [], cuts), "time", []) == [
+        assert answer(snapshot_of(VIEWS, [], Cuts(cuts)), "time", []) == [
             {
                 "path": "/short",
                 "duration": 500,

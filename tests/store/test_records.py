@@ -7,12 +7,12 @@ from medamad.store.records import (
     Kind,
     Record,
     binding_record,
-    is_sound,
     journal_key,
     journal_place,
     leaving_record,
     property_record,
     rows_by_kind,
+    sound_rows,
     view_record,
 )
 
@@ -61,7 +61,10 @@ def test_the_other_kinds_come_back_as_columns() -> None:
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
 def test_what_was_written_is_sound(record: Record) -> None:
-    assert is_sound(record)
+    rows, damaged = sound_rows([record])
+    ((kind, found),) = rows.items()
+    assert (damaged, found.keys.tobytes(), found.values.tobytes()) == ([], *record)
+    assert kind == record[1][0]
 
 
 @given(st.sampled_from(sorted(RECORDS)), st.data())
@@ -70,12 +73,21 @@ def test_any_flipped_bit_is_noticed(name: str, data: st.DataObject) -> None:
     whole = bytearray(key + value)
     bit = data.draw(st.integers(0, len(whole) * 8 - 1))
     whole[bit // 8] ^= 1 << bit % 8
-    assert not is_sound((bytes(whole[: len(key)]), bytes(whole[len(key) :])))
+    record = (bytes(whole[: len(key)]), bytes(whole[len(key) :]))
+    assert sound_rows([record]) == ({}, [record[0]])
 
 
 @given(st.binary(max_size=100))
 def test_junk_is_not_sound(value: bytes) -> None:
-    assert not is_sound((KEY, value))
+    assert sound_rows([(KEY, value)]) == ({}, [KEY])
+
+
+def test_a_damaged_record_does_not_hide_the_others() -> None:
+    view, leaving = RECORDS["view"], RECORDS["leaving"]
+    damaged = (view[0], view[1][:-1] + b"x")
+    rows, keys = sound_rows([view, damaged, leaving, view])
+    assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.LEAVING: 1}
+    assert keys == [view[0]]
 
 
 def test_a_place_is_told_in_words() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from itertools import count
 
 import numpy as np
@@ -10,9 +11,14 @@ from medamad.store.records import (
     journal_key,
     leaving_record,
     property_record,
+    rows_by_kind,
     view_record,
 )
 from medamad.store.tail import CHUNK_VIEWS, Tail
+
+
+def extend(tail: Tail, records: Iterable[Record]) -> None:
+    tail.extend(rows_by_kind(records))
 
 
 def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
@@ -37,21 +43,21 @@ def test_an_empty_tail_has_no_parts() -> None:
 
 def test_views_come_as_columns_in_order_of_sequence() -> None:
     tail = Tail()
-    tail.extend([view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
-    tail.extend([view(4, time_ms=100)])
+    extend(tail, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
+    extend(tail, [view(4, time_ms=100)])
     ((part,), events) = tail.publish()
     assert events == ()
     assert part.sequence.tolist() == [1, 3, 4]
     assert part.time_ms.tolist() == [900, 500, 100]
     assert part.codes(Dimension.PATH).tolist() == [9, 8, 0]
-    assert (part.least_ms, part.greatest_ms) == (100, 900)
+    assert part.time_bounds == (100, 900)
 
 
 def test_what_was_published_never_changes() -> None:
     tail = Tail()
-    tail.extend([view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
+    extend(tail, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
     ((before,), (events_before,)) = tail.publish()
-    tail.extend([view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
+    extend(tail, [view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
     ((after,), (events_after,)) = tail.publish()
     assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
     assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
@@ -61,13 +67,17 @@ def test_what_was_published_never_changes() -> None:
 def test_bindings_reach_every_property_of_their_event() -> None:
     tail = Tail()
     properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
-    tail.extend(
-        property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
-        for sequence, event in properties
+    extend(
+        tail,
+        [
+            property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
+            for sequence, event in properties
+        ],
     )
-    tail.extend([binding_record(journal_key(1, 1, 7), 1, 70)])
-    tail.extend(
-        [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)]
+    extend(tail, [binding_record(journal_key(1, 1, 7), 1, 70)])
+    extend(
+        tail,
+        [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)],
     )
     _, (events,) = tail.publish()
     assert events.event.tolist() == [1, 1, 3, 5, 5]
@@ -76,7 +86,7 @@ def test_bindings_reach_every_property_of_their_event() -> None:
 
 def test_nobody_can_write_to_what_was_published() -> None:
     tail = Tail()
-    tail.extend([view(1)])
+    extend(tail, [view(1)])
     ((part,), _) = tail.publish()
     with pytest.raises(ValueError, match="read-only"):
         part.duration_ms[0] = 1
@@ -84,16 +94,16 @@ def test_nobody_can_write_to_what_was_published() -> None:
 
 def test_the_longest_leaving_counts() -> None:
     tail = Tail()
-    tail.extend([view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
-    tail.extend([leaving(5, 1, 400), leaving(6, 2, 1)])
+    extend(tail, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
+    extend(tail, [leaving(5, 1, 400), leaving(6, 2, 1)])
     ((part,), _) = tail.publish()
     assert part.duration_ms.tolist() == [500, 1]
 
 
 def test_leavings_of_unknown_views_are_left_out() -> None:
     tail = Tail()
-    tail.extend([leaving(1, 99, 500)])
-    tail.extend([view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)])
+    extend(tail, [leaving(1, 99, 500)])
+    extend(tail, [view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)])
     ((part,), _) = tail.publish()
     assert part.duration_ms.tolist() == [0, 0]
 
@@ -102,8 +112,8 @@ def test_chunks_are_filled_one_after_the_other() -> None:
     sequences = count(1)
     tail = Tail(chunk_views=100)
     for size in (30, 250, 1):
-        tail.extend([view(next(sequences)) for _ in range(size)])
-    tail.extend([leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
+        extend(tail, [view(next(sequences)) for _ in range(size)])
+    extend(tail, [leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
     parts, _ = tail.publish()
     assert [len(part) for part in parts] == [100, 100, 81]
     assert np.concatenate([part.sequence for part in parts]).tolist() == list(range(1, 282))
@@ -112,9 +122,9 @@ def test_chunks_are_filled_one_after_the_other() -> None:
 
 def test_unchanged_chunks_are_published_once() -> None:
     tail = Tail()
-    tail.extend([view(sequence) for sequence in range(1, CHUNK_VIEWS + 2)])
+    extend(tail, [view(sequence) for sequence in range(1, CHUNK_VIEWS + 2)])
     first, _ = tail.publish()
-    tail.extend([view(CHUNK_VIEWS + 2)])
+    extend(tail, [view(CHUNK_VIEWS + 2)])
     second, _ = tail.publish()
     assert second[0] is first[0]
     assert second[1] is not first[1]

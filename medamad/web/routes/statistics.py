@@ -56,7 +56,9 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
     website, sources = call.website(hostname), backend.settings.sources
 
     def answer() -> bytes:
-        return encode_json(report(backend.store.snapshot(website), question, sources))
+        return encode_json(
+            backend.store.ask(website, lambda snapshot: report(snapshot, question, sources))
+        )
 
     return Reply(HTTPStatus.OK, await backend.ask(answer), JSON, (NO_STORE,))
 
@@ -124,10 +126,12 @@ async def _count(call: Call, hostname: str, column: Column) -> Reply:
     return await _answer(call, hostname, question_of(call.query), report)
 
 
-def live(call: Call, hostname: str) -> Reply:
+async def live(call: Call, hostname: str) -> Reply:
     """Give how many are there now."""
-    store, now_ms = call.backend.store, int(call.backend.clock() * 1000)
-    return json_reply({"visitors": store.live_visitors(call.website(hostname), now_ms)})
+    backend, website = call.backend, call.website(hostname)
+    now_ms = int(backend.clock() * 1000)
+    visitors = await backend.ask(lambda: backend.store.live_visitors(website, now_ms))
+    return json_reply({"visitors": visitors})
 
 
 def ignored(call: Call, hostname: str) -> Reply:

@@ -23,20 +23,20 @@ def _website(website: Website) -> dict[str, Any]:
     return {"hostname": website.hostname}
 
 
-def list_all(call: Call) -> Reply:
+async def list_all(call: Call) -> Reply:
     """Give all websites in order of hostname, with the last day's visitors if asked."""
-    store = call.backend.store
+    backend, store = call.backend, call.backend.store
     websites = store.websites.all()
     if not call.query.boolean("summary", default=False):
         return json_reply([_website(website) for website in websites])
-    now_ms = int(call.backend.clock() * 1000)
+    now_ms = int(backend.clock() * 1000)
+    visitors = await backend.ask(
+        lambda: [store.visitors_last_day(website, now_ms) for website in websites]
+    )
     return json_reply(
         [
-            {
-                **_website(website),
-                "summary": {"visitors": store.visitors_last_day(website, now_ms)},
-            }
-            for website in websites
+            {**_website(website), "summary": {"visitors": count}}
+            for website, count in zip(websites, visitors, strict=True)
         ]
     )
 

@@ -1,0 +1,171 @@
+"""Every statistic through HTTP against the same in DuckDB, over the same views.
+
+    python benchmarks/compare.py [--views 10000000 …] [--repeat 21] [--data DIR] [--out DIR]
+
+For each number of views, both are filled (or found filled, in the folder of --data) and asked
+every question; it fails where they do not give the same figures. Then each question is put to
+both by turns. Written to --out: all figures as JSON and as Markdown.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+import msgspec
+from asking import Asker
+from bars import group_of
+from duck import Duck
+from duck_answers import answer
+from fill import add_plan, plan_of
+from measured import Times, machine, private_bytes
+from questions import Question, dashboard, questions
+from results import OUT, command, keep
+from serving import SMALL, Filled, address, asker, daemon_on, filled, folder_or_temporary
+from tables import bars_table, machine_lines, questions_table
+from traffic import batches
+
+Ask: TypeAlias = Callable[[], float]
+"""Asks something once; gives the milliseconds it took."""
+
+_STARTS = 3
+_LEAST_REPEAT = 5
+_LONGEST_S = 6.0
+_WEBSITES = "/api/websites?summary=true"
+
+
+def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
+    """Give the times of both, asked by turns, each first as often as the other.
+
+    What takes long is repeated less often.
+    """
+    asked = {"ours": ours} | ({"theirs": theirs} if theirs else {})
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    began = time.monotonic()
+    for turn in range(repeat):
+        if turn >= _LEAST_REPEAT and time.monotonic() - began > _LONGEST_S:
+            break
+        for name in asked if turn % 2 else reversed(asked):
+            times[name].append(asked[name]())
+    return {name: Times(of).figures for name, of in times.items()}
+
+
+def check(asked: list[Question], our: Asker, duck: Duck) -> None:
+    """Prepare and ask every question; raises AssertionError where the two answers differ."""
+    for question in asked:
+        body, _ = our.ask(address(question))
+        duck.prepare(question)
+        ours: Any = msgspec.json.decode(body)
+        theirs: Any = answer(question, duck.ask(question)[0])
+        assert ours == theirs, f"{question.name}:\n{_difference(ours, theirs)}"
+
+
+def _difference(ours: Any, theirs: Any) -> str:
+    if isinstance(ours, dict):
+        pairs = [(ours.get(name), theirs.get(name)) for name in ours]
+    else:
+        pairs = list(zip(ours, theirs, strict=False))
+        pairs.append((len(ours), len(theirs)))
+    first = next((pair for pair in pairs if pair[0] != pair[1]), (ours, theirs))
+    return f"  medamad {str(first[0])[:500]}\n  DuckDB  {str(first[1])[:500]}"
+
+
+def measure(asked: list[Question], our: Asker, duck: Duck, repeat: int) -> Iterator[dict[str, Any]]:
+    """Give the times of each question."""
+    for question in asked:
+        times = by_turns(
+            lambda question=question: our.ask(address(question))[1],
+            lambda question=question: duck.ask(question)[1],
+            repeat,
+        )
+        yield {"name": question.name, "group": group_of(question), **times}
+
+
+def measure_together(
+    asked: list[Question], our: Asker, duck: Duck, repeat: int
+) -> Iterator[dict[str, Any]]:
+    """Give the times of a view of the dashboard, and of the list of websites."""
+    yield {
+        "name": f"{len(asked)} requests of a dashboard",
+        "group": "dashboard",
+        **by_turns(
+            lambda: sum(our.ask(address(question))[1] for question in asked),
+            lambda: sum(duck.ask(question)[1] for question in asked),
+            repeat,
+        ),
+    }
+    body, _ = our.ask(_WEBSITES)
+    assert len(msgspec.json.decode(body)) == SMALL + 1
+    yield {
+        "name": f"list of {SMALL + 1:,} websites with summaries",
+        "group": "websites",
+        **by_turns(lambda: our.ask(_WEBSITES)[1], None, repeat),
+    }
+
+
+def compare(place: Filled, repeat: int) -> dict[str, Any]:
+    """Give all figures of one number of views."""
+    plan = place.plan
+    duck = Duck.filled(place.duck_file, batches(plan))
+    starts_ms = []
+    for _ in range(_STARTS - 1):
+        with daemon_on(place.folder) as (_, took_ms):
+            starts_ms.append(took_ms)
+    with daemon_on(place.folder) as (daemon, took_ms), asker(daemon) as our:
+        starts_ms.append(took_ms)
+        asked = list(questions(plan.since_ms, plan.until_ms))
+        together = dashboard(plan.until_ms)
+        check([*asked, *together], our, duck)
+        memory = private_bytes(daemon.pid)
+        print(f"{len(asked) + len(together)} answers are the same; measuring", file=sys.stderr)
+        measured = [
+            *measure(asked, our, duck, repeat),
+            *measure_together(together, our, duck, repeat),
+        ]
+    duck.close()
+    return {
+        "views": plan.views,
+        "days": plan.days,
+        "machine": machine(),
+        "command": command(),
+        "questions": measured,
+        "start": {"median_ms": round(median(starts_ms)), "times": _STARTS},
+        "memory": memory,
+        "disk": {"ours": place.store_bytes, "theirs": duck.bytes_used},
+    }
+
+
+def report(result: dict[str, Any]) -> str:
+    """Give a result as Markdown."""
+    return (
+        f"# {result['views']:,} views of one website over {result['days']} days\n\n"
+        f"{machine_lines(result)}\n\n{bars_table(result)}\n\n{questions_table(result)}\n"
+    )
+
+
+def main() -> None:
+    """Fill, check, measure, write and print."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--views", type=int, nargs="+", default=[10_000_000])
+    parser.add_argument("--repeat", type=int, default=21)
+    parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
+    parser.add_argument("--out", type=Path, default=OUT)
+    add_plan(parser)
+    arguments = parser.parse_args()
+    with folder_or_temporary(arguments.data) as folder:
+        for views in arguments.views:
+            plan = plan_of(arguments, views)
+            is_fixed = arguments.until is not None
+            place = filled(folder / str(views), plan, is_fixed=is_fixed)
+            result = compare(place, arguments.repeat)
+            keep(arguments.out, f"compare-{views}", result)
+            text = report(result)
+            (arguments.out / f"compare-{views}.md").write_text(text, "utf-8")
+            print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

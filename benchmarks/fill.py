@@ -1,0 +1,131 @@
+"""Fill a store with the traffic of a plan, without a daemon.
+
+    python benchmarks/fill.py --data FOLDER [--views 10000000] [--days 90] [--small 1000]
+
+The folder is then good for `medamad run --data FOLDER`. The last 100,000 views are stored hit by
+hit, so that there is an unsealed tail; those before them as sealed blocks. `--small` websites of
+a few hits each are put beside the large one.
+"""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attrs import evolve
+from content import HOSTNAME
+from hits import hits_of
+from plan import DAY_MS, Plan
+from traffic import batches
+from twisted.internet import task
+from twisted.internet.defer import Deferred
+
+from medamad.model.hits import Hit, View
+from medamad.model.websites import Website
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+
+_BATCH = 2_000
+_SMALL_VIEWS = 5
+
+
+def small_views(websites: list[Website], until_ms: int) -> Iterator[View]:
+    """Give the views of the small websites: a few each on the last day."""
+    random = Random(1)
+    times_ms = sorted(
+        random.randrange(until_ms - DAY_MS // 2, until_ms)
+        for _ in range(len(websites) * _SMALL_VIEWS)
+    )
+    for number, time_ms in enumerate(times_ms):
+        website = websites[number % len(websites)]
+        yield View(
+            website=website.number,
+            time_ms=time_ms,
+            beacon=f"small-{number:x}",
+            first_today=True,
+            first_of_page=True,
+            path=random.choice(("/", "/about", "/contact")),
+            browser="Firefox",
+            os="Linux",
+            device="Desktop",
+            country="DE",
+            locale="de-DE",
+            host=website.hostname,
+        )
+
+
+async def fill(store: Store, plan: Plan, small: int) -> None:
+    """Register the websites and store what they are visited by."""
+    began = plan.since_ms // 1000
+    website = await store.add_website(HOSTNAME, began)
+    stored = 0
+    for series, bulk in enumerate(batches(plan)):
+        if stored < plan.before_tail:
+            await store.load(website, bulk)
+        else:
+            await _append(store, hits_of(bulk, website.number, series))
+        stored += len(bulk)
+    others = [await store.add_website(f"small-{n}.example", began) for n in range(small)]
+    if others:
+        await _append(store, list(small_views(others, plan.until_ms)))
+
+
+async def _append(store: Store, hits: list[Hit] | list[View]) -> None:
+    for begin in range(0, len(hits), _BATCH):
+        await store.append(hits[begin : begin + _BATCH])
+
+
+async def fill_folder(reactor: Any, folder: Path, plan: Plan, small: int) -> None:
+    """Open the store of a folder, fill it and close it."""
+    store = Store.open(folder, StoreSettings(), reactor)
+    try:
+        await fill(store, plan, small)
+    finally:
+        await store.close()
+
+
+def add_plan(parser: ArgumentParser) -> None:
+    """Add the arguments that make a plan."""
+    parser.add_argument("--days", type=int, default=90)
+    parser.add_argument("--paths", type=int, default=5_000)
+    parser.add_argument("--steepness", type=float, default=1.0, help="of the paths (Zipf)")
+    parser.add_argument("--tail", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--until", type=int, metavar="MS", help="end of the traffic (Unix ms)")
+
+
+def plan_of(arguments: Namespace, views: int) -> Plan:
+    """Make the plan of so many views, until now if nothing else was said."""
+    plan = Plan(
+        until_ms=arguments.until or int(time.time()) // 60 * 60_000,
+        views=views,
+        days=arguments.days,
+        tail=arguments.tail,
+        paths=arguments.paths,
+        steepness=arguments.steepness,
+        seed=arguments.seed,
+    )
+    return evolve(plan, tail=min(plan.tail, views))
+
+
+def main() -> None:
+    """Fill."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--views", type=int, default=10_000_000)
+    parser.add_argument("--small", type=int, default=0)
+    add_plan(parser)
+    arguments = parser.parse_args()
+    arguments.data.mkdir(parents=True, exist_ok=True)
+    plan = plan_of(arguments, arguments.views)
+
+    def run(reactor: Any) -> Deferred[None]:
+        return Deferred.fromCoroutine(fill_folder(reactor, arguments.data, plan, arguments.small))
+
+    task.react(run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""What was measured, and on what."""
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from attrs import frozen
+
+_GIB = 1 << 30
+
+
+@frozen
+class Times:
+    """Times of one thing that was done again and again, in milliseconds."""
+
+    times_ms: Sequence[float]
+
+    @property
+    def median_ms(self) -> float:
+        """The median."""
+        return median(self.times_ms)
+
+    @property
+    def p99_ms(self) -> float:
+        """The 99th percentile, interpolated; of few times, about the worst of them."""
+        if len(self.times_ms) == 1:
+            return self.times_ms[0]
+        return quantiles(self.times_ms, n=100, method="inclusive")[98]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What is kept of them."""
+        return {
+            "median_ms": round(self.median_ms, 3),
+            "p99_ms": round(self.p99_ms, 3),
+            "times": len(self.times_ms),
+        }
+
+    def __str__(self) -> str:
+        centiles = quantiles(self.times_ms, n=1000, method="inclusive")
+        parts = (("p50", centiles[499]), ("p95", centiles[949]), ("p99", centiles[989]))
+        shown = "  ".join(f"{name} {value:6.2f} ms" for name, value in parts)
+        return f"{shown}  worst {max(self.times_ms):6.2f} ms"
+
+
+def machine() -> dict[str, Any]:
+    """Give what the figures depend on: the processor, its cores, memory, and the versions."""
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    pages = os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": next(iter(models), platform.machine()),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(pages * os.sysconf("SC_PAGE_SIZE") / _GIB),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("medamad", "twisted", "lmdb", "numpy", "duckdb")},
+    }
+
+
+def private_bytes(pid: int) -> dict[str, int]:
+    """Give the private memory of a process: what is its own alone, and what is anonymous."""
+    sizes: dict[str, int] = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]:
+        name, _, size = line.partition(":")
+        sizes[name] = int(size.split()[0]) * 1024
+    return {
+        "anonymous": sizes["Anonymous"],
+        "private_dirty": sizes["Private_Dirty"],
+        "private_clean": sizes["Private_Clean"],
+        "resident": sizes["Rss"],
+    }

@@ -1,0 +1,66 @@
+"""Making the value that is stored out of what the generator knows of views."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from audience import Audience
+from content import Content
+from numpy.typing import NDArray
+
+from medamad.model.dimensions import Dimension
+from medamad.store.bulk import Bulk
+
+
+def bulk_of(
+    columns: Mapping[str, NDArray[np.generic]],
+    content: Content,
+    audience: Audience,
+    until_ms: int,
+) -> Bulk:
+    """Give views, in order of time, as one value; without the events that lie after `until_ms`."""
+    kind, campaign = columns["kind"], columns["campaign"]
+    return Bulk(
+        time_ms=columns["time_ms"],
+        first_today=columns["first_today"],
+        first_of_page=columns["first_of_page"],
+        duration_ms=columns["duration_ms"],
+        number_today=columns["number_today"],
+        width_px=audience.width_px[kind],
+        codes={
+            Dimension.PATH: columns["path"],
+            Dimension.REFERRER: columns["referrer"],
+            **{dimension: codes[campaign] for dimension, codes in content.campaigns.items()},
+            **{dimension: codes[kind] for dimension, codes in audience.codes.items()},
+        },
+        texts=content.texts | audience.texts,
+        **_properties(columns, content, audience.plan[kind], until_ms),
+    )
+
+
+def _properties(
+    columns: Mapping[str, NDArray[np.generic]],
+    content: Content,
+    plan: NDArray[np.int8],
+    until_ms: int,
+) -> dict[str, NDArray[np.generic]]:
+    """Give the rows of the views that carry something, and of what happened in views, by time."""
+    patterns = content.patterns
+    pattern = content.pattern[columns["path"]]
+    bare = np.flatnonzero((pattern == 0) & (plan >= 0))
+    pattern[bare] = patterns.plans[plan[bare]]
+    loads = np.flatnonzero(pattern)
+    event_ms = columns["time_ms"] + columns["event_after_ms"]
+    customs = np.flatnonzero((columns["event"] > 0) & (event_ms < until_ms))
+    time_ms = np.concatenate((columns["time_ms"][loads], event_ms[customs]))
+    view = np.concatenate((loads, np.where(columns["event_alone"][customs], -1, customs)))
+    carried = patterns.properties[np.concatenate((pattern[loads], columns["event"][customs]))]
+    order = np.argsort(time_ms, kind="stable")
+    carried = carried[order]
+    event, place = np.nonzero(carried >= 0)
+    of_row = order[event]
+    return {
+        "event": event,
+        "event_time_ms": time_ms[of_row],
+        "event_view": view[of_row],
+        "property": carried[event, place].astype(np.uint16),
+    }

@@ -1,0 +1,42 @@
+"""Where results are kept: one JSON file for each measurement, in a folder of the caller's."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+OUT = Path("benchmark-results")
+_PLACES = ("--data", "--out")
+
+
+def keep(folder: Path, name: str, result: Mapping[str, Any]) -> None:
+    """Write a result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+
+
+def kept(folder: Path, name: str) -> dict[str, Any] | None:
+    """Read a result, None where there is none."""
+    file = folder / f"{name}.json"
+    return msgspec.json.decode(file.read_bytes()) if file.exists() else None
+
+
+def comparisons(folder: Path) -> list[dict[str, Any]]:
+    """Read the results of all comparisons, fewest views first."""
+    found = [msgspec.json.decode(file.read_bytes()) for file in folder.glob("compare-*.json")]
+    return sorted(found, key=lambda result: result["views"])
+
+
+def command() -> str:
+    """Give the command that runs, without the folders that it was given."""
+    shown = [f"benchmarks/{Path(sys.argv[0]).name}"]
+    arguments = iter(sys.argv[1:])
+    for argument in arguments:
+        if argument in _PLACES:
+            next(arguments)
+        elif argument.partition("=")[0] not in _PLACES:
+            shown.append(argument)
+    return shlex.join(["python", *shown])

@@ -1,0 +1,121 @@
+"""The daemon on a folder of the benchmarks: filled before, started, asked."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import msgspec
+from asking import Asker
+from attrs import asdict, evolve, frozen
+from content import HOSTNAME
+from plan import Plan
+from questions import Question
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from daemon import Daemon
+
+SMALL = 1_000
+"""Small websites beside the large one."""
+
+_MARKER = "filled.json"
+_FRESH_MS = 12 * 3_600_000
+_FILL = Path(__file__).with_name("fill.py")
+
+CONFIGURATION = """
+[limits]
+new_paths = 1000000
+"""
+
+
+@frozen
+class Filled:
+    """A folder with the traffic of a plan: `data` for the daemon, and DuckDB's file."""
+
+    folder: Path
+    plan: Plan
+
+    @property
+    def duck_file(self) -> Path:
+        """The file of DuckDB."""
+        return self.folder / "views.duckdb"
+
+    @property
+    def store_bytes(self) -> int:
+        """The size of the daemon's files on disk."""
+        return sum(file.stat().st_blocks * 512 for file in (self.folder / "data").iterdir())
+
+
+def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
+    """Fill a folder with the traffic of a plan and SMALL other websites, unless it is already.
+
+    What was filled twelve hours ago is filled anew, as its last day is over, unless `is_fixed`
+    says that the end of the plan was asked for.
+    """
+    marker = folder / _MARKER
+    wanted = asdict(plan) | {"small": SMALL}
+    if marker.exists():
+        found = msgspec.json.decode(marker.read_bytes())
+        until_ms: int = found["until_ms"]
+        is_same = found == wanted
+        if not is_fixed and time.time() * 1000 - until_ms < _FRESH_MS:
+            is_same = found == wanted | {"until_ms": until_ms}
+        if is_same:
+            return Filled(folder, evolve(plan, until_ms=until_ms))
+    if folder.exists():
+        assert marker.exists() or not any(folder.iterdir()), f"{folder} holds something else"
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    marker.write_bytes(msgspec.json.encode(wanted | {"views": -1}))
+    arguments = {
+        "data": folder / "data",
+        "views": plan.views,
+        "days": plan.days,
+        "paths": plan.paths,
+        "steepness": plan.steepness,
+        "tail": plan.tail,
+        "seed": plan.seed,
+        "until": plan.until_ms,
+        "small": SMALL,
+    }
+    options = [f"--{name}={value}" for name, value in arguments.items()]
+    subprocess.run([sys.executable, _FILL, *options], check=True)
+    marker.write_bytes(msgspec.json.encode(wanted))
+    return Filled(folder, plan)
+
+
+@contextmanager
+def folder_or_temporary(given: Path | None) -> Iterator[Path]:
+    """Give a folder, or one that goes in the end."""
+    with nullcontext(str(given)) if given else tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@contextmanager
+def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
+    """Run the daemon on a folder; gives it, and the milliseconds until it answered."""
+    daemon = Daemon(folder, configuration=CONFIGURATION)
+    began = time.perf_counter()
+    daemon.start()
+    took_ms = (time.perf_counter() - began) * 1000
+    try:
+        yield daemon, took_ms
+    finally:
+        daemon.stop()
+
+
+def asker(daemon: Daemon) -> Asker:
+    """Log in and open a connection."""
+    cookie = daemon.client().cookie
+    assert cookie is not None
+    return Asker(daemon.port, cookie)
+
+
+def address(question: Question) -> str:
+    """Give the address of a question about the large website."""
+    return f"/api/website/{HOSTNAME}/{question.query}"

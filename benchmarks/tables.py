@@ -1,0 +1,133 @@
+"""Results as tables of Markdown."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from bars import ANONYMOUS_BYTES, BYTES_A_VIEW, START_MS, groups, ratio
+
+Result: TypeAlias = Mapping[str, Any]
+
+_MB = 10**6
+_NONE = "-"
+_MANY_MS = 100
+_SOME_MS = 10
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Give a table; all columns but the first are figures."""
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def bars_table(result: Result) -> str:
+    """Give what was asked for and what came out."""
+    return table(
+        ("question", "asked for", "slowest median", "least ratio to DuckDB", "met"),
+        [*_question_bars(result), *_further_bars(result)],
+    )
+
+
+def _question_bars(result: Result) -> Iterator[tuple[str, ...]]:
+    for bar, under, met in groups(result):
+        slowest = max(under, key=lambda measured: measured["ours"]["median_ms"])
+        compared = [measured for measured in under if "theirs" in measured]
+        least = min(compared, key=ratio) if compared else None
+        yield (
+            bar.title,
+            bar.text,
+            f"{_ms(slowest['ours']['median_ms'])} ms{_called(slowest, under)}",
+            f"{ratio(least):.1f}{_called(least, under)}" if least else _NONE,
+            "yes" if met == len(under) else f"{met} of {len(under)}",
+        )
+
+
+def _called(measured: Result, among: Sequence[Result]) -> str:
+    return f" ({measured['name']})" if len(among) > 1 else ""
+
+
+def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
+    start_ms = result["start"]["median_ms"]
+    anonymous = result["memory"]["anonymous"]
+    ours, theirs = (result["disk"][engine] / result["views"] for engine in ("ours", "theirs"))
+    figures = (
+        ("start until it answers", f"{START_MS:,} ms", f"{_ms(start_ms)} ms", start_ms <= START_MS),
+        (
+            "private anonymous memory after every question",
+            f"{ANONYMOUS_BYTES // _MB} MB",
+            f"{anonymous / _MB:.0f} MB",
+            anonymous <= ANONYMOUS_BYTES,
+        ),
+    )
+    for title, bar, figure, is_met in figures:
+        yield title, bar, figure, _NONE, "yes" if is_met else "no"
+    yield (
+        "disk, for each view",
+        f"{BYTES_A_VIEW} bytes",
+        f"{ours:.1f} bytes",
+        f"{theirs / ours:.2f} ({theirs:.1f} bytes)",
+        "yes" if ours <= BYTES_A_VIEW else "no",
+    )
+
+
+def questions_table(result: Result) -> str:
+    """Give every question that was compared, median and 99th percentile of both."""
+    return table(
+        ("question", "medamad ms", "p99", "DuckDB ms", "p99", "ratio"),
+        [
+            (
+                measured["name"],
+                _ms(measured["ours"]["median_ms"]),
+                _ms(measured["ours"]["p99_ms"]),
+                _ms(measured["theirs"]["median_ms"]) if "theirs" in measured else _NONE,
+                _ms(measured["theirs"]["p99_ms"]) if "theirs" in measured else _NONE,
+                f"{ratio(measured):.1f}" if "theirs" in measured else _NONE,
+            )
+            for measured in result["questions"]
+        ],
+    )
+
+
+def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Give the medians of some questions at each number of views, ours and DuckDB's."""
+    by_views = [
+        {measured["name"]: measured for measured in result["questions"]} for result in results
+    ]
+    return table(
+        ("question", *(f"{result['views']:,} views" for result in results)),
+        [
+            (
+                name,
+                *(
+                    f"{_ms(found[name]['ours']['median_ms'])} / "
+                    f"{_ms(found[name]['theirs']['median_ms'])}"
+                    for found in by_views
+                ),
+            )
+            for name in names
+        ],
+    )
+
+
+def machine_lines(result: Result) -> str:
+    """Give what the figures were measured on and by which command."""
+    machine = result["machine"]
+    versions = ", ".join(
+        f"{title} {machine[name]}"
+        for title, name in (
+            ("Python", "python"),
+            ("Twisted", "twisted"),
+            ("lmdb", "lmdb"),
+            ("numpy", "numpy"),
+            ("DuckDB", "duckdb"),
+        )
+    )
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; "
+        f"{versions}. Measured by `{result['command']}`."
+    )
+
+
+def _ms(value: float) -> str:
+    if value >= _MANY_MS:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= _SOME_MS else f"{value:.2f}"

@@ -1,0 +1,43 @@
+"""Realistic traffic of one website for any number of views, the same for the same plan.
+
+Some 1,000,000 views a second are drawn, a day at a time; memory holds two days and one batch.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from audience import Audience
+from content import HOSTNAME, Content
+from days import Columns, Days, joined, taken
+from packing import bulk_of
+from plan import Plan
+
+from medamad.store.bulk import Bulk
+
+_BATCH: Final = 262_144
+"""Days are put together until there are so many views."""
+
+
+def batches(plan: Plan) -> Iterator[Bulk]:
+    """Give exactly `plan.views` views in order of time, and what happened in them."""
+    content = Content.of(plan.seed, plan.days, plan.paths, plan.steepness)
+    audience = Audience.of(plan.seed, HOSTNAME)
+    given = 0
+    for columns in _batches(Days(plan, content, audience)):
+        size = len(columns["time_ms"])
+        cut = min(max(plan.before_tail - given, 0), size)
+        given += size
+        for stretch in (slice(0, cut), slice(cut, size)):
+            if stretch.start < stretch.stop:
+                yield bulk_of(taken(columns, stretch), content, audience, plan.until_ms)
+
+
+def _batches(days: Days) -> Iterator[Columns]:
+    held: list[Columns] = []
+    for columns in days:
+        held.append(columns)
+        if sum(len(part["time_ms"]) for part in held) >= _BATCH:
+            yield joined(held)
+            held.clear()
+    if held:
+        yield joined(held)

@@ -1,0 +1,234 @@
+"""All hits of one website as the writer has them: the tail, the blocks, what was corrected since.
+
+The writer thread alone changes a shelf. What questions see is `Published`, replaced as a whole.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from attrs import define, field, frozen
+from twisted.logger import Logger
+
+from medamad.store.blocks import Block, Late, Lates, OpenBlock, open_one, opened
+from medamad.store.corrections import Corrected, Correction
+from medamad.store.environment import Databases
+from medamad.store.errors import Damaged
+from medamad.store.names import Texts as WebsiteTexts
+from medamad.store.parts import Events, Part, Snapshot, Texts, Views
+from medamad.store.reading import Reading
+from medamad.store.sealing import Content
+from medamad.store.tail import Tail
+
+_NO_LATES: Final[Lates] = {}
+
+
+@frozen(eq=False)
+class Published:
+    """The state of a website between two changes."""
+
+    blocks: tuple[Block, ...]
+    late: Lates
+    chunks: tuple[Views, ...]
+    events: tuple[Events, ...]
+    texts: Texts
+
+    def snapshot(
+        self, reading: Reading, databases: Databases, without: frozenset[int] = frozenset()
+    ) -> Snapshot:
+        """Give what a question sees, but for some blocks; groups among them are taken apart."""
+        return Snapshot(
+            parts=_Parts(self, reading, databases, without), events=self.events, texts=self.texts
+        )
+
+
+@frozen(eq=False)
+class _Parts:
+    """The parts of a snapshot, opened as they are gone through."""
+
+    _published: Published
+    _reading: Reading
+    _databases: Databases
+    _without: frozenset[int]
+
+    def __iter__(self) -> Iterator[Part]:
+        published = self._published
+        blocks: Iterable[Block] = published.blocks
+        if self._without:
+            blocks = _apart(blocks, self._without)
+            blocks = (block for block in blocks if block.number not in self._without)
+        yield from opened(blocks, published.late, self._reading, self._databases)
+        yield from published.chunks
+
+
+def _apart(blocks: Iterable[Block], numbers: frozenset[int]) -> Iterator[Block]:
+    """Take the groups apart that are, or contain, one of some blocks."""
+    for block in blocks:
+        if block.members and (
+            block.number in numbers or any(each.number in numbers for each in _all(block))
+        ):
+            yield from _apart(block.members, numbers)
+        else:
+            yield block
+
+
+def _all(block: Block) -> Iterator[Block]:
+    yield block
+    for member in block.members:
+        yield from _all(member)
+
+
+@define(eq=False)
+class Shelf:
+    """The hits of one website."""
+
+    website: int
+    tail: Tail
+    texts: WebsiteTexts
+    databases: Databases
+    blocks: list[Block] = field(factory=list)
+    """Blocks and groups that no group has, in the order of their first sequence numbers."""
+    watermark: int = 0
+    """No record of the journal up to this sequence number counts: a block has it."""
+    is_deleted: bool = False
+    damaged: set[int] = field(factory=set)
+    """The blocks and groups that cannot be rewritten."""
+    _corrections: dict[Corrected, dict[int, int]] = field(
+        factory=lambda: {kind: {} for kind in Corrected}
+    )
+    _late: Lates = field(default=_NO_LATES)
+    _shown: tuple[Block, ...] | None = None
+    _log = Logger()
+
+    def publish(self) -> Published:
+        """Give the present state as a value that never changes."""
+        if self._shown is None:
+            self._shown = tuple(_apart(self.blocks, frozenset(self._late)))
+        chunks, events = self.tail.publish()
+        return Published(self._shown, self._late, chunks, events, self.texts)
+
+    def delete(self) -> None:
+        """Note that the website is deleted."""
+        self.is_deleted = self.texts.is_deleted = True
+
+    def leaves(self) -> list[Block]:
+        """Give all blocks, those of groups too."""
+        return [leaf for block in self.blocks for leaf in block.blocks()]
+
+    def correction(self, kind: Corrected, sequence: int) -> int:
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        return self._corrections[kind].get(sequence, 0)
+
+    def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
+        """Lay corrections over the blocks that have their hits."""
+        touched: set[int] = set()
+        for kind, sequence, value in corrections:
+            self._corrections[kind][sequence] = value
+            touched.add(sequence)
+        if touched:
+            self._lay(self._having(touched), reading)
+
+    def replace(
+        self,
+        old: Sequence[Block],
+        new: Block,
+        contained: Iterable[Correction],
+        reading: Reading,
+    ) -> None:
+        """Put a block in the place of others. Corrections that it contains are forgotten.
+
+        Groups that have one of the others are no more.
+        """
+        gone = frozenset(block.number for block in old)
+        kept = [block for block in _apart(self.blocks, gone) if block.number not in gone]
+        self.blocks = sorted([*kept, new], key=lambda block: block.head.first)
+        for kind, sequence, _ in contained:
+            del self._corrections[kind][sequence]
+        self._late = {number: late for number, late in self._late.items() if number not in gone}
+        self._lay([new], reading)
+
+    def group(self, members: Sequence[Block], group: Block) -> None:
+        """Put a group in the place of its members."""
+        numbers = {member.number for member in members}
+        kept = [block for block in self.blocks if block.number not in numbers]
+        self.blocks = sorted([*kept, group], key=lambda block: block.head.first)
+        self._shown = None
+
+    def corrections_of(self, content: Content) -> list[Correction]:
+        """Give what is corrected of the hits of a block's content."""
+        having = {Corrected.DURATION: content.sequence, Corrected.VIEW: content.events.event}
+        found = []
+        for kind, values in self._corrections.items():
+            sequences = np.fromiter(values, np.uint64, len(values))
+            there = sequences[np.isin(sequences, having[kind])]
+            found += [Correction(kind, number, values[number]) for number in there.tolist()]
+        return found
+
+    def groups_of(self, blocks: Sequence[Block]) -> list[Block]:
+        """Give the groups that have one of some blocks, at whatever level."""
+        numbers = {block.number for block in blocks}
+        return [
+            each
+            for block in self.blocks
+            for each in _all(block)
+            if each.members and any(leaf.number in numbers for leaf in each.blocks())
+        ]
+
+    def late(self) -> Lates:
+        """Give what is laid over which blocks."""
+        return self._late
+
+    def _having(self, sequences: set[int]) -> list[Block]:
+        """Give the blocks that may have one of some hits."""
+        wanted = np.sort(np.fromiter(sequences, np.uint64, len(sequences)))
+        leaves = self.leaves()
+        reach = np.array([_reach(block) for block in leaves], np.uint64).reshape(-1, 2)
+        begins = np.searchsorted(wanted, reach[:, 0])
+        ends = np.searchsorted(wanted, reach[:, 1], side="right")
+        return [leaves[place] for place in np.flatnonzero(begins < ends).tolist()]
+
+    def _lay(self, blocks: Iterable[Block], reading: Reading) -> None:
+        late = dict(self._late)
+        for block in blocks:
+            try:
+                found = self._late_of(block, reading)
+            except Damaged as error:
+                self._log.error("a block is damaged: {place}", place=str(error))
+                continue
+            late.pop(block.number, None)
+            if len(found.places) or len(found.events):
+                late[block.number] = found
+        self._late = late
+        self._shown = None
+
+    def _late_of(self, block: Block, reading: Reading) -> Late:
+        part = open_one(block, None, reading, self.databases)
+        assert isinstance(part, OpenBlock)  # noqa: S101 - it has no members
+        low, high = _reach(block)
+        raised = _within(self._corrections[Corrected.DURATION], low, high)
+        bound = _within(self._corrections[Corrected.VIEW], low, high)
+        places, duration_ms = np.zeros(0, np.intp), np.zeros(0, np.uint32)
+        if raised and len(part):
+            views = np.array([view for view, _ in raised], np.uint64)
+            sequence = part.sequence
+            places = np.minimum(np.searchsorted(sequence, views), len(sequence) - 1)
+            duration_ms = np.array([ms for _, ms in raised], np.uint32)
+            counts = (sequence[places] == views) & (duration_ms > part.duration_ms[places])
+            places, duration_ms = places[counts], duration_ms[counts]
+        events = np.array([event for event, _ in bound], np.uint64)
+        views_of = np.array([view for _, view in bound], np.uint64)
+        if len(events):
+            known = np.isin(events, part.loose.event)
+            events, views_of = events[known], views_of[known]
+        return Late(places, duration_ms, events, views_of)
+
+
+def _reach(block: Block) -> tuple[int, int]:
+    """Give the least and greatest sequence number of what a block may have."""
+    return block.head.first, block.head.last
+
+
+def _within(values: dict[int, int], low: int, high: int) -> list[tuple[int, int]]:
+    return sorted(
+        (sequence, value) for sequence, value in values.items() if low <= sequence <= high
+    )

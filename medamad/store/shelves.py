@@ -1,0 +1,226 @@
+"""The hits of all websites: read at start, extended after each commit, shown to questions."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from medamad.store.blocks import Block, Head, decode_head, head_key, number_of
+from medamad.store.corrections import Corrected, Correction, read_corrections
+from medamad.store.environment import Environment, Txn
+from medamad.store.errors import Damaged, DamagedBlock
+from medamad.store.flags import VISITOR
+from medamad.store.journal import Batch
+from medamad.store.live import DAY_MS, newest_ms, visitor_times
+from medamad.store.names import Texts
+from medamad.store.parts import EMPTY, Snapshot
+from medamad.store.reading import Leases, Writing, asking
+from medamad.store.recent import LastDay
+from medamad.store.records import (
+    Kind,
+    Record,
+    Rows,
+    journal_place,
+    rows_by_kind,
+    sound_rows,
+)
+from medamad.store.shelf import Published, Shelf
+from medamad.store.tail import Tail
+from medamad.store.upkeep import read_watermark
+
+T = TypeVar("T")
+
+_log: Final = Logger()
+
+
+@define(eq=False)
+class Shelves:
+    """A shelf for each website. Changed by the writer thread; `ask` and its like are for any."""
+
+    _environment: Environment
+    _chunk_views: int
+    leases: Leases
+    _shelves: dict[int, Shelf] = field(factory=dict)
+    _published: dict[int, Published] = field(factory=dict)
+    _visitors: dict[int, LastDay] = field(factory=dict)
+    _told: set[str] = field(factory=set)
+
+    # For any thread
+
+    def ask(self, website: int, question: Callable[[Snapshot], T]) -> T:
+        """Put a question to the present state of a website.
+
+        A block that turns out to be damaged is named in the log and left out of the answer.
+        """
+        with self.leases.lease():
+            published = self._published.get(website)
+            if published is None:
+                return question(EMPTY)
+            without: frozenset[int] = frozenset()
+            while True:
+                with asking(self._environment) as reading:
+                    databases = self._environment.databases
+                    try:
+                        return question(published.snapshot(reading, databases, without))
+                    except DamagedBlock as error:
+                        if error.number in without:
+                            raise
+                        self._tell(error)
+                        without |= {error.number}
+
+    def visitors_last_day(self, website: int, now_ms: int) -> int:
+        """Count the visitors of the last 24 hours."""
+        counted = self._last_day(website).count(now_ms)
+        if counted is not None:
+            return counted
+        return self.ask(website, lambda snapshot: len(visitor_times(snapshot, now_ms - DAY_MS)))
+
+    def all(self) -> list[Shelf]:
+        """Give every shelf."""
+        return list(self._shelves.values())
+
+    def of(self, website: int) -> Shelf:
+        """Give the shelf of a website, making it where there is none."""
+        shelf = self._shelves.get(website)
+        if shelf is None:
+            shelf = Shelf(
+                website=website,
+                tail=Tail(self._chunk_views),
+                texts=Texts(self._environment, website),
+                databases=self._environment.databases,
+            )
+            self._shelves[website] = shelf
+        return shelf
+
+    # In the writer thread
+
+    def is_sealed(self, website: int, sequence: int) -> bool:
+        """Tell whether a block has the view or event with that number."""
+        shelf = self._shelves.get(website)
+        return shelf is not None and sequence <= shelf.watermark
+
+    def correction(self, website: int, kind: Corrected, sequence: int) -> int:
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        return self._shelves[website].correction(kind, sequence)
+
+    def extend(self, batch: Batch) -> None:
+        """Take in what has been committed."""
+        for website, records in batch.records.items():
+            rows = rows_by_kind(records)
+            shelf = self.of(website)
+            shelf.tail.extend(rows)
+            self._last_day(website).add(_visitor_times(rows))
+            if website not in batch.corrections:
+                self.publish(shelf)
+        for website, known in batch.corrections.items():
+            shelf = self.of(website)
+            with self._environment.reading() as txn:
+                shelf.correct(
+                    [Correction(kind, sequence, ms) for (kind, sequence), ms in known.items()],
+                    Writing(txn),
+                )
+            self.publish(shelf)
+
+    def publish(self, shelf: Shelf) -> None:
+        """Let questions see a shelf as it is now."""
+        self._published[shelf.website] = shelf.publish()
+
+    def forget(self, websites: Iterable[int]) -> None:
+        """Drop websites that were deleted."""
+        for website in websites:
+            self._published.pop(website, None)
+            self._visitors.pop(website, None)
+            shelf = self._shelves.pop(website, None)
+            if shelf is not None:
+                shelf.delete()
+
+    def count_visitors(self, shelf: Shelf) -> None:
+        """Begin to count the visitors of the last 24 hours in memory."""
+
+        def since(snapshot: Snapshot) -> tuple[list[int], int]:
+            since_ms = newest_ms(snapshot) - DAY_MS
+            return visitor_times(snapshot, since_ms).tolist(), since_ms
+
+        self._last_day(shelf.website).fill(*self.ask(shelf.website, since))
+
+    # At start
+
+    def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
+        """Read blocks, corrections and journal; returns whether there are records to be cleared."""
+        shelf = self.of(website)
+        shelf.watermark = read_watermark(txn, self._environment, website)
+        shelf.blocks = self._blocks(txn, website)
+        rows, damaged = sound_rows(records)
+        for key in damaged:
+            _log.error("a record is damaged and left out: {place}", place=journal_place(key))
+        unsealed = {kind: _after(found, shelf.watermark) for kind, found in rows.items()}
+        shelf.tail.extend({kind: found for kind, found in unsealed.items() if len(found)})
+        known = []
+        database = self._environment.databases.corrections
+        for correction in read_corrections(txn, database, website):
+            if isinstance(correction, str):
+                _log.error("a record is damaged and left out: {place}", place=correction)
+            else:
+                known.append(correction)
+        shelf.correct(known, Writing(txn))
+        self.publish(shelf)
+        return any(len(unsealed[kind]) < len(found) for kind, found in rows.items())
+
+    def _blocks(self, txn: Txn, website: int) -> list[Block]:
+        heads: dict[int, Head] = {}
+        prefix = head_key(website, 0)[:4]
+        with txn.cursor(db=self._environment.databases.heads) as cursor:
+            found = cursor.set_range(head_key(website, 1))
+            while found and cursor.key().startswith(prefix):
+                key, value = cursor.item()
+                try:
+                    heads[number_of(key)] = decode_head(key, value)
+                except Damaged as error:
+                    place = f"website {website}, block {number_of(key)}, head: {error}"
+                    _log.error("a block is damaged and left out: {place}", place=place)
+                found = cursor.next()
+        return _tree(website, heads)
+
+    def _last_day(self, website: int) -> LastDay:
+        return self._visitors.setdefault(website, LastDay())
+
+    def _tell(self, error: DamagedBlock) -> None:
+        if str(error) not in self._told:
+            self._told.add(str(error))
+            _log.error("a block is damaged and left out: {place}", place=str(error))
+
+
+def _tree(website: int, heads: Mapping[int, Head]) -> list[Block]:
+    """Give the blocks and groups that no group has."""
+    made: dict[int, Block] = {}
+
+    def make(number: int) -> Block | None:
+        head = heads.get(number)
+        if head is None:
+            return None
+        if number not in made:
+            members = [make(member) for member in head.members]
+            whole = [member for member in members if member is not None]
+            if len(whole) < len(members):
+                return None
+            made[number] = Block(website, number, head, tuple(whole))
+        return made[number]
+
+    blocks = [block for number in heads if (block := make(number)) is not None]
+    inner = {member.number for block in blocks for member in block.members}
+    outer = [block for block in blocks if block.number not in inner]
+    return sorted(outer, key=lambda block: block.head.first)
+
+
+def _after(rows: Rows, watermark: int) -> Rows:
+    counts = rows.keys["sequence"] > watermark
+    return rows if counts.all() else Rows(rows.keys[counts], rows.values[counts])
+
+
+def _visitor_times(rows: Mapping[Kind, Rows]) -> Sequence[int]:
+    views = rows.get(Kind.VIEW)
+    if views is None:
+        return ()
+    times: list[int] = views.keys["time_ms"][(views.values["flags"] & VISITOR) != 0].tolist()
+    return times

@@ -1,0 +1,404 @@
+"""What is done with hits that lie: sealed, merged, grouped, corrected, and what they leave behind.
+
+All of it happens in the writer thread in short steps, between batches of hits. What a step has
+written counts for nothing until a block's head is there; what is written, or left, without one is
+on the list of the doomed and goes, at the next start if not before.
+"""
+
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from medamad.store.blocks import (
+    Block,
+    OpenBlock,
+    OpenGroup,
+    encode_head,
+    head_key,
+    open_one,
+)
+from medamad.store.corrections import (
+    Corrected,
+    Correction,
+    delete_correction,
+    write_correction,
+)
+from medamad.store.environment import Environment, Txn
+from medamad.store.errors import DamagedBlock
+from medamad.store.parts import Views
+from medamad.store.reading import Leases, Writing
+from medamad.store.records import KEY_SIZE, sequence_of
+from medamad.store.sealing import (
+    Content,
+    Put,
+    block_of,
+    content_of,
+    first_ms,
+    group_head,
+    group_puts,
+)
+from medamad.store.shelf import Shelf
+from medamad.store.tail import CHUNK_VIEWS, Cut
+from medamad.store.writer import Transaction
+
+T = TypeVar("T")
+
+DAY_MS: Final = 86_400_000
+_SETTLED_MS: Final = DAY_MS + 3_600_000
+"""After this nothing is corrected any more: beacons are known for a day."""
+_LAST_BLOCK_KEY: Final = b"last-block"
+_log: Final = Logger()
+_NUMBER: Final = struct.Struct(">I")
+_WATERMARK: Final = struct.Struct(">Q")
+_DOOMED: Final = struct.Struct(">IQI")
+_WATERMARK_NUMBER: Final = 0
+_STEP_S: Final = 0.01
+_STEP_RECORDS: Final = 2_000
+
+
+@frozen
+class Sizes:
+    """How much makes a block and a group. `counted_from` views and events, a block has counters."""
+
+    chunk_views: int = CHUNK_VIEWS
+    group_members: int = 16
+    counted_from: int = 1_024
+
+
+class Submit(Protocol):
+    """Hands a change to the writer."""
+
+    def __call__(self, change: Callable[[Transaction], T], /) -> "Deferred[T]":
+        """Fire with what `change` returns once it is committed."""
+
+
+@define(eq=False)
+class _Making:
+    """A block or group that is being written: under whose keys, of what, in whose place."""
+
+    shelf: Shelf
+    block: Block
+    puts: Iterator[Put]
+    writing: Writing
+    replaced: Sequence[Block] = ()
+    content: Content | None = None
+    contained: Sequence[Correction] = ()
+    cut: Cut | None = None
+
+
+@define(eq=False)
+class Upkeep:
+    """Works at one website at a time. Its steps run in the writer thread."""
+
+    _environment: Environment
+    _submit: Submit
+    _leases: Leases
+    _publish: Callable[[Shelf], None]
+    sizes: Sizes = field(factory=Sizes)
+    _doomed: list[tuple[int, bytes]] = field(factory=list)
+    """Since which moment no new question sees a block, and the key that the doomed go by."""
+
+    async def tend(self, shelf: Shelf, now_ms: int) -> None:
+        """Do all that is due for a website."""
+        while not shelf.is_deleted:
+            try:
+                making = await self._submit(self._chore(shelf, now_ms))
+                if making is None:
+                    return
+                await self._make(making)
+            except DamagedBlock as error:
+                shelf.damaged.add(error.number)
+                _log.error("a block is damaged and stays as it is: {place}", place=str(error))
+
+    async def _make(self, making: _Making) -> None:
+        try:
+            while not await self._submit(partial(self._write_some, making)):
+                pass
+            await self._submit(partial(self._show, making))
+        except BaseException:
+            self._doomed.append((self._leases.now(), making.block.key))
+            raise
+        if making.cut is not None:
+            await self.clear_journal(making.shelf)
+
+    async def add(self, shelf: Shelf, content: Content) -> None:
+        """Put hits that never were in the journal into a block of their own."""
+
+        def begin(txn: Transaction) -> _Making:
+            return self._make_of(txn, shelf, Writing(txn.lmdb), content)
+
+        await self._make(await self._submit(begin))
+
+    async def clear_journal(self, shelf: Shelf) -> None:
+        """Remove the records that a block has."""
+        place: bytes | None = _NUMBER.pack(shelf.website)
+        while place is not None and not shelf.is_deleted:
+            place = await self._submit(partial(self._clear_some, shelf, place))
+
+    async def remove_doomed(self) -> None:
+        """Remove the blocks that no question sees any more."""
+        while await self._submit(self._remove_one):
+            pass
+
+    def load_doomed(self, txn: Txn) -> None:
+        """Note at start what the last run was about to remove, or had not finished writing."""
+        with txn.cursor(db=self._environment.databases.doomed) as cursor:
+            self._doomed = [(0, key) for key, _ in cursor]
+
+    def is_due(self, shelf: Shelf) -> bool:
+        """Tell whether a tail has grown too long. For any thread."""
+        return len(shelf.tail) > 2 * self.sizes.chunk_views
+
+    # In the writer thread
+
+    def _chore(self, shelf: Shelf, now_ms: int) -> Callable[[Transaction], _Making | None]:
+        def choose(transaction: Transaction) -> _Making | None:
+            if shelf.is_deleted:
+                return None
+            writing = Writing(transaction.lmdb)
+            if self.is_due(shelf) or (
+                not shelf.tail.is_empty and shelf.tail.oldest_ms < now_ms - DAY_MS
+            ):
+                return self._begin_sealing(transaction, shelf, writing)
+            late = shelf.late()
+            for block in shelf.leaves():
+                if block.number in late and _is_settled(block, now_ms) and _is_sound(shelf, block):
+                    return self._begin_block(transaction, shelf, writing, [block])
+            if members := self._to_group(shelf, now_ms):
+                return self._begin_group(transaction, shelf, writing, members)
+            return None
+
+        return choose
+
+    def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> _Making:
+        """Seal the oldest chunk; a tail shorter than one whole, together with small blocks."""
+        everything = len(shelf.tail) < self.sizes.chunk_views
+        cut = shelf.tail.cut(everything=everything)
+        small = self._small(shelf, sum(map(len, cut.chunks)) + len(cut.events))
+        return self._begin_block(txn, shelf, writing, small, cut)
+
+    def _small(self, shelf: Shelf, views: int) -> list[Block]:
+        """Give the last blocks that are to be merged with so many views."""
+        small: list[Block] = []
+        for block in reversed(shelf.blocks):
+            size = block.head.views + block.head.own + block.head.loose
+            is_small = size <= 2 * views and size + views <= self.sizes.chunk_views
+            if block.members or not is_small or not _is_sound(shelf, block):
+                break
+            small.append(block)
+            views += size
+        return small
+
+    def _begin_block(
+        self,
+        txn: Transaction,
+        shelf: Shelf,
+        writing: Writing,
+        old: Sequence[Block],
+        cut: Cut | None = None,
+    ) -> _Making:
+        late, databases = shelf.late(), self._environment.databases
+        parts: list[Views] = [
+            part
+            for block in old
+            if isinstance(
+                part := open_one(block, late.get(block.number), writing, databases), OpenBlock
+            )
+        ]
+        content = content_of([*parts, *(cut.chunks if cut else ())], [cut.events] if cut else ())
+        return self._make_of(txn, shelf, writing, content, old=old, cut=cut)
+
+    def _make_of(
+        self,
+        txn: Transaction,
+        shelf: Shelf,
+        writing: Writing,
+        content: Content,
+        *,
+        old: Sequence[Block] = (),
+        cut: Cut | None = None,
+    ) -> _Making:
+        number = self._number(txn)
+        key = _DOOMED.pack(shelf.website, first_ms(content), number)
+        written = block_of(content, key, shelf.texts, counted_from=self.sizes.counted_from)
+        self._doom(txn, key)
+        return _Making(
+            shelf=shelf,
+            block=Block(shelf.website, number, written.head),
+            puts=written.puts,
+            writing=writing,
+            replaced=old,
+            content=content,
+            contained=shelf.corrections_of(content),
+            cut=cut,
+        )
+
+    def _to_group(self, shelf: Shelf, now_ms: int) -> list[Block]:
+        levels: dict[int, list[Block]] = {}
+        late = shelf.late()
+        for block in shelf.blocks:
+            if not _is_sound(shelf, block):
+                continue
+            if block.members or (
+                block.head.has_counters
+                and 2 * block.head.views >= self.sizes.chunk_views
+                and block.number not in late
+                and _is_settled(block, now_ms)
+            ):
+                level = levels.setdefault(_level(block), [])
+                level.append(block)
+                if len(level) == self.sizes.group_members:
+                    return level
+        return []
+
+    def _begin_group(
+        self, txn: Transaction, shelf: Shelf, writing: Writing, members: Sequence[Block]
+    ) -> _Making:
+        head = group_head([(member.number, member.head) for member in members])
+        number = self._number(txn)
+        key = _DOOMED.pack(shelf.website, head.first_ms, number)
+        databases = self._environment.databases
+
+        def open_member(member: Block) -> OpenBlock | OpenGroup:
+            part = open_one(member, None, writing, databases)
+            assert isinstance(part, OpenBlock | OpenGroup)  # noqa: S101 - no chunk is a member
+            return part
+
+        puts = group_puts([open_member(member) for member in members], head, key)
+        self._doom(txn, key)
+        return _Making(shelf, Block(shelf.website, number, head, tuple(members)), puts, writing)
+
+    def _number(self, txn: Transaction) -> int:
+        meta = self._environment.databases.meta
+        last = txn.lmdb.get(_LAST_BLOCK_KEY, db=meta)
+        number: int = _NUMBER.unpack(last)[0] + 1 if last else 1
+        txn.lmdb.put(_LAST_BLOCK_KEY, _NUMBER.pack(number), db=meta)
+        return number
+
+    def _doom(self, txn: Transaction, key: bytes) -> None:
+        txn.lmdb.put(key, b"", db=self._environment.databases.doomed)
+
+    def _write_some(self, making: _Making, txn: Transaction) -> bool:
+        """Write for a few milliseconds; returns whether all is written."""
+        if making.shelf.is_deleted:
+            return True
+        making.writing.txn = txn.lmdb
+        databases, key = self._environment.databases, making.block.key
+        until = time.monotonic() + _STEP_S
+        while time.monotonic() < until:
+            put = next(making.puts, None)
+            if put is None:
+                return True
+            is_counters, kind, value = put
+            database = databases.counters if is_counters else databases.blocks
+            txn.lmdb.put(key + bytes((kind,)), value, db=database)
+        return False
+
+    def _show(self, making: _Making, txn: Transaction) -> None:
+        """Let a block, or group, be seen, and what it replaces no more: all at once."""
+        shelf, block, cut = making.shelf, making.block, making.cut
+        if shelf.is_deleted:
+            return
+        databases, website = self._environment.databases, shelf.website
+        key = head_key(website, block.number)
+        txn.lmdb.put(key, encode_head(key, block.head), db=databases.heads)
+        txn.lmdb.delete(block.key, db=databases.doomed)
+        gone = [*making.replaced, *shelf.groups_of(making.replaced)]
+        for old in gone:
+            txn.lmdb.delete(head_key(website, old.number), db=databases.heads)
+            self._doom(txn, old.key)
+        contained = [
+            correction
+            for correction in making.contained
+            if shelf.correction(correction.kind, correction.sequence) == correction.value
+        ]
+        for correction in contained:
+            delete_correction(txn.lmdb, databases.corrections, website, correction)
+        later: list[Correction] = []
+        if cut is not None:
+            later = _since(shelf, cut)
+            for correction in later:
+                write_correction(txn.lmdb, databases.corrections, website, correction)
+            watermark = _WATERMARK.pack(cut.watermark)
+            txn.lmdb.put(head_key(website, _WATERMARK_NUMBER), watermark, db=databases.heads)
+
+        def shown() -> None:
+            with self._environment.reading() as reading:
+                if block.members:
+                    shelf.group(block.members, block)
+                else:
+                    shelf.replace(making.replaced, block, contained, Writing(reading))
+                if cut is not None:
+                    shelf.tail.drop(cut)
+                    shelf.watermark = cut.watermark
+                    shelf.correct(later, Writing(reading))
+            self._publish(shelf)
+            moment = self._leases.now()
+            self._doomed += [(moment, old.key) for old in gone]
+
+        txn.after_commit(shown)
+
+    def _clear_some(self, shelf: Shelf, begin: bytes, txn: Transaction) -> bytes | None:
+        """Go through some records from a key on; returns where to go on, None at the end."""
+        prefix = _NUMBER.pack(shelf.website)
+        with txn.lmdb.cursor(db=self._environment.databases.journal) as cursor:
+            found = cursor.set_range(begin)
+            for _ in range(_STEP_RECORDS):
+                if not found or not cursor.key().startswith(prefix):
+                    return None
+                key = cursor.key()
+                if len(key) == KEY_SIZE and sequence_of(key) > shelf.watermark:
+                    found = cursor.next()
+                else:
+                    # The cursor is then at the next record.
+                    cursor.delete()
+                    found = bool(cursor.key())
+            return cursor.key() if found else None
+
+    def _remove_one(self, txn: Transaction) -> bool:
+        """Remove one doomed block; returns whether there was one."""
+        for moment, key in self._doomed:
+            if self._leases.all_ended(moment):
+                databases = self._environment.databases
+                for database in (databases.blocks, databases.counters):
+                    with txn.lmdb.cursor(db=database) as cursor:
+                        while cursor.set_range(key) and cursor.key().startswith(key):
+                            cursor.delete()
+                txn.lmdb.delete(key, db=databases.doomed)
+                txn.after_commit(lambda: self._doomed.remove((moment, key)))  # noqa: B023 - it returns
+                return True
+        return False
+
+
+def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
+    """Give the sequence number up to which a website's journal counts no more."""
+    stored = txn.get(head_key(website, _WATERMARK_NUMBER), db=environment.databases.heads)
+    return _WATERMARK.unpack(stored)[0] if stored else 0
+
+
+def _since(shelf: Shelf, cut: Cut) -> list[Correction]:
+    since = shelf.tail.since(cut)
+    raised = zip(since.views.tolist(), since.duration_ms.tolist(), strict=True)
+    bound = zip(since.events.tolist(), since.views_of_events.tolist(), strict=True)
+    return [
+        *(Correction(Corrected.DURATION, view, ms) for view, ms in raised),
+        *(Correction(Corrected.VIEW, event, view) for event, view in dict(bound).items()),
+    ]
+
+
+def _is_settled(block: Block, now_ms: int) -> bool:
+    return block.head.time_bounds[1] < now_ms - _SETTLED_MS
+
+
+def _is_sound(shelf: Shelf, block: Block) -> bool:
+    return block.number not in shelf.damaged
+
+
+def _level(block: Block) -> int:
+    return 1 + _level(block.members[0]) if block.members else 0
