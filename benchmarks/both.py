@@ -33,7 +33,7 @@ _CONNECTIONS = 128
 
 def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> list[float]:
     """Ask one address after the other for some time; gives the milliseconds of each."""
-    times_ms = []
+    times_ms: list[float] = []
     until = time.monotonic() + seconds
     with Asker(port, cookie) as our:
         for asked in cycle(addresses):

@@ -10,7 +10,8 @@ both by turns. Written to --out: all figures as JSON and as Markdown.
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -53,6 +54,14 @@ def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
     return {name: Times(of).figures for name, of in times.items()}
 
 
+def _ask(our: Asker, asked: Sequence[Question]) -> float:
+    return sum(our.ask(address(question))[1] for question in asked)
+
+
+def _ask_duck(duck: Duck, asked: Sequence[Question]) -> float:
+    return sum(duck.ask(question)[1] for question in asked)
+
+
 def check(asked: list[Question], our: Asker, duck: Duck) -> None:
     """Prepare and ask every question; raises AssertionError where the two answers differ."""
     for question in asked:
@@ -76,11 +85,8 @@ def _difference(ours: Any, theirs: Any) -> str:
 def measure(asked: list[Question], our: Asker, duck: Duck, repeat: int) -> Iterator[dict[str, Any]]:
     """Give the times of each question."""
     for question in asked:
-        times = by_turns(
-            lambda question=question: our.ask(address(question))[1],
-            lambda question=question: duck.ask(question)[1],
-            repeat,
-        )
+        ours, theirs = partial(_ask, our, [question]), partial(_ask_duck, duck, [question])
+        times = by_turns(ours, theirs, repeat)
         yield {"name": question.name, "group": group_of(question), **times}
 
 
@@ -91,11 +97,7 @@ def measure_together(
     yield {
         "name": f"{len(asked)} requests of a dashboard",
         "group": "dashboard",
-        **by_turns(
-            lambda: sum(our.ask(address(question))[1] for question in asked),
-            lambda: sum(duck.ask(question)[1] for question in asked),
-            repeat,
-        ),
+        **by_turns(partial(_ask, our, asked), partial(_ask_duck, duck, asked), repeat),
     }
     body, _ = our.ask(_WEBSITES)
     assert len(msgspec.json.decode(body)) == SMALL + 1

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field
@@ -13,7 +13,7 @@ from drawing import Odds
 from numpy.typing import NDArray
 from plan import DAY_MS, HOUR_MS, Plan
 
-Columns: TypeAlias = dict[str, NDArray[np.generic]]
+Columns: TypeAlias = dict[str, NDArray[Any]]
 """What is known of views, as arrays of equal length."""
 
 _WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
@@ -191,6 +191,6 @@ def joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def taken(columns: Columns, places: slice | NDArray[np.generic]) -> Columns:
+def taken(columns: Columns, places: slice | NDArray[Any]) -> Columns:
     """Take some of the views."""
     return {name: column[places] for name, column in columns.items()}

@@ -54,7 +54,7 @@ def machine() -> dict[str, Any]:
     pages = os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": next(iter(models), platform.machine()),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": os.cpu_count(),
         "memory_gib": round(pages * os.sysconf("SC_PAGE_SIZE") / _GIB),
         "python": platform.python_version(),
         **{name: version(name) for name in ("medamad", "twisted", "lmdb", "numpy", "duckdb")},

@@ -1,6 +1,7 @@
 """Making the value that is stored out of what the generator knows of views."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from audience import Audience
@@ -12,7 +13,7 @@ from medamad.store.bulk import Bulk
 
 
 def bulk_of(
-    columns: Mapping[str, NDArray[np.generic]],
+    columns: Mapping[str, NDArray[Any]],
     content: Content,
     audience: Audience,
     until_ms: int,
@@ -38,11 +39,11 @@ def bulk_of(
 
 
 def _properties(
-    columns: Mapping[str, NDArray[np.generic]],
+    columns: Mapping[str, NDArray[Any]],
     content: Content,
     plan: NDArray[np.int8],
     until_ms: int,
-) -> dict[str, NDArray[np.generic]]:
+) -> dict[str, NDArray[Any]]:
     """Give the rows of the views that carry something, and of what happened in views, by time."""
     patterns = content.patterns
     pattern = content.pattern[columns["path"]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from attrs import evolve, frozen
@@ -103,7 +103,8 @@ def _statistics() -> Iterator[Question]:
 def questions(since_ms: int, until_ms: int) -> Iterator[Question]:
     """Give every question about a website whose views lie in since_ms ≤ time < until_ms."""
     whole = Question("summary", start_ms=since_ms, end_ms=until_ms - 1, by_day=True)
-    month = {"start_ms": until_ms - 30 * DAY_MS + 4_321_987, "end_ms": until_ms - 1, "case": MONTH}
+    # Its edges lie within blocks, and within quarters of an hour.
+    month = _period(until_ms - 30 * DAY_MS + 4_321_987, until_ms, MONTH)
     yield evolve(whole, previous=True, case="90 days")
     yield evolve(whole, previous=True, **month)
     for question in _statistics():
@@ -124,8 +125,12 @@ def dashboard(until_ms: int) -> list[Question]:
         Question("referrers", grouped=False),
         Question("properties"),
     ]
-    month = {"start_ms": until_ms - 30 * DAY_MS, "end_ms": until_ms - 1, "case": MONTH}
+    month = _period(until_ms - 30 * DAY_MS, until_ms, MONTH)
     return [
         evolve(question, **month, limit=None if question.statistic == "summary" else 10)
         for question in asked
     ]
+
+
+def _period(start_ms: int, until_ms: int, case: str) -> dict[str, Any]:
+    return {"start_ms": start_ms, "end_ms": until_ms - 1, "case": case}

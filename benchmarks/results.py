@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-OUT = Path("benchmark-results")
+OUT = Path("build/benchmarks")
 _PLACES = ("--data", "--out")
 
 
@@ -21,7 +21,8 @@ def keep(folder: Path, name: str, result: Mapping[str, Any]) -> None:
 def kept(folder: Path, name: str) -> dict[str, Any] | None:
     """Read a result, None where there is none."""
     file = folder / f"{name}.json"
-    return msgspec.json.decode(file.read_bytes()) if file.exists() else None
+    found: dict[str, Any] | None = msgspec.json.decode(file.read_bytes()) if file.exists() else None
+    return found
 
 
 def comparisons(folder: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def _question_bars(result: Result) -> Iterator[tuple[str, ...]]:
         yield (
             bar.title,
             bar.text,
-            f"{_ms(slowest['ours']['median_ms'])} ms{_called(slowest, under)}",
+            f"{milliseconds(slowest['ours']['median_ms'])} ms{_called(slowest, under)}",
             f"{ratio(least):.1f}{_called(least, under)}" if least else _NONE,
             "yes" if met == len(under) else f"{met} of {len(under)}",
         )
@@ -50,7 +50,12 @@ def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
     anonymous = result["memory"]["anonymous"]
     ours, theirs = (result["disk"][engine] / result["views"] for engine in ("ours", "theirs"))
     figures = (
-        ("start until it answers", f"{START_MS:,} ms", f"{_ms(start_ms)} ms", start_ms <= START_MS),
+        (
+            "start until it answers",
+            f"{START_MS:,} ms",
+            f"{milliseconds(start_ms)} ms",
+            start_ms <= START_MS,
+        ),
         (
             "private anonymous memory after every question",
             f"{ANONYMOUS_BYTES // _MB} MB",
@@ -76,34 +81,13 @@ def questions_table(result: Result) -> str:
         [
             (
                 measured["name"],
-                _ms(measured["ours"]["median_ms"]),
-                _ms(measured["ours"]["p99_ms"]),
-                _ms(measured["theirs"]["median_ms"]) if "theirs" in measured else _NONE,
-                _ms(measured["theirs"]["p99_ms"]) if "theirs" in measured else _NONE,
+                milliseconds(measured["ours"]["median_ms"]),
+                milliseconds(measured["ours"]["p99_ms"]),
+                milliseconds(measured["theirs"]["median_ms"]) if "theirs" in measured else _NONE,
+                milliseconds(measured["theirs"]["p99_ms"]) if "theirs" in measured else _NONE,
                 f"{ratio(measured):.1f}" if "theirs" in measured else _NONE,
             )
             for measured in result["questions"]
-        ],
-    )
-
-
-def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
-    """Give the medians of some questions at each number of views, ours and DuckDB's."""
-    by_views = [
-        {measured["name"]: measured for measured in result["questions"]} for result in results
-    ]
-    return table(
-        ("question", *(f"{result['views']:,} views" for result in results)),
-        [
-            (
-                name,
-                *(
-                    f"{_ms(found[name]['ours']['median_ms'])} / "
-                    f"{_ms(found[name]['theirs']['median_ms'])}"
-                    for found in by_views
-                ),
-            )
-            for name in names
         ],
     )
 
@@ -127,7 +111,8 @@ def machine_lines(result: Result) -> str:
     )
 
 
-def _ms(value: float) -> str:
+def milliseconds(value: float) -> str:
+    """Write a time, with as many digits as matter."""
     if value >= _MANY_MS:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= _SOME_MS else f"{value:.2f}"

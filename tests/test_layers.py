@@ -31,7 +31,9 @@ DEFERRED = {
     "collect/collector.py",
     "collect/queue.py",
     "demo/filling.py",
+    "store/reading.py",
     "store/store.py",
+    "store/upkeep.py",
     "store/writer.py",
 }
 """The modules below `web` in which more of Twisted than its log may appear."""

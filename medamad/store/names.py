@@ -21,6 +21,8 @@ _NAME_KEY: Final = struct.Struct(">IBI")
 _NAMES_OF: Final = struct.Struct(">IB")
 _CODE: Final = struct.Struct(">I")
 _DAY: Final = struct.Struct(">H")
+_NO_DAY: Final = 0xFFFF
+"""The day of texts that no bound counts."""
 _MS_PER_DAY: Final = 86_400_000
 _CACHED_TEXTS: Final = 200_000
 _NAMES_AT_ONCE: Final = 50_000
@@ -49,6 +51,7 @@ class Coding:
     _fresh: dict[tuple[_Space, str], int] = field(factory=dict)
     _fresh_count: dict[_Space, int] = field(factory=dict)
     _fresh_values: dict[tuple[int, str], int] = field(factory=dict)
+    _uncounted: dict[_Space, int] = field(factory=dict)
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
         """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
@@ -67,7 +70,10 @@ class Coding:
         known = self._names.known(self._txn, website, dimension, self._day)
         space = (website, dimension)
         code = self._find(known, space, text)
-        return self._add(known, space, text) if code is None else code
+        if code is None:
+            code = self._add(known, space, text, _NO_DAY)
+            self._uncounted[space] = self._uncounted.get(space, 0) + 1
+        return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
         """Give the codes of properties. Names and values have bounds, values for each name."""
@@ -86,8 +92,7 @@ class Coding:
             self._names.remember(known, text, code)
             known.next_code = max(known.next_code, code + 1)
         for space, count in self._fresh_count.items():
-            known = self._names.spaces[space]
-            known.new_today += count if known.day == self._day else 0
+            self._names.spaces[space].new_today += count - self._uncounted.get(space, 0)
         for key, count in self._fresh_values.items():
             self._names.values_today[key] = self._names.values_today.get(key, 0) + count
 
@@ -127,10 +132,10 @@ class Coding:
         self._names.remember(known, text, found)
         return found
 
-    def _add(self, known: _Known, space: _Space, text: str) -> int:
+    def _add(self, known: _Known, space: _Space, text: str, day: int | None = None) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
-        value = _DAY.pack(self._day) + text.encode()
+        value = _DAY.pack(self._day if day is None else day) + text.encode()
         self._txn.put(_NAME_KEY.pack(*space, code), value, db=databases.names)
         self._txn.put(_code_key(space, text), _CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
@@ -198,10 +203,11 @@ class Names:
                 return known
             known.next_code = _NAME_KEY.unpack(cursor.key())[2] + 1
             while found and cursor.key().startswith(prefix):
-                if _DAY.unpack_from(cursor.value())[0] != day:
+                (came,) = _DAY.unpack_from(cursor.value())
+                if came not in (day, _NO_DAY):
                     break
-                known.new_today += 1
-                if dimension is Dimension.PROPERTY:
+                known.new_today += came == day
+                if dimension is Dimension.PROPERTY and came == day:
                     name, _ = split_property(cursor.value()[_DAY.size :].decode())
                     key = (website, name)
                     self.values_today[key] = self.values_today.get(key, 0) + 1
