@@ -69,6 +69,7 @@ def check(asked: list[Question], our: Asker, duck: Duck) -> None:
         duck.prepare(question)
         ours: Any = msgspec.json.decode(body)
         theirs: Any = answer(question, duck.ask(question)[0])
+        assert ours, f"{question.name}: nothing was found"
         assert ours == theirs, f"{question.name}:\n{_difference(ours, theirs)}"
 
 

@@ -1,0 +1,77 @@
+"""Put the results into docs/performance.md, and draw its plot.
+
+    python benchmarks/document.py [--out DIR]
+
+Reads what compare.py, ingest.py and both.py wrote to --out. Between the lines
+`<!-- begin NAME -->` and `<!-- end NAME -->` the document is theirs; a part whose result is not
+there stays as it is.
+"""
+
+import re
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from growth import growth_table, tenfold_table
+from plots import DOCS, SHOWN, draw
+from results import OUT, comparisons, kept
+from storing import both_table, storing_table
+from tables import Result, bars_table, machine_lines, questions_table
+
+DOCUMENT: Final = DOCS / "performance.md"
+PLOT: Final = DOCS / "cost-by-views.svg"
+
+_BARRED_VIEWS: Final = 10_000_000
+_TEN_TIMES: Final = 10 * _BARRED_VIEWS
+_LEAST_POINTS: Final = 2
+
+
+def parts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Give the name and the text of each part for which there are results."""
+    results = comparisons(folder)
+    for result in results:
+        if result["views"] == _BARRED_VIEWS:
+            yield "bars", f"{machine_lines(result)}\n\n{bars_table(result)}"
+            yield "questions", questions_table(result)
+    if len(results) >= _LEAST_POINTS:
+        yield "growth", f"{_commands(results)}\n\n{growth_table(results, SHOWN)}"
+    by_views = {result["views"]: result for result in results}
+    if _BARRED_VIEWS in by_views and _TEN_TIMES in by_views:
+        yield "tenfold", tenfold_table(by_views[_BARRED_VIEWS], by_views[_TEN_TIMES])
+    if ingest := kept(folder, "ingest"):
+        yield "storing", f"{machine_lines(ingest)}\n\n{storing_table(ingest)}"
+    if both := kept(folder, "both"):
+        yield "both", f"{machine_lines(both)}\n\n{both_table(both)}"
+
+
+def _commands(results: Sequence[Result]) -> str:
+    commands = dict.fromkeys(f"`{result['command']}`" for result in results)
+    return f"Measured by {', '.join(commands)} on the machine above."
+
+
+def replaced(text: str, name: str, part: str) -> str:
+    """Put a part in the place of what stands between its two lines. ValueError without them."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"{DOCUMENT.name}: expected one begin and one end of {name}")
+    between = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
+    return between.sub(lambda found: f"{found[1]}\n{part}\n\n{found[2]}", text)
+
+
+def main() -> None:
+    """Write."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT)
+    arguments = parser.parse_args()
+    text = DOCUMENT.read_text("utf-8")
+    for name, part in parts(arguments.out):
+        text = replaced(text, name, part)
+    DOCUMENT.write_text(text, "utf-8")
+    results = comparisons(arguments.out)
+    if len(results) >= _LEAST_POINTS:
+        draw(results, PLOT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""How cost grows with the number of views, as tables of Markdown."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tables import Result, milliseconds, table
+
+MOST_TIMES: Final = 4
+"""What ten times the views may cost a question that is answered by counters."""
+_COUNTED: Final = ("short", "long")
+
+
+def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Give the medians of some questions at each number of views, ours and DuckDB's."""
+    by_views = [
+        {measured["name"]: measured for measured in result["questions"]} for result in results
+    ]
+    return table(
+        ("question", *(f"{result['views']:,} views" for result in results)),
+        [
+            (
+                name,
+                *(
+                    f"{milliseconds(found[name]['ours']['median_ms'])} / "
+                    f"{milliseconds(found[name]['theirs']['median_ms'])}"
+                    for found in by_views
+                ),
+            )
+            for name in names
+        ],
+    )
+
+
+def tenfold_table(fewer: Result, more: Result) -> str:
+    """Give how many times more the questions cost that are answered by counters."""
+    before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["questions"]}
+    times = {
+        measured["name"]: measured["ours"]["median_ms"] / before[measured["name"]]
+        for measured in more["questions"]
+        if measured["group"] in _COUNTED
+    }
+    worst = max(times, key=lambda name: times[name])
+    met = sum(grown <= MOST_TIMES for grown in times.values())
+    return table(
+        ("all time, unfiltered", "times the cost, at most", "asked for", "met"),
+        [
+            (
+                f"{more['views']:,} views for {fewer['views']:,}",
+                f"{times[worst]:.1f} ({worst})",
+                f"{MOST_TIMES}",
+                "yes" if met == len(times) else f"{met} of {len(times)}",
+            )
+        ],
+    )

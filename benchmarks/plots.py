@@ -1,0 +1,79 @@
+"""Cost against the number of views: medamad and DuckDB side by side, as a small SVG.
+
+    python benchmarks/plots.py [--out DIR] [--to docs/cost-by-views.svg]
+
+Draws what `compare.py` wrote to --out for at least two numbers of views.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from results import OUT, comparisons
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+SHOWN: Final = (
+    "countries, short, all time",
+    "pages, all time",
+    "pages, last 30 days",
+    "summary, by day, with previous, 90 days",
+    "time, all time",
+    "pages, path contains",
+)
+"""The questions that stand for the others, by their names."""
+
+_ENGINES: Final = {"ours": ("medamad, HTTP", "#1f6f8b", "o"), "theirs": ("DuckDB", "#b5651d", "s")}
+_STYLE: Final[Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "medamad",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def draw(results: Sequence[dict[str, Any]], file: Path) -> None:
+    """Write the plot of some results: the same file for the same results."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9, 5.4), layout="constrained")
+        panels = figure.subplots(2, 3, sharex=True, sharey=True)
+        for panel, name in zip(panels.flat, SHOWN, strict=True):
+            _draw_question(panel, results, name)
+        for panel in panels[-1]:
+            panel.set_xlabel("views")
+        for panel in panels[:, 0]:
+            panel.set_ylabel("median, ms")
+        panels.flat[0].legend(frameon=False, loc="upper left")
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def _draw_question(panel: Axes, results: Sequence[dict[str, Any]], name: str) -> None:
+    for engine, (label, colour, marker) in _ENGINES.items():
+        points = [
+            (result["views"], measured[engine]["median_ms"])
+            for result in results
+            for measured in result["questions"]
+            if measured["name"] == name
+        ]
+        panel.loglog(*zip(*points, strict=True), color=colour, marker=marker, ms=4, label=label)
+    panel.set_title(name, fontsize=9, loc="left")
+    panel.grid(which="major", color="#dddddd", linewidth=0.6)
+    panel.minorticks_off()
+
+
+def main() -> None:
+    """Draw."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--to", type=Path, default=DOCS / "cost-by-views.svg")
+    arguments = parser.parse_args()
+    draw(comparisons(arguments.out), arguments.to)
+
+
+if __name__ == "__main__":
+    main()
