@@ -47,6 +47,7 @@ def measure(folder: Path, until_ms: int, rate: float, seconds: float) -> tuple[S
     """Give the times of the hits and of the statistics."""
     addresses = [address(question) for question in dashboard(until_ms)]
     sent = list(requests(int(rate * seconds)))
+    warm = list(requests(int(rate), seed=2))
     spawned = multiprocessing.get_context("spawn")
     with (
         daemon_on(folder) as (daemon, _),
@@ -54,6 +55,7 @@ def measure(folder: Path, until_ms: int, rate: float, seconds: float) -> tuple[S
     ):
         owner = daemon.client()
         assert owner.cookie is not None
+        asyncio.run(pace(daemon.port, warm, _CONNECTIONS, rate))
         before = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]["pageviews"]
         other.submit(ask_on, daemon.port, owner.cookie, addresses, 1).result()
         asking = other.submit(ask_on, daemon.port, owner.cookie, addresses, seconds)
