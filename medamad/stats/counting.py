@@ -86,9 +86,12 @@ class _Adding:
         codes = counters.codes
         if not len(codes):
             return
-        self._grow(int(codes[-1]) + 1)
-        for row, added in zip(self.sums, counters.sums, strict=True):
-            row[codes] += added
+        size = int(codes[-1]) + 1
+        self._grow(size)
+        # Where every code occurs, they are places in a row.
+        where = slice(0, size) if size == len(codes) else codes
+        for row in range(SUMS if self.timed else sums_of_counters.TIMED_VISITORS):
+            self.sums[row][where] += counters.sums[row]
 
     def gather(self, numbers: NDArray[np.integer[Any]], views: Chosen) -> None:
         """Add views with their numbers."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.stats.buckets import Buckets
-from medamad.stats.quantiles import by_group, median
+from medamad.stats.quantiles import GroupedDurations, median
 from medamad.stats.selecting import Chosen, Selection
 from medamad.store.ascending import Ascending
 from medamad.store.counters import SLOT_MS, VIEWS
@@ -27,7 +27,7 @@ def median_of(selection: Selection) -> int:
         if isinstance(chosen, Ascending):
             known.append(chosen)
         else:
-            loose.append(_timed(chosen.duration_ms))
+            loose.append(chosen.duration_ms)
     return median(loose, known)
 
 
@@ -48,7 +48,7 @@ def medians_of(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
             bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers - first))))
         for place, (begin, end) in enumerate(pairwise(bounds.tolist())):
             if begin < end:
-                pieces[first + place].append(_timed(duration_ms[begin:end]))
+                pieces[first + place].append(duration_ms[begin:end])
     return np.array([median(piece) for piece in pieces], np.int64)
 
 
@@ -75,19 +75,11 @@ def _bounds(chosen: Chosen, buckets: Buckets) -> tuple[int, Numbers]:
 
 
 def _medians_by_sorting(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
-    numbers: list[Numbers] = []
-    durations: list[Numbers] = []
+    durations = GroupedDurations(len(buckets.dates))
     for chosen in selection.views():
-        duration_ms = chosen.duration_ms
-        timed = np.flatnonzero(duration_ms)
-        numbers.append(buckets.of(chosen.time_ms[timed]))
-        durations.append(duration_ms[timed])
-    return by_group(numbers, durations, len(buckets.dates)).quartile(2)
+        durations.add(buckets.of(chosen.time_ms), chosen.duration_ms)
+    return durations.sorted().quartile(2)
 
 
 def _sorted(part: Part) -> Ascending | None:
     return part.durations() if isinstance(part, Group) else None
-
-
-def _timed(duration_ms: Numbers) -> Numbers:
-    return duration_ms.compress(duration_ms > 0)

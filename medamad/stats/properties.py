@@ -19,7 +19,16 @@ from medamad.stats.selecting import (
     places,
     property_filter,
 )
-from medamad.store.parts import NO_EVENTS, EventCounts, Events, Group, Part, Snapshot, Views
+from medamad.store.parts import (
+    NO_EVENTS,
+    EventCounts,
+    EventRows,
+    Events,
+    Group,
+    Part,
+    Snapshot,
+    Views,
+)
 from medamad.vocabulary.sources import Sources
 
 
@@ -182,7 +191,7 @@ class _EventFilter:
 
     def loose(self, pieces: Sequence[Events], period: Period, matching: Passing | None) -> Events:
         """Give the events that count, of those that name their view by its number."""
-        events = Events(
+        events: Events = EventRows(
             event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
             time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),
             view=np.concatenate([NO_EVENTS.view, *(piece.view for piece in pieces)]),
@@ -206,4 +215,4 @@ def _some(events: Events, mask: NDArray[np.bool_]) -> Events:
     if mask.all():
         return events
     event, view, code = (column[mask] for column in (events.event, events.view, events.property))
-    return Events(event, events.time_ms[mask], view, code)
+    return EventRows(event, events.time_ms[mask], view, code)

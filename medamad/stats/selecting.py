@@ -81,7 +81,7 @@ class Carriers:
         mask = np.zeros(len(part), np.bool_)
         own = part.own
         if len(own):
-            mask[own.view[self.matching.take(own.property)]] = True
+            mask[own.view.compress(self.matching.take(own.property))] = True
         mask[places(part, self.loose)[1]] = True
         return mask
 
@@ -107,13 +107,6 @@ class ViewFilter:
         return evolve(
             self, passing={key: codes for key, codes in self.passing.items() if key != dimension}
         )
-
-    def restricted(self, dimension: Dimension, codes_passing: Passing) -> "ViewFilter":
-        """Give the filter with a further one, which tells of every code of the dimension."""
-        before = self.passing.get(dimension)
-        if before is not None:
-            codes_passing = codes_passing[: len(before)] & before
-        return evolve(self, passing={**self.passing, dimension: codes_passing})
 
     def mask(self, part: Views, window: slice = slice(None)) -> Passing | None:
         """Give which views of a part, or of a stretch of it, pass; None when there is no filter."""

@@ -11,7 +11,7 @@ from medamad.stats.counting import Tally, tally_all, tally_series
 from medamad.stats.medians import median_of, medians_of
 from medamad.stats.period import Period, previous
 from medamad.stats.question import Question
-from medamad.stats.rows import Row, fractions
+from medamad.stats.rows import Columns, Row, fractions, records
 from medamad.stats.selecting import Selection, select
 from medamad.stats.zones import zone_named
 from medamad.store.parts import NO_TIME, Snapshot
@@ -55,28 +55,23 @@ def report(
 
 
 def _totals(selection: Selection, of_page: bool) -> Row:
-    (row,) = _rows(tally_all(selection), np.array([median_of(selection)], np.int64), of_page)
+    medians = np.array([median_of(selection)], np.int64)
+    (row,) = records(_columns(tally_all(selection), medians, of_page))
     return row
 
 
 def _series(selection: Selection, of_page: bool, buckets: Buckets) -> list[Row]:
-    rows = _rows(tally_series(selection, buckets), medians_of(selection, buckets), of_page)
-    for row, date in zip(rows, buckets.dates, strict=True):
-        row["date"] = date
-    return rows
+    sums, medians = tally_series(selection, buckets), medians_of(selection, buckets)
+    return records({**_columns(sums, medians, of_page), "date": buckets.dates})
 
 
-def _rows(sums: Tally, medians: NDArray[np.int64], of_page: bool) -> list[Row]:
-    columns = (
-        sums.visitors(of_page).tolist(),
-        sums.views.tolist(),
-        fractions(sums.bounces, sums.timed_visitors).tolist(),
-        medians.tolist(),
-    )
-    return [
-        {"visitors": visitors, "pageviews": views, "bounce_percentage": bounces, "duration": middle}
-        for visitors, views, bounces, middle in zip(*columns, strict=True)
-    ]
+def _columns(sums: Tally, medians: NDArray[np.int64], of_page: bool) -> Columns:
+    return {
+        "visitors": sums.visitors(of_page),
+        "pageviews": sums.views,
+        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
+        "duration": medians,
+    }
 
 
 def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:

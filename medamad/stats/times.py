@@ -1,12 +1,11 @@
 """The statistic of time: how long each page is looked at."""
 
 import numpy as np
-from attrs import evolve
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.stats.counting import tally_by
-from medamad.stats.quantiles import Durations, by_group
+from medamad.stats.quantiles import GroupedDurations, Spread
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records, within_reach
 from medamad.stats.selecting import Selection, select
@@ -30,7 +29,7 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     texts = snapshot.texts(Dimension.PATH)
     spread = _spread(selection, shown, len(texts))
     medians = np.zeros(len(total_ms), np.int64)
-    medians[shown] = spread.quartile(2)
+    medians[shown] = spread.quartile(2)[: len(shown)]
     codes, paths = page(shown, (first, medians), texts.__getitem__, stretch)
     short: Columns = {
         "path": paths,
@@ -50,17 +49,16 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     )
 
 
-def _spread(selection: Selection, paths: NDArray[np.integer], size: int) -> Durations:
-    """Sort the durations on some pages, given by ascending codes of which there are `size`."""
-    is_wanted = np.zeros(size, np.bool_)
-    is_wanted[paths] = True
-    place = np.zeros(size, np.uint32)
-    place[paths] = np.arange(len(paths))
-    narrowed = evolve(selection, filter=selection.filter.restricted(Dimension.PATH, is_wanted))
-    groups, durations = [], []
-    for chosen in narrowed.views():
-        duration_ms = chosen.duration_ms
-        timed = np.flatnonzero(duration_ms)
-        groups.append(place.take(chosen.codes(Dimension.PATH).take(timed)))
-        durations.append(duration_ms.take(timed))
-    return by_group(groups, durations, len(paths))
+def _spread(selection: Selection, paths: NDArray[np.integer], size: int) -> Spread:
+    """Sort the durations on some pages, given by ascending codes out of `size`.
+
+    Groups are the places among `paths`. Those of all other pages are one further group.
+    """
+    others = len(paths)
+    place = np.full(size, others, np.min_scalar_type(others))
+    place[paths] = np.arange(others)
+    durations = GroupedDurations(others + 1)
+    for chosen in selection.views():
+        codes = chosen.codes(Dimension.PATH)
+        durations.add(codes if others == size else place.take(codes), chosen.duration_ms)
+    return durations.sorted()

@@ -275,18 +275,11 @@ class OpenBlock:
 
     @property
     def own(self) -> Events:
-        return self._events(_OWN)
+        return _StoredEvents(self._stored, _OWN, self._head.own, None)
 
     @property
     def loose(self) -> Events:
-        events = self._events(_LOOSE)
-        if self._late is None or not len(self._late.events):
-            return events
-        bound = self._late.events
-        places = np.minimum(np.searchsorted(bound, events.event), len(bound) - 1)
-        is_bound = bound[places] == events.event
-        view = np.where(is_bound, self._late.views[places], events.view.astype(np.uint64))
-        return Events(events.event, events.time_ms, view, events.property)
+        return _StoredEvents(self._stored, _LOOSE, self._head.loose, self._late)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]
@@ -325,15 +318,39 @@ class OpenBlock:
         new_flags = timed_flags(flags, late.duration_ms)
         return Change(flags, new_flags, late.duration_ms.astype(np.int64) - old_ms)
 
-    def _events(self, columns: Iterable[Column]) -> Events:
-        event, time_ms, view, code = columns
-        read = self._stored.column
-        return Events(
-            event=read(event, np.uint64),  # type: ignore[arg-type]
-            time_ms=read(time_ms, np.int64).astype(np.int64, copy=False),
-            view=read(view, np.uint64),  # type: ignore[arg-type]
-            property=read(code, np.uint32),  # type: ignore[arg-type]
-        )
+
+@define(eq=False)
+class _StoredEvents:
+    """The events of a block, read column by column; with what became known of their views."""
+
+    _stored: _Stored
+    _kinds: tuple[Column, Column, Column, Column]
+    _length: int
+    _late: Late | None
+
+    @property
+    def event(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._stored.column(self._kinds[0], np.uint64)  # type: ignore[return-value]
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        return self._stored.column(self._kinds[1], np.int64).astype(np.int64, copy=False)
+
+    @property
+    def view(self) -> NDArray[np.unsignedinteger[Any]]:
+        view: Codes = self._stored.column(self._kinds[2], np.uint64)  # type: ignore[assignment]
+        if self._late is None or not len(self._late.events):
+            return view
+        bound, event = self._late.events, self.event
+        places = np.minimum(np.searchsorted(bound, event), len(bound) - 1)
+        return np.where(bound[places] == event, self._late.views[places], view.astype(np.uint64))
+
+    @property
+    def property(self) -> Codes:
+        return self._stored.column(self._kinds[3], np.uint32)  # type: ignore[return-value]
+
+    def __len__(self) -> int:
+        return self._length
 
 
 @define(eq=False)

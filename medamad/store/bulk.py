@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
-from medamad.store.parts import Events
+from medamad.store.parts import EventRows
 from medamad.store.sealing import Content
 
 Numbers = NDArray[np.integer[Any]]
@@ -69,7 +69,7 @@ def contents_of(
     flags = bulk.first_today * VISITOR | bulk.first_of_page * PAGE_VISITOR
     flags = timed_flags(flags, bulk.duration_ms)
     number = np.cumsum(np.diff(bulk.event, prepend=bulk.event[:1]) > 0)
-    events = Events(
+    events = EventRows(
         event=(first + size + number).astype(np.uint64),
         time_ms=bulk.event_time_ms,
         view=np.where(bulk.event_view >= 0, first + bulk.event_view, 0).astype(np.uint64),
@@ -95,7 +95,7 @@ def contents_of(
                 ).astype(np.uint32)
                 for dimension in VIEW_DIMENSIONS
             },
-            events=Events(
+            events=EventRows(
                 events.event[here], events.time_ms[here], events.view[here], events.property[here]
             ),
         )

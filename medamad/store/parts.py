@@ -27,14 +27,38 @@ NO_TIME: tuple[int, int] = (1 << 62, -1)
 """Least and greatest time of nothing."""
 
 
-@frozen(eq=False)
-class Events:
+class Events(Protocol):
     """The properties of events, as columns: one row for each property of each event.
 
     Shape (m,) each. Rows of one event share `event`, ascend by it, and have the same view.
-    `property` is a code of `Dimension.PROPERTY`. Of `view` there are two kinds: the place in the
-    part (`Views.own`), or the sequence number of the view, 0 for none (loose ones).
     """
+
+    @property
+    def event(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The number of the event."""
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """When it was, Unix milliseconds."""
+
+    @property
+    def view(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The place of its view in the part (`Views.own`), or else its sequence number.
+
+        The number is 0 for an event of no view.
+        """
+
+    @property
+    def property(self) -> Codes:
+        """Codes of Dimension.PROPERTY."""
+
+    def __len__(self) -> int:
+        """Give m."""
+
+
+@frozen(eq=False)
+class EventRows:
+    """Events in memory."""
 
     event: NDArray[np.unsignedinteger[Any]]
     time_ms: NDArray[np.int64]
@@ -45,7 +69,7 @@ class Events:
         return len(self.event)
 
 
-NO_EVENTS = Events(
+NO_EVENTS = EventRows(
     np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 )
 

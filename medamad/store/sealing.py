@@ -20,7 +20,16 @@ from medamad.store.counters import (
     merge,
 )
 from medamad.store.flags import TIMED
-from medamad.store.parts import NO_EVENTS, NO_TIME, Codes, EventCounts, Events, Texts, Views
+from medamad.store.parts import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventCounts,
+    EventRows,
+    Events,
+    Texts,
+    Views,
+)
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """What is written of a block: whether it is counters, its kind or column, and the value."""
@@ -84,7 +93,7 @@ _NOTHING: Final = Content(
 
 def _piece(part: Views) -> Content:
     own, sequence = part.own, part.sequence.copy()
-    from_own = Events(own.event, own.time_ms, sequence[own.view.astype(np.intp)], own.property)
+    from_own = EventRows(own.event, own.time_ms, sequence[own.view.astype(np.intp)], own.property)
     return Content(
         time_ms=part.time_ms.copy(),
         sequence=sequence,
@@ -101,7 +110,7 @@ def _joined(pieces: Sequence[Events]) -> Events:
     """Put events together, ascending by their number."""
     event = np.concatenate([piece.event.astype(np.uint64) for piece in pieces])
     order = np.argsort(event, kind="stable")
-    return Events(
+    return EventRows(
         event=event[order],
         time_ms=np.concatenate([piece.time_ms for piece in pieces])[order],
         view=np.concatenate([piece.view.astype(np.uint64) for piece in pieces])[order],
@@ -119,7 +128,7 @@ def _own_and_loose(content: Content) -> tuple[Events, Events]:
 
 
 def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events:
-    return Events(
+    return EventRows(
         events.event[mask],
         events.time_ms[mask],
         view[mask].astype(np.uint64),

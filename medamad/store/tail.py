@@ -16,7 +16,7 @@ from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.blocks import SLOTS
 from medamad.store.counters import SLOT_MS, Counters, count
 from medamad.store.flags import timed_flags
-from medamad.store.parts import NO_EVENTS, NO_TIME, Codes, EventCounts, Events, Views
+from medamad.store.parts import NO_EVENTS, NO_TIME, Codes, EventCounts, EventRows, Events, Views
 from medamad.store.records import Kind, Rows
 
 CHUNK_VIEWS: Final = 65_536
@@ -270,7 +270,7 @@ class Tail:
         return Cut(
             watermark=watermark,
             chunks=tuple(chunk.publish() for chunk in chunks),
-            events=Events(
+            events=EventRows(
                 events.event[:count_],
                 events.time_ms[:count_],
                 events.view[:count_],
@@ -316,7 +316,7 @@ class Tail:
 
     def _published_events(self) -> Events:
         self._bindings_shared = True
-        return Events(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
+        return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 
     def _add_views(self, rows: Rows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
+import msgspec
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from medamad.store.parts import (
     NO_TIME,
     Codes,
     EventCounts,
+    EventRows,
     Events,
     Group,
     Snapshot,
@@ -236,13 +238,13 @@ def _part(
 def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]:
     is_own = np.array([view in sequence for view in events.view.tolist()], np.bool_)
     place = [sequence.index(view) for view in events.view[is_own].tolist()]
-    own = Events(
+    own = EventRows(
         events.event[is_own],
         events.time_ms[is_own],
         np.array(place, np.uint16),
         events.property[is_own],
     )
-    return own, Events(
+    return own, EventRows(
         events.event[~is_own],
         events.time_ms[~is_own],
         events.view[~is_own],
@@ -262,7 +264,7 @@ def _events(events: Sequence[tuple[int, Entry]], names: Names) -> Events:
         for pair in pairs_of(event)
     ]
     event, time_ms, view, prop = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return Events(
+    return EventRows(
         event=np.array(event, np.uint64),
         time_ms=np.array(time_ms, np.int64),
         view=np.array(view, np.uint64),
@@ -299,6 +301,10 @@ def question_of(query: Pairs) -> Question:
 
 def answer(snapshot: Snapshot, endpoint: str, query: Pairs, *, now_ms: int = 0) -> Any:
     """Put a question to a snapshot."""
+    return msgspec.to_builtins(report(snapshot, endpoint, query, now_ms))
+
+
+def report(snapshot: Snapshot, endpoint: str, query: Pairs, now_ms: int) -> Any:
     given, question = dict(query), question_of(query)
     if endpoint == "summary":
         return summary.report(

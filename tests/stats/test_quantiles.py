@@ -1,4 +1,5 @@
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -6,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stats.oracle import quantile
 
-from medamad.stats.quantiles import by_group, median
+from medamad.stats.quantiles import GroupedDurations, Spread, median
+from medamad.store.ascending import Ascending
+
+SIZES = (5, 20_000)
+"""A few groups share narrow numbers with their durations, many do not."""
+
+
+def spread_of(groups: list[np.ndarray], durations: list[np.ndarray], size: int) -> Spread:
+    grouped = GroupedDurations(size)
+    for piece, duration_ms in zip(groups, durations, strict=True):
+        grouped.add(piece, duration_ms)
+    return grouped.sorted()
 
 
 def pieces(values: list[int]) -> list[np.ndarray]:
@@ -28,7 +40,7 @@ def pieces(values: list[int]) -> list[np.ndarray]:
 )
 def test_quartiles(values: list[int], quartiles: tuple[int, int, int]) -> None:
     groups = [np.full(len(piece), 1, np.uint32) for piece in pieces(values)]
-    spread = by_group(groups, pieces(values), 3)
+    spread = spread_of(groups, pieces(values), 3)
     assert [spread.quartile(number).tolist() for number in (1, 2, 3)] == [
         [0, quartile, 0] for quartile in quartiles
     ]
@@ -36,17 +48,31 @@ def test_quartiles(values: list[int], quartiles: tuple[int, int, int]) -> None:
 
 
 def test_no_pieces() -> None:
-    assert by_group([], [], 2).quartile(2).tolist() == [0, 0]
+    assert spread_of([], [], 2).quartile(2).tolist() == [0, 0]
     assert median([]) == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 86_400_000))))
-def test_each_group_has_its_own(timed: list[tuple[int, int]]) -> None:
-    spread = by_group(
-        pieces([group for group, _ in timed]), pieces([duration for _, duration in timed]), 5
+durations = st.sampled_from((0, 1, (1 << 19) - 1, 1 << 19, 86_400_000)) | st.integers(0, 86_400_000)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), durations)), st.sampled_from(SIZES))
+def test_each_group_has_its_own(timed: list[tuple[int, int]], size: int) -> None:
+    spread = spread_of(
+        pieces([group for group, _ in timed]), pieces([duration for _, duration in timed]), size
     )
+    assert spread.counts.sum() == sum(duration > 0 for _, duration in timed)
     for number in (1, 2, 3):
-        assert spread.quartile(number).tolist() == [
-            quantile([duration for of, duration in timed if of == group], Fraction(number, 4))
+        assert spread.quartile(number)[:5].tolist() == [
+            quantile(
+                [duration for of, duration in timed if of == group and duration],
+                Fraction(number, 4),
+            )
             for group in range(5)
         ]
+
+
+@given(st.lists(durations), st.lists(st.lists(durations.filter(bool)), max_size=3))
+def test_a_median_of_sorted_and_other_pieces(loose: list[int], known: list[list[int]]) -> None:
+    ascending = [Ascending.of(np.array(sorted(piece), np.uint32)) for piece in known]
+    timed = [duration for duration in chain(loose, *known) if duration]
+    assert median(pieces(loose), ascending) == quantile(timed, Fraction(1, 2))
