@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.internet.error import ReactorNotRunning
 
+from medamad import memory
 from medamad.config import Config
 from medamad.service import Daemon, Started, nothing
 from medamad.systemd import Supervisor
@@ -32,10 +33,15 @@ def make_daemon(
         with suppress(ReactorNotRunning):  # it is being stopped already
             reactor.stop()
 
+    def settled(what: Started) -> None:
+        memory.settle()
+        started(what)
+
     def ended(status: int) -> None:
         leave_with(status)
         reactor.callWhenRunning(stop)
 
+    memory.return_large_blocks()
     return Daemon(
         config=config,
         reactor=reactor,
@@ -43,7 +49,7 @@ def make_daemon(
         supervisor=Supervisor.from_environ(os.environ, os.getpid()),
         read_config=read_config,
         ended=ended,
-        started=started,
+        started=settled,
         prepare=prepare,
         is_abandoned=is_abandoned,
     )

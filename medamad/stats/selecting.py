@@ -1,6 +1,7 @@
 """Which views of each part a question is about: the filters as codes, the period as times."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -8,7 +9,15 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension, split_property
-from medamad.stats.filters import PROPERTY_FIELDS, VIEW_FIELDS, Passing, passing, without_case
+from medamad.stats.filters import (
+    PROPERTY_FIELDS,
+    VIEW_FIELDS,
+    Condition,
+    Field,
+    Passing,
+    passing,
+    without_case,
+)
 from medamad.stats.period import ALWAYS, Period
 from medamad.stats.question import Question
 from medamad.store.parts import Codes, Events, Group, Part, Snapshot, Views
@@ -17,6 +26,7 @@ from medamad.vocabulary.sources import Sources
 T = TypeVar("T")
 
 _FEW: Final = 4
+_REMEMBERED: Final = 64
 
 
 @frozen(eq=False)
@@ -281,14 +291,41 @@ def dimension_filters(
     """Give which codes of each filtered dimension pass the filters on it."""
     found: dict[Dimension, Passing] = {}
     for name, field in VIEW_FIELDS.items():
-        if conditions := question.conditions_on((name,)):
-            # A copy: the store may learn further texts meanwhile.
-            texts = list(snapshot.texts(field.dimension))
-            names = [
-                without_case(naming(text, sources) for text in texts) for naming in field.namings
-            ]
-            found[field.dimension] = passing(conditions, names)
+        conditions = tuple(question.conditions_on((name,)))
+        if conditions:
+            of = partial(_passing_texts, field, conditions, sources)
+            key = (conditions, sources)
+            found[field.dimension] = _remembered(snapshot, field.dimension, key, of)
     return found
+
+
+def _passing_texts(
+    field: Field, conditions: Iterable[Condition], sources: Sources, texts: Sequence[str]
+) -> Passing:
+    names = [without_case(naming(text, sources) for text in texts) for naming in field.namings]
+    return passing(conditions, names)
+
+
+def _remembered(
+    snapshot: Snapshot,
+    dimension: Dimension,
+    key: Hashable,
+    of: Callable[[Sequence[str]], Passing],
+) -> Passing:
+    """Give what `of` tells of each text of a dimension, asking only of those not asked of before.
+
+    The questions of a dashboard all have the same filters.
+    """
+    texts, memo = snapshot.texts(dimension), snapshot.memo
+    known: Passing = memo.pop(key, np.zeros(0, np.bool_))
+    size = len(texts)
+    if len(known) < size:
+        known = np.concatenate([known, of(texts[len(known) : size])])
+    memo[key] = known
+    while len(memo) > _REMEMBERED:
+        # Another question may be at the same.
+        memo.pop(next(iter(memo), None), None)
+    return known
 
 
 def passes_without_view(question: Question) -> bool:
@@ -301,10 +338,14 @@ def passes_without_view(question: Question) -> bool:
 
 def property_filter(snapshot: Snapshot, question: Question) -> Passing:
     """Give which codes of properties match every filter on their name and their value."""
-    parted = [split_property(text) for text in snapshot.texts(Dimension.PROPERTY)]
-    matching = np.ones(len(parted), np.bool_)
-    for place, field in enumerate(PROPERTY_FIELDS):
-        if conditions := question.conditions_on((field,)):
-            names = without_case(pair[place] for pair in parted)
-            matching &= passing(conditions, [names])
-    return matching
+    conditions = [tuple(question.conditions_on((field,))) for field in PROPERTY_FIELDS]
+
+    def of(texts: Sequence[str]) -> Passing:
+        parted = [split_property(text) for text in texts]
+        matching = np.ones(len(parted), np.bool_)
+        for place, asked in enumerate(conditions):
+            if asked:
+                matching &= passing(asked, [without_case(pair[place] for pair in parted)])
+        return matching
+
+    return _remembered(snapshot, Dimension.PROPERTY, tuple(conditions), of)

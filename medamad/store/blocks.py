@@ -46,6 +46,8 @@ class Column(IntEnum):
     OWN_TIME = 41
     OWN_PLACE = 42
     OWN_PROPERTY = 43
+    OWN_LAG = 44
+    """How long after their views the events were, in the place of OWN_TIME."""
     LOOSE_EVENT = 48
     LOOSE_TIME = 49
     LOOSE_VIEW = 50
@@ -85,6 +87,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     loose: int
     """Rows of other events."""
     events: int
+    has_lags: bool
+    """Whether it has OWN_LAG: no event of its views was before its view."""
     is_plain: bool
     """Whether no event of it carries a name twice."""
     has_counters: bool
@@ -334,6 +338,9 @@ class _StoredEvents:
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
+        if self._kinds is _OWN and self._stored.block.head.has_lags:
+            view_ms = self._stored.column(Column.TIME, np.int64).astype(np.int64, copy=False)
+            return view_ms.take(self.view) + self._stored.column(Column.OWN_LAG, np.int64)
         return self._stored.column(self._kinds[1], np.int64).astype(np.int64, copy=False)
 
     @property
@@ -389,9 +396,10 @@ class OpenGroup(Group):
     def durations(self) -> Ascending | None:
         if self._stored.block.members[0].members:
             return None
+        # A column comes in the narrowest type that holds it, which may be too narrow to compare.
         return Ascending(
-            self._stored.column(Column.DURATIONS_LOW, np.uint16),  # type: ignore[arg-type]
-            self._stored.column(Column.DURATIONS_STARTS, np.uint32),  # type: ignore[arg-type]
+            self._stored.column(Column.DURATIONS_LOW, np.uint16).astype(np.uint16, copy=False),
+            self._stored.column(Column.DURATIONS_STARTS, np.uint32).astype(np.uint32, copy=False),
         )
 
 

@@ -45,6 +45,11 @@ class Bulk:
     def __len__(self) -> int:
         return len(self.time_ms)
 
+    def cut(self, first: int, most: int) -> list[int]:
+        """Give the lengths of pieces: the first as given, the others of `most` views, or less."""
+        ends = [*range(min(first, len(self)), len(self), most), len(self)]
+        return np.diff(ends, prepend=0).tolist() or [0]
+
     def sequence_numbers(self) -> int:
         """Give how many sequence numbers its views and events need."""
         return len(self) + len(np.unique(self.event))
@@ -57,9 +62,9 @@ class Bulk:
 
 
 def contents_of(
-    bulk: Bulk, first: int, codes: Mapping[Dimension, Numbers], most: int
+    bulk: Bulk, first: int, codes: Mapping[Dimension, Numbers], sizes: Sequence[int]
 ) -> Iterator[Content]:
-    """Cut into the contents of blocks of at most `most` views.
+    """Cut into contents of so many views each.
 
     `first` is the first of the sequence numbers that the views get, and the events after them;
     `codes[dimension]` gives the store's code of each of the bulk's.
@@ -68,18 +73,20 @@ def contents_of(
     sequence = first + np.arange(size, dtype=np.uint64)
     flags = bulk.first_today * VISITOR | bulk.first_of_page * PAGE_VISITOR
     flags = timed_flags(flags, bulk.duration_ms)
-    number = np.cumsum(np.diff(bulk.event, prepend=bulk.event[:1]) > 0)
+    event = np.cumsum(np.diff(bulk.event, prepend=bulk.event[:1]) > 0)
     events = EventRows(
-        event=(first + size + number).astype(np.uint64),
+        event=(first + size + event).astype(np.uint64),
         time_ms=bulk.event_time_ms,
         view=np.where(bulk.event_view >= 0, first + bulk.event_view, 0).astype(np.uint64),
         property=codes[Dimension.PROPERTY].take(bulk.property).astype(np.uint32),
     )
     # An event goes where its view is; one without, to the first.
-    block_of = np.maximum(bulk.event_view, 0) // most
-    for begin in range(0, max(size, 1), most):
-        span = slice(begin, begin + most)
-        here = block_of == begin // most
+    ends = np.cumsum(sizes)
+    content_of_row = np.searchsorted(ends, np.maximum(bulk.event_view, 0), side="right")
+    content_of_row = np.minimum(content_of_row, len(sizes) - 1)
+    for number, (end, length) in enumerate(zip(ends.tolist(), sizes, strict=True)):
+        span = slice(end - length, end)
+        here = np.flatnonzero(content_of_row == number)
         yield Content(
             time_ms=bulk.time_ms[span],
             sequence=sequence[span],

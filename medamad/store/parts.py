@@ -9,11 +9,11 @@ question alone. Nothing of it may be written to, or kept for an answer.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
@@ -215,11 +215,13 @@ class Snapshot:
     """All that one question sees of one website. Never changes while the question runs.
 
     `parts` may be gone through again and again. `events` are those that no part has, all loose.
+    `memo` is the website's: what questions know of its texts, which only ever become more.
     """
 
     parts: Iterable[Part]
     events: Sequence[Events]
     texts: Texts
+    memo: MutableMapping[Any, Any] = field(factory=dict)
 
 
 def no_texts(_dimension: Dimension, /) -> Sequence[str]:

@@ -34,10 +34,17 @@ from medamad.store.parts import (
 Put: TypeAlias = tuple[bool, int, bytes]
 """What is written of a block: whether it is counters, its kind or column, and the value."""
 
+_ROWS_OF_A_VIEW: Final = 8
 _SELDOM_READ: Final = frozenset(
-    (Dimension.BROWSER_VERSION, Dimension.OS_VERSION, Column.NUMBER_TODAY, Column.WIDTH)
+    (
+        Dimension.BROWSER_VERSION,
+        Dimension.OS_VERSION,
+        Column.NUMBER_TODAY,
+        Column.WIDTH,
+        Column.OWN_LAG,
+    )
 )
-"""The columns that no question asks for: compressed."""
+"""The columns that hardly a question asks for: compressed."""
 
 
 @frozen(eq=False)
@@ -59,12 +66,26 @@ class Content:
     def __len__(self) -> int:
         return len(self.sequence)
 
+    @property
+    def weight(self) -> int:
+        """How much it is, in views; see `weight`."""
+        return weight(len(self), len(self.events))
+
+
+def weight(views: int, rows: int) -> int:
+    """Give how much views and rows of events are together, in views: rows are small, and fewer."""
+    return max(views, rows // _ROWS_OF_A_VIEW)
+
 
 def content_of(parts: Iterable[Views], events: Iterable[Events] = ()) -> Content:
     """Gather parts, and loose events of none, in order of sequence numbers. Copies everything."""
     pieces = [_piece(part) for part in parts]
-    pieces += [evolve(_NOTHING, events=loose) for loose in events]
-    joined = {
+    return joined([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
+
+
+def joined(pieces: Sequence[Content]) -> Content:
+    """Put contents together, in order of sequence numbers."""
+    columns = {
         name: np.concatenate([getattr(piece, name) for piece in pieces])
         for name in ("time_ms", "sequence", "flags", "duration_ms", "number_today", "width_px")
     }
@@ -72,11 +93,11 @@ def content_of(parts: Iterable[Views], events: Iterable[Events] = ()) -> Content
         dimension: np.concatenate([piece.codes[dimension] for piece in pieces])
         for dimension in VIEW_DIMENSIONS
     }
-    order = np.argsort(joined["sequence"], kind="stable")
+    order = np.argsort(columns["sequence"], kind="stable")
     if np.any(order[1:] < order[:-1]):
-        joined = {name: column[order] for name, column in joined.items()}
+        columns = {name: column[order] for name, column in columns.items()}
         codes = {dimension: column[order] for dimension, column in codes.items()}
-    return Content(**joined, codes=codes, events=_joined([piece.events for piece in pieces]))
+    return Content(**columns, codes=codes, events=_joined([piece.events for piece in pieces]))
 
 
 _NOTHING: Final = Content(
@@ -164,10 +185,11 @@ def block_of(content: Content, key: bytes, texts: Texts, *, counted_from: int) -
         own=len(own),
         loose=len(loose),
         events=len(np.unique(events.event)),
+        has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
         is_plain=_is_plain(events, texts),
         has_counters=len(content) + len(events) >= counted_from,
     )
-    return Written(head, _block_puts(content, own, loose, key, has_counters=head.has_counters))
+    return Written(head, _block_puts(content, own, loose, key, head))
 
 
 def first_ms(content: Content) -> int:
@@ -195,8 +217,11 @@ def _is_plain(events: Events, texts: Texts) -> bool:
 
 
 def _block_puts(
-    content: Content, own: Events, loose: Events, key: bytes, *, has_counters: bool
+    content: Content, own: Events, loose: Events, key: bytes, head: Head
 ) -> Iterator[Put]:
+    own_time: dict[int, NDArray[Any]] = {Column.OWN_TIME: own.time_ms}
+    if head.has_lags:
+        own_time = {Column.OWN_LAG: own.time_ms - content.time_ms[own.view]}
     columns: dict[int, NDArray[Any]] = {
         **{int(dimension): codes for dimension, codes in content.codes.items()},
         Column.TIME: content.time_ms,
@@ -206,7 +231,7 @@ def _block_puts(
         Column.NUMBER_TODAY: content.number_today,
         Column.WIDTH: content.width_px,
         Column.OWN_EVENT: own.event,
-        Column.OWN_TIME: own.time_ms,
+        **own_time,
         Column.OWN_PLACE: own.view,
         Column.OWN_PROPERTY: own.property,
         Column.LOOSE_EVENT: loose.event,
@@ -217,7 +242,7 @@ def _block_puts(
     for column, values in columns.items():
         encoded = encode_column(key + bytes((column,)), values, deflate=column in _SELDOM_READ)
         yield False, column, encoded
-    if not has_counters:
+    if not head.has_counters:
         return
     flags, duration_ms = content.flags, content.duration_ms
     for kind in COUNTER_KINDS:
@@ -258,6 +283,7 @@ def group_head(members: Sequence[tuple[int, Head]]) -> Head:
         own=sum(head.own for head in heads),
         loose=sum(head.loose for head in heads),
         events=sum(head.events for head in heads),
+        has_lags=False,
         is_plain=all(head.is_plain for head in heads),
         has_counters=True,
         members=tuple(number for number, _ in members),

@@ -3,8 +3,8 @@
 The writer thread alone changes a shelf. What questions see is `Published`, replaced as a whole.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -32,13 +32,17 @@ class Published:
     chunks: tuple[Views, ...]
     events: tuple[Events, ...]
     texts: Texts
+    memo: MutableMapping[Any, Any]
 
     def snapshot(
         self, reading: Reading, databases: Databases, without: frozenset[int] = frozenset()
     ) -> Snapshot:
         """Give what a question sees, but for some blocks; groups among them are taken apart."""
         return Snapshot(
-            parts=_Parts(self, reading, databases, without), events=self.events, texts=self.texts
+            parts=_Parts(self, reading, databases, without),
+            events=self.events,
+            texts=self.texts,
+            memo=self.memo,
         )
 
 
@@ -90,6 +94,7 @@ class Shelf:
     """Blocks and groups that no group has, in the order of their first sequence numbers."""
     watermark: int = 0
     """No record of the journal up to this sequence number counts: a block has it."""
+    memo: MutableMapping[Any, Any] = field(factory=dict)
     is_deleted: bool = False
     damaged: set[int] = field(factory=set)
     """The blocks and groups that cannot be rewritten."""
@@ -105,7 +110,7 @@ class Shelf:
         if self._shown is None:
             self._shown = tuple(_apart(self.blocks, frozenset(self._late)))
         chunks, events = self.tail.publish()
-        return Published(self._shown, self._late, chunks, events, self.texts)
+        return Published(self._shown, self._late, chunks, events, self.texts, self.memo)
 
     def delete(self) -> None:
         """Note that the website is deleted."""

@@ -175,7 +175,8 @@ class Store:
             codes[dimension] = np.array([code for piece in pieces for code in piece], np.uint32)
         first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
         async with self._one_at_a_time:
-            for content in contents_of(bulk, first, codes, self._upkeep.sizes.chunk_views):
+            sizes = bulk.cut(self._upkeep.room(shelf), self._upkeep.sizes.chunk_views)
+            for content in contents_of(bulk, first, codes, sizes):
                 await self._upkeep.add(shelf, content)
             await self._upkeep.tend(shelf, int(bulk.time_ms[-1]))
 

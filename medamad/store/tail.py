@@ -22,6 +22,7 @@ from medamad.store.records import Kind, Rows
 CHUNK_VIEWS: Final = 65_536
 """How many views a chunk holds at most."""
 
+_COUNTED_FROM: Final = 1_024
 _FIRST_CAPACITY: Final = 64
 _POSITION: Final = {dimension: position for position, dimension in enumerate(VIEW_DIMENSIONS)}
 _VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
@@ -45,7 +46,7 @@ _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
 class ChunkViews:
     """The published views of a chunk: a part. `matrix` has shape (dimensions, n).
 
-    `is_full` says that it is worth counting once and for all.
+    What one question counts, the next one finds, as long as no hit comes in between.
     """
 
     time_ms: NDArray[np.int64]
@@ -57,7 +58,6 @@ class ChunkViews:
     matrix: NDArray[np.uint32]
     time_bounds: tuple[int, int]
     ascends: bool
-    is_full: bool
     _counters: dict[int, Counters] = field(factory=dict)
 
     own = loose = NO_EVENTS
@@ -72,10 +72,10 @@ class ChunkViews:
         return codes
 
     def counters(self, dimension: Dimension) -> Counters | None:
-        return self._counted(dimension, self.codes(dimension)) if self.is_full else None
+        return self._counted(dimension, self.codes(dimension))
 
     def slots(self) -> Counters | None:
-        return self._counted(SLOTS, self.time_ms // SLOT_MS) if self.is_full else None
+        return self._counted(SLOTS, self.time_ms // SLOT_MS)
 
     def event_counts(self) -> EventCounts | None:
         return None
@@ -83,7 +83,9 @@ class ChunkViews:
     def __len__(self) -> int:
         return len(self.sequence)
 
-    def _counted(self, kind: int, numbers: NDArray[Any]) -> Counters:
+    def _counted(self, kind: int, numbers: NDArray[Any]) -> Counters | None:
+        if len(self) < _COUNTED_FROM:
+            return None
         found = self._counters.get(kind)
         if found is None:
             found = count(numbers, self.flags, self.duration_ms)
@@ -190,7 +192,6 @@ class _Chunk:
                 **{name: self.columns.published(name) for name in names},
                 time_bounds=(self.least_ms, self.greatest_ms),
                 ascends=self.ascends,
-                is_full=self.is_closed,
             )
         return self.published
 
@@ -231,6 +232,11 @@ class Tail:
         return sum(len(chunk) for chunk in self.chunks)
 
     @property
+    def rows(self) -> int:
+        """How many properties its events have."""
+        return self.events.length
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is neither view nor event."""
         return not self.chunks and not self.events.length
@@ -260,7 +266,8 @@ class Tail:
 
     def cut(self, *, everything: bool) -> Cut:
         """Give the oldest chunk, or everything; what comes from now on joins other chunks."""
-        self.chunks[-1:] = [_closed(chunk) for chunk in self.chunks[-1:]]
+        for chunk in self.chunks[-1:]:
+            chunk.is_closed = True
         chunks = self.chunks if everything else self.chunks[:1]
         watermark = self.last_sequence
         if len(chunks) < len(self.chunks):
@@ -361,12 +368,6 @@ class Tail:
         ends = np.searchsorted(known, events, side="right")
         for begin, end, view in zip(begins, ends, rows.values["view"], strict=True):
             arrays["view"][begin:end] = view
-
-
-def _closed(chunk: _Chunk) -> _Chunk:
-    if not chunk.is_closed:
-        chunk.is_closed, chunk.published = True, None
-    return chunk
 
 
 def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:

@@ -42,6 +42,8 @@ from medamad.store.sealing import (
     first_ms,
     group_head,
     group_puts,
+    joined,
+    weight,
 )
 from medamad.store.shelf import Shelf
 from medamad.store.tail import CHUNK_VIEWS, Cut
@@ -128,10 +130,14 @@ class Upkeep:
             await self.clear_journal(making.shelf)
 
     async def add(self, shelf: Shelf, content: Content) -> None:
-        """Put hits that never were in the journal into a block of their own."""
+        """Put hits that never were in the journal into a block, with the last if that is small."""
 
         def begin(txn: Transaction) -> _Making:
-            return self._make_of(txn, shelf, Writing(txn.lmdb), content)
+            small = self._small(shelf, content.weight, least_gain=0)
+            writing = Writing(txn.lmdb)
+            held = content_of(self._opened(shelf, small, writing)) if small else None
+            whole = content if held is None else joined([held, content])
+            return self._make_of(txn, shelf, writing, whole, old=small)
 
         await self._make(await self._submit(begin))
 
@@ -153,7 +159,13 @@ class Upkeep:
 
     def is_due(self, shelf: Shelf) -> bool:
         """Tell whether a tail has grown too long. For any thread."""
-        return len(shelf.tail) > 2 * self.sizes.chunk_views
+        return weight(len(shelf.tail), shelf.tail.rows) > 2 * self.sizes.chunk_views
+
+    def room(self, shelf: Shelf) -> int:
+        """Give how many views would make the last block a full one. For any thread."""
+        last = shelf.blocks[-1:]
+        held = _weight(last[0]) if last and not last[0].members else 0
+        return self.sizes.chunk_views - held % self.sizes.chunk_views
 
     # In the writer thread
 
@@ -180,20 +192,28 @@ class Upkeep:
         """Seal the oldest chunk; a tail shorter than one whole, together with small blocks."""
         everything = len(shelf.tail) < self.sizes.chunk_views
         cut = shelf.tail.cut(everything=everything)
-        small = self._small(shelf, sum(map(len, cut.chunks)) + len(cut.events))
+        small = self._small(shelf, weight(sum(map(len, cut.chunks)), len(cut.events)))
         return self._begin_block(txn, shelf, writing, small, cut)
 
-    def _small(self, shelf: Shelf, views: int) -> list[Block]:
-        """Give the last blocks that are to be merged with so many views."""
+    def _small(self, shelf: Shelf, added: int, least_gain: float = 0.5) -> list[Block]:
+        """Give the last blocks that are to be merged with what weighs so much.
+
+        Blocks that are much larger are left alone: what is added has to be `least_gain` of them.
+        """
         small: list[Block] = []
         for block in reversed(shelf.blocks):
-            size = block.head.views + block.head.own + block.head.loose
-            is_small = size <= 2 * views and size + views <= self.sizes.chunk_views
+            size = _weight(block)
+            is_small = least_gain * size <= added <= self.sizes.chunk_views - size
             if block.members or not is_small or not _is_sound(shelf, block):
                 break
             small.append(block)
-            views += size
+            added += size
         return small
+
+    def _opened(self, shelf: Shelf, blocks: Sequence[Block], writing: Writing) -> list[Views]:
+        late, databases = shelf.late(), self._environment.databases
+        parts = [open_one(each, late.get(each.number), writing, databases) for each in blocks]
+        return [part for part in parts if isinstance(part, OpenBlock)]
 
     def _begin_block(
         self,
@@ -203,15 +223,8 @@ class Upkeep:
         old: Sequence[Block],
         cut: Cut | None = None,
     ) -> _Making:
-        late, databases = shelf.late(), self._environment.databases
-        parts: list[Views] = [
-            part
-            for block in old
-            if isinstance(
-                part := open_one(block, late.get(block.number), writing, databases), OpenBlock
-            )
-        ]
-        content = content_of([*parts, *(cut.chunks if cut else ())], [cut.events] if cut else ())
+        parts = [*self._opened(shelf, old, writing), *(cut.chunks if cut else ())]
+        content = content_of(parts, [cut.events] if cut else ())
         return self._make_of(txn, shelf, writing, content, old=old, cut=cut)
 
     def _make_of(
@@ -366,11 +379,12 @@ class Upkeep:
         for moment, key in self._doomed:
             if self._leases.all_ended(moment):
                 databases = self._environment.databases
-                for database in (databases.blocks, databases.counters):
-                    with txn.lmdb.cursor(db=database) as cursor:
-                        while cursor.set_range(key) and cursor.key().startswith(key):
-                            cursor.delete()
-                txn.lmdb.delete(key, db=databases.doomed)
+                # One whose making was given up may be shown nevertheless; then it is not listed.
+                if txn.lmdb.delete(key, db=databases.doomed):
+                    for database in (databases.blocks, databases.counters):
+                        with txn.lmdb.cursor(db=database) as cursor:
+                            while cursor.set_range(key) and cursor.key().startswith(key):
+                                cursor.delete()
                 txn.after_commit(lambda: self._doomed.remove((moment, key)))  # noqa: B023 - it returns
                 return True
         return False
@@ -394,6 +408,10 @@ def _since(shelf: Shelf, cut: Cut) -> list[Correction]:
 
 def _is_settled(block: Block, now_ms: int) -> bool:
     return block.head.time_bounds[1] < now_ms - _SETTLED_MS
+
+
+def _weight(block: Block) -> int:
+    return weight(block.head.views, block.head.own + block.head.loose)
 
 
 def _is_sound(shelf: Shelf, block: Block) -> bool:

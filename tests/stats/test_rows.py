@@ -52,8 +52,6 @@ def test_a_page_is_a_stretch_of_the_whole_order(
 
 def test_records_are_plain_values() -> None:
     rows = records({"path": ["/", "/a"], "visitors": np.array([1, 2]), "share": np.array([0.5, 1])})
-    assert msgspec.json.decode(msgspec.json.encode(rows)) == [
-        {"path": "/", "visitors": 1, "share": 0.5},
-        {"path": "/a", "visitors": 2, "share": 1.0},
-    ]
-    assert [type(value) for value in rows[0].values()] == [str, int, float]
+    assert msgspec.json.encode(rows) == (
+        b'[{"path":"/","visitors":1,"share":0.5},{"path":"/a","visitors":2,"share":1.0}]'
+    )
