@@ -14,11 +14,12 @@ from medamad.model.dimensions import Dimension
 from medamad.stats.buckets import Buckets
 from medamad.stats.selecting import Chosen, Selection
 from medamad.store import counters as sums_of_counters
-from medamad.store.counters import SLOT_MS, SUMS, Counters, sums_of
+from medamad.store.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
+from medamad.store.flags import FLAG_BITS
 from medamad.store.parts import Part
 
-_GATHERED: Final = 1 << 19
-"""How many views are counted at a time."""
+_GATHERED: Final = 1 << 17
+"""How many views are counted at a time: so few that they stay in the processor's cache."""
 _ANY: Final = Dimension.DEVICE
 """A dimension with few values: sums over it are sums over all views."""
 
@@ -76,8 +77,7 @@ class _Adding:
 
     timed: bool
     sums: NDArray[np.int64] = field(factory=lambda: np.zeros((SUMS, 0), np.int64))
-    _numbers: list[NDArray[np.integer[Any]]] = field(factory=list)
-    _flags: list[NDArray[np.uint8]] = field(factory=list)
+    _keys: list[NDArray[np.integer[Any]]] = field(factory=list)
     _duration_ms: list[NDArray[np.integer[Any]]] = field(factory=list)
     _gathered: int = 0
 
@@ -94,26 +94,26 @@ class _Adding:
             self.sums[row][where] += counters.sums[row]
 
     def gather(self, numbers: NDArray[np.integer[Any]], views: Chosen) -> None:
-        """Add views with their numbers."""
-        self._numbers.append(numbers)
-        self._flags.append(views.flags)
+        """Add views of a part, out of the numbers of all of its views."""
+        keys = views.of(keys_of(numbers, views.part.flags))
+        self._keys.append(keys)
         if self.timed:
             self._duration_ms.append(views.duration_ms)
-        self._gathered += len(numbers)
-        if self._gathered >= _GATHERED:
+        self._gathered += len(keys)
+        # Not so few that to clear the counts takes longer than to count.
+        if self._gathered >= max(_GATHERED, self.sums.shape[1] << FLAG_BITS):
             self.count()
 
     def count(self) -> None:
         """Count what was gathered."""
         if not self._gathered:
             return
-        numbers = np.concatenate(self._numbers)
-        flags = np.concatenate(self._flags)
+        keys = np.concatenate(self._keys)
         duration_ms = np.concatenate(self._duration_ms) if self.timed else None
-        size = int(numbers.max()) + 1
+        size = (int(keys.max()) >> FLAG_BITS) + 1
         self._grow(size)
-        self.sums[:, :size] += sums_of(numbers, flags, duration_ms, size)
-        self._numbers, self._flags, self._duration_ms, self._gathered = [], [], [], 0
+        self.sums[:, :size] += sums_of(keys, duration_ms, size)
+        self._keys, self._duration_ms, self._gathered = [], [], 0
 
     def _grow(self, size: int) -> None:
         if size > self.sums.shape[1]:
@@ -135,7 +135,7 @@ def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) 
         if isinstance(chosen, Counters):
             adding.add(chosen)
         else:
-            adding.gather(chosen.codes(dimension), chosen)
+            adding.gather(chosen.part.codes(dimension), chosen)
     adding.count()
     sums = adding.sums
     if passing is not None:
@@ -157,7 +157,7 @@ def tally_series(selection: Selection, buckets: Buckets) -> Tally:
         if isinstance(chosen, Counters):
             adding.add(chosen)
         else:
-            adding.gather(buckets.of(chosen.time_ms), chosen)
+            adding.gather(buckets.of(chosen.part.time_ms), chosen)
     adding.count()
     return Tally(adding.sums)
 

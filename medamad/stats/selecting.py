@@ -39,30 +39,30 @@ class Chosen:
     part: Views
     index: NDArray[np.intp] | slice | None = None
 
+    def of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Give these views' values out of those of all views of the part."""
+        if self.index is None:
+            return column
+        return column[self.index] if isinstance(self.index, slice) else column.take(self.index)
+
     @property
     def time_ms(self) -> NDArray[np.int64]:
         """Unix milliseconds."""
-        return _at(self.part.time_ms, self.index)
+        return self.of(self.part.time_ms)
 
     @property
     def flags(self) -> NDArray[np.uint8]:
         """See medamad.store.flags."""
-        return _at(self.part.flags, self.index)
+        return self.of(self.part.flags)
 
     @property
     def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
         """Milliseconds on the page; 0 where the view is not timed."""
-        return _at(self.part.duration_ms, self.index)
+        return self.of(self.part.duration_ms)
 
     def codes(self, dimension: Dimension) -> Codes:
         """Codes of the views' texts in one of VIEW_DIMENSIONS, of any unsigned dtype."""
-        return _at(self.part.codes(dimension), self.index)
-
-
-def _at(column: NDArray[Any], index: NDArray[np.intp] | slice | None) -> NDArray[Any]:
-    if index is None:
-        return column
-    return column[index] if isinstance(index, slice) else column.take(index)
+        return self.of(self.part.codes(dimension))
 
 
 @frozen(eq=False)

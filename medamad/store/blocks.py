@@ -111,7 +111,10 @@ def decode_head(key: bytes, value: bytes) -> Head:
     """Read a head. Raises Damaged."""
     if _CRC.pack(crc32(value[_CRC.size :], crc32(key))) != value[: _CRC.size]:
         raise Damaged("its checksum does not match")
-    return msgspec.msgpack.decode(value[_CRC.size :], type=Head)
+    try:
+        return msgspec.msgpack.decode(value[_CRC.size :], type=Head)
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error
 
 
 def number_of(head_key: bytes) -> int:

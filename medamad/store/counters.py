@@ -14,7 +14,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.store.errors import Damaged
-from medamad.store.flags import BOUNCED, FLAG_VALUES, PAGE_VISITOR, TIMED, VISITOR
+from medamad.store.flags import BOUNCED, FLAG_BITS, PAGE_VISITOR, TIMED, VISITOR
 
 SLOT_MS: Final = 900_000
 """Views are counted by quarters of an hour: slot n begins n * SLOT_MS after the epoch."""
@@ -32,7 +32,7 @@ _ROWS: Final[tuple[tuple[int, np.uint8], ...]] = (
     (BOUNCES, VISITOR | BOUNCED),
 )
 _FLAGS_WITH: Final = {
-    row: [flags for flags in range(FLAG_VALUES) if flags & wanted == wanted]
+    row: [flags for flags in range(1 << FLAG_BITS) if flags & wanted == wanted]
     for row, wanted in _ROWS
 }
 """For each of the counted sums, the flags that count."""
@@ -54,28 +54,33 @@ class Counters:
         return len(self.codes)
 
 
-def sums_of(
-    numbers: Numbers,
-    flags: NDArray[np.uint8],
-    duration_ms: Numbers | None,
-    size: int,
-) -> NDArray[np.int64]:
-    """Add views up by their numbers, 0 to size - 1. Shape (SUMS, size).
+def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
+    """Give number and flags of views as one number each, in a type as narrow as can be."""
+    keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
+    keys <<= keys.dtype.type(FLAG_BITS)
+    keys |= flags
+    return keys
 
-    Without durations DURATION_MS stays 0.
+
+def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np.int64]:
+    """Add up views by their numbers, 0 to size - 1, which `keys_of` gave with their flags.
+
+    Shape (SUMS, size). Without durations DURATION_MS stays 0.
     """
     sums = np.zeros((SUMS, size), np.int64)
-    keys = flags.astype(np.intp)
-    keys *= size
-    keys += numbers
-    counts = np.bincount(keys, minlength=FLAG_VALUES * size).reshape(FLAG_VALUES, size)
+    counts = _by_flags(np.bincount(keys, minlength=size << FLAG_BITS))
     sums[VIEWS] = counts.sum(axis=0)
     for row, rows in _FLAGS_WITH.items():
         sums[row] = counts[rows].sum(axis=0)
     if duration_ms is not None:
         # Weights are floats: exact, since the total stays far below 2**53 ms.
-        sums[DURATION_MS] = np.bincount(numbers, duration_ms, size)
+        total_ms = np.bincount(keys, duration_ms, size << FLAG_BITS)
+        sums[DURATION_MS] = _by_flags(total_ms).sum(axis=0)
     return sums
+
+
+def _by_flags(counts: NDArray[Any]) -> NDArray[Any]:
+    return counts.reshape(-1, 1 << FLAG_BITS).T
 
 
 def count(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
@@ -86,9 +91,10 @@ def count(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> C
     size = int(numbers.max()) - least + 1
     if size > _SPARSE * len(numbers):
         codes, places = np.unique(numbers, return_inverse=True)
-        sums = sums_of(places, flags, duration_ms, len(codes))
+        sums = sums_of(keys_of(places, flags), duration_ms, len(codes))
         return Counters(codes, tuple(sums))
-    sums = sums_of(numbers - numbers.dtype.type(least), flags, duration_ms, size)
+    keys = keys_of(numbers - numbers.dtype.type(least), flags)
+    sums = sums_of(keys, duration_ms, size)
     used = np.flatnonzero(sums[VIEWS])
     return Counters(used + least, tuple(row[used] for row in sums))
 

@@ -15,8 +15,8 @@ BOUNCED: Final = np.uint8(8)
 """It is known, and was no longer than BOUNCE_MS."""
 
 BOUNCE_MS: Final = 5_000
-FLAG_VALUES: Final = 16
-"""Flags are less than this."""
+FLAG_BITS: Final = 4
+"""How many flags there are."""
 
 _OF_VISIT: Final = np.uint8(VISITOR | PAGE_VISITOR)
 

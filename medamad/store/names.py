@@ -5,12 +5,15 @@ day on which it came, so that the bound on a day's new values holds across resta
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from threading import Lock
 from typing import Final, TypeAlias
 
+import numpy as np
 from attrs import define, field
+from numpy.typing import NDArray
 
 from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
 from medamad.model.errors import NotFound
@@ -26,6 +29,7 @@ _NO_DAY: Final = 0xFFFF
 _MS_PER_DAY: Final = 86_400_000
 _CACHED_TEXTS: Final = 200_000
 _NAMES_AT_ONCE: Final = 50_000
+_LOOKED_AT: Final = 2_000
 
 _Space: TypeAlias = tuple[int, Dimension]
 """A website and a dimension: what codes are numbered in."""
@@ -180,6 +184,32 @@ class Names:
         known.codes[text] = code
         self._cached += 1
 
+    def remove(
+        self, txn: Txn, website: int, dimension: Dimension, used: NDArray[np.bool_], begin: int
+    ) -> int | None:
+        """Remove the names that are not used, by code, among the next few from code `begin` on.
+
+        Returns where to go on, None at the end. The last name stays: it tells the next code.
+        """
+        space = (website, dimension)
+        known = self.spaces.get(space)
+        names = list(islice(self._names_from(txn, space, begin), _LOOKED_AT + 1))
+        for code, text in names[:-1]:
+            if code >= len(used) or not used[code]:
+                txn.delete(_NAME_KEY.pack(*space, code), db=self.databases.names)
+                txn.delete(_code_key(space, text), db=self.databases.codes)
+                if known is not None:
+                    known.codes.pop(text, None)
+        return names[-1][0] if len(names) > _LOOKED_AT else None
+
+    def _names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
+        prefix = _NAMES_OF.pack(*space)
+        with txn.cursor(db=self.databases.names) as cursor:
+            found = cursor.set_range(_NAME_KEY.pack(*space, begin))
+            while found and cursor.key().startswith(prefix):
+                yield _NAME_KEY.unpack(cursor.key())[2], cursor.value()[_DAY.size :].decode()
+                found = cursor.next()
+
     def forget(self, website: int) -> None:
         """Drop what is known of a website that was deleted."""
         for space in [space for space in self.spaces if space[0] == website]:
@@ -247,9 +277,8 @@ class Texts:
             for _ in range(_NAMES_AT_ONCE):
                 if not found or not cursor.key().startswith(prefix):
                     return False
-                if _NAME_KEY.unpack(cursor.key())[2] != len(texts):
-                    # The names of a deleted website go from the front.
-                    raise _deleted()
+                # Where names were removed there is a gap, of codes that nothing has.
+                texts.extend([""] * (_NAME_KEY.unpack(cursor.key())[2] - len(texts)))
                 texts.append(cursor.value()[_DAY.size :].decode())
                 found = cursor.next()
         return True

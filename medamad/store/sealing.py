@@ -39,6 +39,7 @@ _SELDOM_READ: Final = frozenset(
     (
         Dimension.BROWSER_VERSION,
         Dimension.OS_VERSION,
+        Dimension.HOST,
         Column.NUMBER_TODAY,
         Column.WIDTH,
         Column.OWN_LAG,

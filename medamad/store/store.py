@@ -65,6 +65,8 @@ class Store:
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _tended: set[int] = field(factory=set)
     """The websites that are waiting to be tended."""
+    _names_looked_at: int | None = None
+    """The day on which unused names were removed last."""
     _closing: bool = False
     _log = Logger()
 
@@ -178,6 +180,7 @@ class Store:
             sizes = bulk.cut(self._upkeep.room(shelf), self._upkeep.sizes.chunk_views)
             for content in contents_of(bulk, first, codes, sizes):
                 await self._upkeep.add(shelf, content)
+                await self._upkeep.remove_doomed()
             await self._upkeep.tend(shelf, int(bulk.time_ms[-1]))
 
     async def add_website(self, hostname: str, now: int) -> Website:
@@ -285,6 +288,7 @@ class Store:
             )
         for shelf in self._shelves.all():
             await self._tend(shelf, now_ms)
+        await self._remove_unused_names(now_ms // DAY_MS)
 
     # In the writer thread
 
@@ -353,6 +357,16 @@ class Store:
             if not self._closing:
                 await self._upkeep.tend(shelf, now_ms)
                 await self._upkeep.remove_doomed()
+
+    async def _remove_unused_names(self, day: int) -> None:
+        """Once a day, remove the names that nothing uses."""
+        if self._names_looked_at == day:
+            return
+        self._names_looked_at = day
+        for shelf in self._shelves.all():
+            async with self._one_at_a_time:
+                if not self._closing:
+                    await self._upkeep.remove_unused_names(shelf, self._names)
 
     async def _remove(self, number: int) -> None:
         """Remove what a deleted website has left, once no question sees it any more."""

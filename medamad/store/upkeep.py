@@ -31,6 +31,7 @@ from medamad.store.corrections import (
 )
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import DamagedBlock
+from medamad.store.names import Names
 from medamad.store.parts import Views
 from medamad.store.reading import Leases, Writing
 from medamad.store.records import KEY_SIZE, sequence_of
@@ -47,6 +48,7 @@ from medamad.store.sealing import (
 )
 from medamad.store.shelf import Shelf
 from medamad.store.tail import CHUNK_VIEWS, Cut
+from medamad.store.unused import remove_unused
 from medamad.store.writer import Transaction
 
 T = TypeVar("T")
@@ -146,6 +148,27 @@ class Upkeep:
         place: bytes | None = _NUMBER.pack(shelf.website)
         while place is not None and not shelf.is_deleted:
             place = await self._submit(partial(self._clear_some, shelf, place))
+
+    async def remove_unused_names(self, shelf: Shelf, names: Names) -> None:
+        """Remove the names that no block, counter or record uses."""
+        writing: Writing | None = None
+        removal: Iterator[None] = iter(())
+
+        def step(txn: Transaction) -> bool:
+            nonlocal writing, removal
+            if shelf.is_deleted:
+                return True
+            if writing is None:
+                writing = Writing(txn.lmdb)
+                removal = remove_unused(shelf, names, writing)
+            writing.txn = txn.lmdb
+            return _for_a_while(removal)
+
+        try:
+            while not await self._submit(step):
+                pass
+        except DamagedBlock as error:
+            _log.error("names are kept, since a block is damaged: {place}", place=str(error))
 
     async def remove_doomed(self) -> None:
         """Remove the blocks that no question sees any more."""
@@ -303,15 +326,14 @@ class Upkeep:
             return True
         making.writing.txn = txn.lmdb
         databases, key = self._environment.databases, making.block.key
-        until = time.monotonic() + _STEP_S
-        while time.monotonic() < until:
-            put = next(making.puts, None)
-            if put is None:
-                return True
-            is_counters, kind, value = put
-            database = databases.counters if is_counters else databases.blocks
-            txn.lmdb.put(key + bytes((kind,)), value, db=database)
-        return False
+
+        def written() -> Iterator[None]:
+            for is_counters, kind, value in making.puts:
+                database = databases.counters if is_counters else databases.blocks
+                txn.lmdb.put(key + bytes((kind,)), value, db=database)
+                yield
+
+        return _for_a_while(written())
 
     def _show(self, making: _Making, txn: Transaction) -> None:
         """Let a block, or group, be seen, and what it replaces no more: all at once."""
@@ -394,6 +416,12 @@ def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
     """Give the sequence number up to which a website's journal counts no more."""
     stored = txn.get(head_key(website, _WATERMARK_NUMBER), db=environment.databases.heads)
     return _WATERMARK.unpack(stored)[0] if stored else 0
+
+
+def _for_a_while(work: Iterator[None]) -> bool:
+    """Go on with some work for a few milliseconds; returns whether all is done."""
+    until = time.monotonic() + _STEP_S
+    return all(time.monotonic() <= until for _ in work)
 
 
 def _since(shelf: Shelf, cut: Cut) -> list[Correction]:

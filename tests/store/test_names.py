@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from medamad.model.dimensions import OTHER, Dimension, split_property
@@ -13,8 +14,8 @@ BOUNDS = {
 }
 
 
-def new_names(environment: Environment) -> Names:
-    return Names(environment.databases, BOUNDS, 100)
+def new_names(environment: Environment, bounds: dict[Dimension, int] = BOUNDS) -> Names:
+    return Names(environment.databases, bounds, 100)
 
 
 def give(
@@ -135,16 +136,47 @@ def test_a_day_that_comes_again_forgives_nothing(environment: Environment) -> No
 
 def test_the_texts_of_a_deleted_website_are_not_found(environment: Environment) -> None:
     give(environment, new_names(environment), ["/a", "/b"])
-    read, unread, marked = (Texts(environment, 1) for _ in range(3))
-    assert list(read(Dimension.PATH)) == ["/a", "/b"]
-    with (
-        environment.lmdb.begin(write=True) as txn,
-        txn.cursor(environment.databases.names) as names,
-    ):
-        assert names.first()
-        assert names.delete()
-    assert list(read(Dimension.PATH)) == ["/a", "/b"]
-    marked.is_deleted = True
-    for texts in (unread, marked):
-        with pytest.raises(NotFound):
-            texts(Dimension.PATH)
+    texts = Texts(environment, 1)
+    assert list(texts(Dimension.PATH)) == ["/a", "/b"]
+    texts.is_deleted = True
+    with pytest.raises(NotFound):
+        texts(Dimension.PATH)
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ([True, True, True, True], ["/a", "/b", "/c", "/d"]),
+        ([False, True, False, True], ["", "/b", "", "/d"]),
+        ([True], ["/a", "", "", "/d"]),
+        ([], ["", "", "", "/d"]),
+    ],
+)
+def test_unused_names_leave_gaps_and_their_codes_are_not_given_again(
+    environment: Environment, used: list[bool], left: list[str]
+) -> None:
+    bounds = {Dimension.PATH: 100}
+    names = new_names(environment, bounds)
+    give(environment, names, ["/a", "/b", "/c", "/d"])
+    with environment.lmdb.begin(write=True) as txn:
+        assert names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), 0) is None
+    assert list(Texts(environment, 1)(Dimension.PATH)) == left
+    for known in (names, new_names(environment, bounds)):
+        again = give(environment, known, ["/a", "/b", "/c", "/d", "/a"])
+        assert again[-1] == again[0]
+    kept = [code for code, text in enumerate(left) if text]
+    assert [code for code in again[:4] if code < 4] == kept
+    assert len(set(again[:4])) == 4
+    assert Texts(environment, 1)(Dimension.PATH)[again[0]] == "/a"
+
+
+def test_names_are_looked_at_a_few_at_a_time(environment: Environment) -> None:
+    names = new_names(environment, {Dimension.PATH: 10_000})
+    give(environment, names, [f"/{number}" for number in range(4_500)])
+    begins, begin = [], 0
+    while begin is not None:
+        begins.append(begin)
+        with environment.lmdb.begin(write=True) as txn:
+            begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin)
+    assert begins == [0, 2_000, 4_000]
+    assert [text for text in Texts(environment, 1)(Dimension.PATH) if text] == ["/4499"]

@@ -1,0 +1,61 @@
+"""Finding the names of a website that nothing uses any more, and removing them bit by bit."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.store.blocks import opened
+from medamad.store.names import Names
+from medamad.store.parts import Codes, Group, Part
+from medamad.store.reading import Writing
+from medamad.store.shelf import Shelf
+
+
+def remove_unused(shelf: Shelf, names: Names, writing: Writing) -> Iterator[None]:
+    """Remove a little at each step, which is to be within one write transaction.
+
+    What is used is looked up anew each time: between two steps, hits are stored. Raises
+    DamagedBlock where it cannot be told.
+    """
+    for dimension in (*VIEW_DIMENSIONS, Dimension.PROPERTY):
+        begin: int | None = 0
+        while begin is not None:
+            used = _used(shelf, dimension, writing)
+            begin = names.remove(writing.txn, shelf.website, dimension, used, begin)
+            yield
+
+
+def _used(shelf: Shelf, dimension: Dimension, writing: Writing) -> NDArray[np.bool_]:
+    """Tell which codes occur in a block, a counter or the tail."""
+    chunks, events = shelf.tail.publish()
+    found: list[Codes] = []
+    for part in (*opened(shelf.blocks, {}, writing, shelf.databases), *chunks):
+        found += _codes_of(part, dimension)
+    if dimension is Dimension.PROPERTY:
+        found += [rows.property for rows in events]
+    used = np.zeros(
+        max((int(codes.max()) + 1 for codes in found if len(codes)), default=0), np.bool_
+    )
+    for codes in found:
+        used[codes] = True
+    return used
+
+
+def _codes_of(part: Part, dimension: Dimension) -> Iterator[Codes]:
+    if dimension is Dimension.PROPERTY:
+        counts = part.event_counts()
+        if counts is not None:
+            yield counts.codes
+        elif isinstance(part, Group):
+            for member in part.members:
+                yield from _codes_of(member, dimension)
+        else:
+            yield from (part.own.property, part.loose.property)
+        return
+    counters = part.counters(dimension)
+    if counters is not None:
+        yield counters.codes.astype(np.uint32)
+    elif not isinstance(part, Group):
+        yield part.codes(dimension)
