@@ -17,6 +17,23 @@ from medamad.web.replies import Headers as Further
 from medamad.web.replies import Reply
 
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(?=[/?#]|\Z)", re.IGNORECASE)
+_UNREAD: Final = frozenset(
+    (
+        b"Accept",
+        b"Accept-Encoding",
+        b"Cache-Control",
+        b"Pragma",
+        b"Priority",
+        b"Referer",
+        b"Sec-Fetch-Dest",
+        b"Sec-Fetch-Mode",
+        b"Upgrade-Insecure-Requests",
+        b"sec-ch-ua",
+        b"sec-ch-ua-mobile",
+        b"sec-ch-ua-platform",
+    )
+)
+"""What browsers send with each hit and nothing here looks at, as they spell it: not kept."""
 
 
 class Request(server.Request):
@@ -47,7 +64,8 @@ class Request(server.Request):
         self._serve = serve
         self.peer: Address | None = channel.peer
         for name, value in head.fields:
-            self.requestHeaders.addRawHeader(name, value)
+            if name not in _UNREAD:
+                self.requestHeaders.addRawHeader(name, value)
         self.method, self.uri, self.clientproto = head.method, head.target, head.version
         absolute = None if head.target[:1] == b"/" else _ABSOLUTE.match(head.target)
         target = head.target[absolute.end() :] if absolute else head.target

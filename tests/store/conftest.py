@@ -9,7 +9,10 @@ from twisted.internet import reactor
 from medamad.store.environment import Environment, open_environment
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+from medamad.store.writer import CallsFromThread
 
+pytest.register_assert_rewrite("held", "scenes")
 MAP_SIZE = 64 << 20
 
 
@@ -22,8 +25,13 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Callable[..., Store]:
-    def open_again(**settings: object) -> Store:
+    def open_again(
+        sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+        name: str = "data",
+        its_reactor: CallsFromThread = reactor,
+        **settings: object,
+    ) -> Store:
         chosen = {"map_size": MAP_SIZE, "min_free_disk": 0} | settings
-        return Store.open(tmp_path / "data", StoreSettings(**chosen), reactor)
+        return Store.open(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
 
     return open_again

@@ -21,6 +21,7 @@ from medamad.collect.rules import Rules
 from medamad.model.accounts import Account, Login
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
 from medamad.vocabulary.sources import Sources
 from medamad.vocabulary.spam import SpamHosts
 from medamad.web.app import make_site
@@ -60,10 +61,14 @@ class House:
         self.site.settings = evolve(self.site.settings, **settings)
 
 
-async def build_house(data_dir: Path, now: float = NOW) -> House:
+async def build_house(
+    data_dir: Path,
+    now: float = NOW,
+    sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+) -> House:
     """Put the daemon together on what there is in a directory, if anything."""
     store = Store.open(
-        data_dir / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor
+        data_dir / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, sizes
     )
 
     def clock() -> float:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from attrs import define, field, frozen
 from hypothesis import strategies as st
 
+from medamad.store.upkeep import Sizes
+
 Entry = dict[str, Any]
 
 HOUR_MS: Final = 3_600_000
@@ -111,10 +113,22 @@ class Wait:
     ms: int
 
 
-Step = Load | Unload | Custom | Rename | Delete | Restart | Wait
+@frozen
+class Tidy:
+    """What the daemon does each minute. `is_awaited` says whether anything happens meanwhile."""
+
+    is_awaited: bool
+
+
+@frozen
+class Check:
+    """All figures are asked for, and compared."""
+
+
+Step = Load | Unload | Custom | Rename | Delete | Restart | Wait | Tidy | Check
 
 _sites = st.integers(0, 1)
-_beacons = st.sampled_from([f"b{number}" for number in range(12)])
+_beacons = st.sampled_from([f"b{number}" for number in range(20)])
 _loads = st.builds(
     Load,
     site=_sites,
@@ -136,7 +150,10 @@ _customs = st.builds(Custom, site=_sites, beacon=st.none() | _beacons, propertie
 _waits = st.builds(
     Wait,
     ms=st.sampled_from(
-        (1, 999, 30_000, EARLY_MS, EARLY_MS, EARLY_MS + 1, HOUR_MS, DAY_MS, DAY_MS + 1)
+        (
+            *(1, 999, 30_000, EARLY_MS, EARLY_MS, EARLY_MS + 1),
+            *(HOUR_MS, 9 * HOUR_MS, DAY_MS, DAY_MS + 1, 26 * HOUR_MS, 26 * HOUR_MS),
+        )
     ),
 )
 _often = {
@@ -146,11 +163,49 @@ _often = {
     _waits: 12,
     st.builds(Rename, site=_sites): 1,
     st.builds(Delete, site=_sites): 1,
-    st.builds(Restart): 1,
+    st.builds(Restart): 2,
+    st.builds(Tidy, is_awaited=st.booleans()): 10,
+    st.builds(Check): 1,
 }
 _steps = st.sampled_from([kind for kind, times in _often.items() for _ in range(times)])
 
-stories = st.lists(_steps.flatmap(lambda kind: kind), min_size=40, max_size=120)
+small_sizes = st.builds(
+    Sizes,
+    chunk_views=st.integers(1, 6),
+    group_members=st.integers(2, 3),
+    counted_from=st.integers(0, 3),
+)
+stories = st.lists(_steps.flatmap(lambda kind: kind), min_size=80, max_size=160)
+
+
+def a_load(beacon: str, site: int = 0) -> "Load":
+    page, referrer, agent, zone, language = map(
+        next, map(iter, (PAGES, REFERRERS, AGENTS, ZONES, LANGUAGES))
+    )
+    return Load(
+        site, beacon, page, referrer, agent, zone, language, properties=0, p=True, q=True, www=False
+    )
+
+
+def _loads_of(first: int, last: int) -> list["Step"]:
+    return [a_load(f"b{number}") for number in range(first, last + 1)]
+
+
+_night: list["Step"] = [Wait(26 * HOUR_MS), Tidy(is_awaited=True), Check()]
+all_of_it: Final[list["Step"]] = [
+    Custom(site=0, beacon="b9", properties=1),
+    *_loads_of(0, 4),
+    Tidy(is_awaited=True),
+    *_loads_of(9, 9),  # its event is in a block by now,
+    Unload("b0", ms=700),  # and so is this view
+    Check(),
+    *_night,  # which is folded into the block, and the blocks become a group
+    a_load("b0", site=1),
+    *_night,
+    a_load("b1", site=1),
+    *_night,  # the two become one block
+]
+"""A story, for blocks of two views, in which everything is done in the background."""
 
 
 @define(eq=False)
