@@ -23,10 +23,15 @@ def return_large_blocks() -> None:
         library.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
+def begin() -> None:
+    """Collect no garbage while the daemon starts: what is made then stays for good."""
+    gc.disable()
+
+
 def settle() -> None:
-    """Spare the garbage collector what has been made so far, since most of it stays for good.
+    """Collect garbage from now on, but spare the collector what has been made so far.
 
     Otherwise each full collection goes through all of it, which takes tens of milliseconds.
     """
-    gc.collect()
     gc.freeze()
+    gc.enable()

@@ -41,6 +41,7 @@ def make_daemon(
         leave_with(status)
         reactor.callWhenRunning(stop)
 
+    memory.begin()
     memory.return_large_blocks()
     return Daemon(
         config=config,

@@ -7,6 +7,7 @@ forgetting is dropping a range of keys. The ids themselves are not kept, only a 
 
 import struct
 from hashlib import blake2b
+from itertools import islice
 from typing import Final
 
 from attrs import define, field, frozen
@@ -36,7 +37,8 @@ class Beacons:
     _database: Database
     _secret: bytes
     _capacity: int
-    _recent: dict[bytes, Place] = field(factory=dict)
+    _recent: dict[bytes, bytes] = field(factory=dict)
+    """Places as stored."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
 
@@ -46,39 +48,31 @@ class Beacons:
 
     def load(self, txn: Txn) -> None:
         """Fill the memory with the latest beacons, newest hours first."""
-        newest: list[tuple[bytes, bytes]] = []
         with txn.cursor(db=self._database) as cursor:
-            found = cursor.last()
-            while found and len(newest) <= self._capacity:
-                newest.append(cursor.item())
-                found = cursor.prev()
+            newest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
         if len(newest) > self._capacity:
             # The oldest hour may be there in part only.
             self._complete_since_hour = _HOUR.unpack_from(newest.pop()[0])[0] + 1
-        for key, value in reversed(newest):
-            self._recent[_KEY.unpack(key)[1]] = Place(*_VALUE.unpack(value))
+        self._recent = {key[_HOUR.size :]: value for key, value in reversed(newest)}
 
     def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
         """Give the view with that beacon stored in the 24 hours before `now_ms`, if any."""
-        place = self._recent.get(digest)
-        if place is None:
-            place = self._find_stored(txn, digest, now_ms)
+        value = self._recent.get(digest) or self._find_stored(txn, digest, now_ms)
+        place = None if value is None else Place(*_VALUE.unpack(value))
         if place is None or now_ms - place.time_ms > DAY_MS:
             return None
         return place
 
     def write(self, txn: Txn, digest: bytes, place: Place) -> None:
         """Store a view's beacon. Call `remember` once the transaction is committed."""
-        key = _KEY.pack(place.time_ms // _HOUR_MS, digest)
-        value = _VALUE.pack(place.website, place.time_ms, place.sequence)
-        txn.put(key, value, db=self._database)
+        txn.put(_KEY.pack(place.time_ms // _HOUR_MS, digest), _stored(place), db=self._database)
 
     def remember(self, digest: bytes, place: Place) -> None:
         """Keep a committed beacon in memory, at the cost of the one remembered longest."""
-        self._recent[digest] = place
+        self._recent[digest] = _stored(place)
         if len(self._recent) > self._capacity:
             oldest = next(iter(self._recent))
-            hour = self._recent.pop(oldest).time_ms // _HOUR_MS
+            hour = _hour_of(self._recent.pop(oldest))
             self._complete_since_hour = max(self._complete_since_hour, hour + 1)
 
     def forget_before(self, txn: Txn, time_ms: int, most: int) -> int:
@@ -94,13 +88,13 @@ class Beacons:
                 if hour >= end_hour:
                     break
                 cursor.delete()
-                place = self._recent.get(digest)
-                if place is not None and place.time_ms // _HOUR_MS == hour:
+                value = self._recent.get(digest)
+                if value is not None and _hour_of(value) == hour:
                     del self._recent[digest]
                 deleted += 1
         return deleted
 
-    def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
+    def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
         last_hour = now_ms // _HOUR_MS
         first_hour = max(0, now_ms - DAY_MS) // _HOUR_MS
         # Hours from `_complete_since_hour` on are in memory; a clock set back may have left
@@ -108,5 +102,14 @@ class Beacons:
         for hour in range(min(last_hour, self._complete_since_hour - 1), first_hour - 1, -1):
             value = txn.get(_KEY.pack(hour, digest), db=self._database)
             if value is not None:
-                return Place(*_VALUE.unpack(value))
+                return value
         return None
+
+
+def _stored(place: Place) -> bytes:
+    return _VALUE.pack(place.website, place.time_ms, place.sequence)
+
+
+def _hour_of(value: bytes) -> int:
+    hour: int = _VALUE.unpack(value)[1] // _HOUR_MS
+    return hour

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from itertools import takewhile
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -72,10 +71,13 @@ class Journal:
 
     def records(self, txn: Txn, website: int) -> Iterator[Record]:
         """Read a website's records in order of time, as they are stored."""
-        prefix = _WEBSITE.pack(website)
+        end = _WEBSITE.pack(website + 1)
         with txn.cursor(db=self.databases.journal) as cursor:
-            if cursor.set_range(prefix):
-                yield from takewhile(lambda record: record[0].startswith(prefix), cursor)
+            if cursor.set_range(_WEBSITE.pack(website)):
+                for record in cursor:
+                    if record[0] >= end:
+                        return
+                    yield record
 
     def write(
         self,

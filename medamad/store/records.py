@@ -158,26 +158,27 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]
 
     A sound record is of a known kind, has its width, and its checksum matches.
     """
-    by_kind: dict[Kind, list[Record]] = {kind: [] for kind in Kind}
-    damaged: list[bytes] = []
-    places = {(kind.value, _DTYPES[kind].itemsize): by_kind[kind].append for kind in Kind}
-    for record in records:
-        key, value = record
-        place = places.get((value[0] if value else 0, len(value)))
-        if place is None or len(key) != KEY_SIZE:
-            damaged.append(key)
-        else:
-            place(record)
+    whole = list(records)
+    keys_of = [key for key, _ in whole]
+    values_of = [value for _, value in whole]
+    widths = np.fromiter(map(len, values_of), np.intp, len(whole))
+    is_placed = np.fromiter(map(len, keys_of), np.intp, len(whole)) == KEY_SIZE
+    is_sound = np.zeros(len(whole), np.bool_)
     rows: dict[Kind, Rows] = {}
-    for kind, found in by_kind.items():
-        if not found:
+    for kind, dtype in _DTYPES.items():
+        # The kinds differ in width.
+        places = np.flatnonzero(is_placed & (widths == dtype.itemsize))
+        if not len(places):
             continue
-        keys = np.frombuffer(b"".join(key for key, _ in found), KEY_DTYPE)
-        values = np.frombuffer(b"".join(value for _, value in found), _DTYPES[kind])
-        sound = _crc32(keys, values) == values["crc"]
-        damaged += [key.tobytes() for key in keys[~sound]]
-        if sound.any():
-            rows[kind] = Rows(keys[sound], values[sound]) if not sound.all() else Rows(keys, values)
+        keys = np.frombuffer(b"".join([keys_of[place] for place in places.tolist()]), KEY_DTYPE)
+        values = np.frombuffer(b"".join([values_of[place] for place in places.tolist()]), dtype)
+        sound = (values["kind"] == kind) & (_crc32(keys, values) == values["crc"])
+        is_sound[places] = sound
+        if sound.all():
+            rows[kind] = Rows(keys, values)
+        elif sound.any():
+            rows[kind] = Rows(keys[sound], values[sound])
+    damaged = [keys_of[place] for place in np.flatnonzero(~is_sound).tolist()]
     return rows, damaged
 
 
