@@ -1,18 +1,16 @@
 """The summary: visitors, views, bounces and time of a period, of the one before, and over time."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
-import numpy as np
 from attrs import evolve
-from numpy.typing import NDArray
 
-from medamad.stats.buckets import Buckets, edges
-from medamad.stats.counting import Tally, tally_all, tally_series
-from medamad.stats.medians import median_of, medians_of
+from medamad.stats.buckets import edges
 from medamad.stats.period import Period, previous
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, records
-from medamad.stats.selecting import Selection, select
+from medamad.stats.selecting import select
+from medamad.stats.series import Series, series_of, whole_of
 from medamad.stats.zones import zone_named
 from medamad.store.parts import NO_TIME, Snapshot
 from medamad.vocabulary.sources import Sources
@@ -43,35 +41,32 @@ def report(
         period = evolve(period, zone=zone_named(timezone))
     selection = select(snapshot, question, sources)
     of_page = question.names_page
-    summary: Summary = {"current": _totals(selection, of_page)}
-    if stretch_before is not None:
-        summary["previous"] = _totals(selection.during(stretch_before), of_page)
+    series, whole = None, None
     if interval is not None:
         start_ms, end_ms = _bounded(snapshot, period, now_ms)
         buckets = edges(interval, start_ms, end_ms, period.zone)
-        within = Period(start_ms, end_ms)
-        summary["interval"] = _series(selection.during(within), of_page, buckets)
+        series = series_of(selection.during(Period(start_ms, end_ms)), buckets)
+        if all(end_ms >= part.time_bounds[1] for part in snapshot.parts) or period.end_ms:
+            # All the views of the period are in the series.
+            whole = series.whole
+    (current,) = _rows(whole or whole_of(selection), of_page)
+    summary: Summary = {"current": current}
+    if stretch_before is not None:
+        (summary["previous"],) = _rows(whole_of(selection.during(stretch_before)), of_page)
+    if series is not None:
+        summary["interval"] = _rows(series, of_page, buckets.dates)
     return summary
 
 
-def _totals(selection: Selection, of_page: bool) -> Row:
-    medians = np.array([median_of(selection)], np.int64)
-    (row,) = records(_columns(tally_all(selection), medians, of_page))
-    return row
-
-
-def _series(selection: Selection, of_page: bool, buckets: Buckets) -> list[Row]:
-    sums, medians = tally_series(selection, buckets), medians_of(selection, buckets)
-    return records({**_columns(sums, medians, of_page), "date": buckets.dates})
-
-
-def _columns(sums: Tally, medians: NDArray[np.int64], of_page: bool) -> Columns:
-    return {
+def _rows(series: Series, of_page: bool, dates: Sequence[str] | None = None) -> list[Row]:
+    sums = series.sums
+    columns: Columns = {
         "visitors": sums.visitors(of_page),
         "pageviews": sums.views,
         "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
-        "duration": medians,
+        "duration": series.medians,
     }
+    return records(columns if dates is None else {**columns, "date": dates})
 
 
 def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:

@@ -67,15 +67,23 @@ def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np
 
     Shape (SUMS, size). Without durations DURATION_MS stays 0.
     """
-    sums = np.zeros((SUMS, size), np.int64)
-    counts = _by_flags(np.bincount(keys, minlength=size << FLAG_BITS))
-    sums[VIEWS] = counts.sum(axis=0)
-    for row, rows in _FLAGS_WITH.items():
-        sums[row] = counts[rows].sum(axis=0)
+    sums = sums_by_flags(_by_flags(np.bincount(keys, minlength=size << FLAG_BITS)))
     if duration_ms is not None:
         # Weights are floats: exact, since the total stays far below 2**53 ms.
         total_ms = np.bincount(keys, duration_ms, size << FLAG_BITS)
         sums[DURATION_MS] = _by_flags(total_ms).sum(axis=0)
+    return sums
+
+
+def sums_by_flags(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Give sums out of the counts of views with each combination of flags.
+
+    Shape (SUMS, n) out of (flags, n). DURATION_MS stays 0.
+    """
+    sums = np.zeros((SUMS, counts.shape[1]), np.int64)
+    sums[VIEWS] = counts.sum(axis=0)
+    for row, rows in _FLAGS_WITH.items():
+        sums[row] = counts[rows].sum(axis=0)
     return sums
 
 
