@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.error import ReactorNotRunning
 
-from medamad import memory
+from medamad import interpreter
 from medamad.config import Config
 from medamad.service import Daemon, Started, nothing
 from medamad.systemd import Supervisor
@@ -34,15 +34,14 @@ def make_daemon(
             reactor.stop()
 
     def settled(what: Started) -> None:
-        memory.settle()
+        interpreter.settle()
         started(what)
 
     def ended(status: int) -> None:
         leave_with(status)
         reactor.callWhenRunning(stop)
 
-    memory.begin()
-    memory.return_large_blocks()
+    interpreter.begin()
     return Daemon(
         config=config,
         reactor=reactor,
