@@ -118,7 +118,7 @@ class Spread:
         last = np.maximum(self.counts - 1, 0)
         place, quarters = np.divmod(last * number, 4)
         low_ms, high_ms = self._at(place), self._at(np.minimum(place + 1, last))
-        return np.where(self.counts, between(low_ms, high_ms, quarters), 0)
+        return np.where(self.counts, _between(low_ms, high_ms, quarters), 0)
 
     def _at(self, place: NDArray[np.intp]) -> NDArray[np.int64]:
         short, long = self._short, self._long
@@ -126,7 +126,7 @@ class Spread:
         return np.where(beyond < 0, short.at(short.begins + place), long.at(long.begins + beyond))
 
 
-def between(
+def _between(
     low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Whole
 ) -> NDArray[np.int64]:
     """Give what lies so many quarters of the way between numbers, rounded half to even."""
@@ -140,7 +140,7 @@ def median(duration_ms: Sequence[Whole], known: Sequence[Ascending] = ()) -> int
 
     Durations of 0 do not count; `known` has none of them.
     """
-    loose = np.concatenate([np.zeros(0, np.uint32), *duration_ms])
+    loose = np.concatenate(duration_ms) if duration_ms else np.zeros(0, np.uint32)
     unknown = len(loose) - int(np.count_nonzero(loose))
     count = len(loose) - unknown + sum(map(len, known))
     if not count:
@@ -155,8 +155,8 @@ def median(duration_ms: Sequence[Whole], known: Sequence[Ascending] = ()) -> int
         loose.partition(unknown + lower)
         low_ms = int(loose[unknown + lower])
         high_ms = low_ms if lower == upper else int(loose[unknown + upper :].min())
-    pair = np.array([[low_ms], [high_ms]], np.int64)
-    return int(between(pair[0], pair[1], np.array([2]))[0])
+    middle, rest = divmod(low_ms + high_ms, 2)
+    return middle + (rest and middle % 2)
 
 
 def _at(loose: Whole, known: Sequence[Ascending], place: int, least: int = 0) -> int:

@@ -43,7 +43,11 @@ class Chosen:
         """Give these views' values out of those of all views of the part."""
         if self.index is None:
             return column
-        return column[self.index] if isinstance(self.index, slice) else column.take(self.index)
+        return (
+            column[self.index]
+            if isinstance(self.index, slice)
+            else column.take(self.index, mode="clip")
+        )
 
     @property
     def time_ms(self) -> NDArray[np.int64]:

@@ -151,6 +151,8 @@ class Telling:
     store: Store
     websites: list[Website]
     told: Told = field(factory=Told)
+    acknowledged: Callable[[], None] = lambda: None
+    """Called whenever a change is known to be stored."""
     _under_way: list[Deferred[None]] = field(factory=list)
 
     @classmethod
@@ -161,12 +163,19 @@ class Telling:
             telling.told.add_website(website.number)
         return telling
 
+    async def tell_all(self, scene: Scene, length: int) -> None:
+        """Make up so many steps, and do them."""
+        for step in scene.steps(length):
+            await self.tell(step)
+            scene.numbers = [website.number for website in self.websites]
+
     async def tell(self, step: Step) -> None:
         match step:
             case Append(hits):
                 await self.store.append(hits)
                 for hit in hits:
                     self.told.hear(hit)
+                self.acknowledged()
             case Tidy(now_ms, is_awaited):
                 tidying = Deferred.fromCoroutine(self.store.tidy(now_ms))
                 if is_awaited:
@@ -178,13 +187,17 @@ class Telling:
                 old = self.websites[place]
                 await self.store.delete_website(old)
                 self.told.delete_website(old.number)
+                self.acknowledged()
                 website = await self.store.add_website(old.hostname, 1)
                 self.told.add_website(website.number)
                 self.websites[place] = website
+                self.acknowledged()
 
     def check(self) -> None:
         for website in self.websites:
             there, expected = held(self.store, website), self.told.held(website.number)
+            if there == expected:
+                continue
             for found, told in zip(there, expected, strict=True):
                 assert [row for row in found if row not in told] == [], "never told so"
                 assert [row for row in told if row not in found] == [], "told, and not there"
