@@ -80,17 +80,22 @@ class Shelves:
         """Give every shelf."""
         return list(self._shelves.values())
 
+    def find(self, website: int) -> Shelf | None:
+        """Give the shelf of a website, None where there is none."""
+        return self._shelves.get(website)
+
     def of(self, website: int) -> Shelf:
         """Give the shelf of a website, making it where there is none."""
         shelf = self._shelves.get(website)
         if shelf is None:
-            shelf = Shelf(
+            made = Shelf(
                 website=website,
                 tail=Tail(self._chunk_views),
                 texts=Texts(self._environment, website),
                 databases=self._environment.databases,
             )
-            self._shelves[website] = shelf
+            # Another thread may have made it meanwhile.
+            shelf = self._shelves.setdefault(website, made)
         return shelf
 
     # In the writer thread

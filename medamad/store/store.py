@@ -158,8 +158,8 @@ class Store:
         """Store hits in order; returns what became of each once all are committed and synced."""
         outcomes = await self._writer.submit(lambda txn: self._append(txn, hits))
         for website in {hit.website for hit in hits if isinstance(hit, View)}:
-            shelf = self._shelves.of(website)
-            if self._upkeep.is_due(shelf):
+            shelf = self._shelves.find(website)
+            if shelf is not None and self._upkeep.is_due(shelf):
                 self._start(self._tend(shelf, hits[-1].time_ms))
         return outcomes
 
@@ -355,7 +355,12 @@ class Store:
         async with self._one_at_a_time:
             self._tended.discard(shelf.website)
             if not self._closing:
-                await self._upkeep.tend(shelf, now_ms)
+                try:
+                    await self._upkeep.tend(shelf, now_ms)
+                except Unavailable:
+                    # Where there is no room, what was written in vain has to go at once.
+                    await self._upkeep.remove_doomed()
+                    raise
                 await self._upkeep.remove_doomed()
 
     async def _remove_unused_names(self, day: int) -> None:

@@ -270,3 +270,17 @@ async def settled(store: Store, now_ms: int) -> None:
                 return
         await deferLater(reactor, 0.001)
     raise AssertionError("a deleted website is still there")
+
+
+def durations(store: Store, website: Website) -> dict[str, int]:
+    return {row["path"]: row["duration_ms"] for row in held(store, website)[0]}
+
+
+def entries(store: Store, *names: str) -> list[int]:
+    return [len(keys) for keys in keys_of(store._environment, *names).values()]
+
+
+async def idle(store: Store) -> None:
+    """Wait for what goes on by itself."""
+    async with store._one_at_a_time:
+        pass
