@@ -38,7 +38,7 @@ class Databases:
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - journal: website u32, time_ms u64, sequence u64 → a record
     - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view
-    - heads: website u32, block u32 → what a block or a group is; block 0: the watermark u64
+    - heads: website u32, block u32 → what a block or a group is; block 0: the watermark
     - blocks: website u32, first time_ms u64, block u32, column u8 → a column of a block
     - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group
     - corrections: website u32, kind u8, sequence u64 → what became known of a sealed hit

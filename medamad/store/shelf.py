@@ -103,6 +103,7 @@ class Shelf:
     )
     _late: Lates = field(default=_NO_LATES)
     _shown: tuple[Block, ...] | None = None
+    _told: set[str] = field(factory=set)
     _log = Logger()
 
     def publish(self) -> Published:
@@ -198,7 +199,9 @@ class Shelf:
             try:
                 found = self._late_of(block, reading)
             except Damaged as error:
-                self._log.error("a block is damaged: {place}", place=str(error))
+                if str(error) not in self._told:
+                    self._told.add(str(error))
+                    self._log.error("a block is damaged: {place}", place=str(error))
                 continue
             late.pop(block.number, None)
             if len(found.places) or len(found.events):

@@ -154,11 +154,16 @@ class Shelves:
     def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
         """Read blocks, corrections and journal; returns whether there are records to be cleared."""
         shelf = self.of(website)
-        shelf.watermark = read_watermark(txn, self._environment, website)
         shelf.blocks = self._blocks(txn, website)
         rows, damaged = sound_rows(records)
         for key in damaged:
             _log.error("a record is damaged and left out: {place}", place=journal_place(key))
+        try:
+            shelf.watermark = read_watermark(txn, self._environment, website)
+        except Damaged as error:
+            place = f"website {website}, watermark: {error}"
+            _log.error("what the journal holds is taken for unsealed: {place}", place=place)
+            shelf.watermark = _before(rows, shelf.blocks)
         unsealed = {kind: _after(found, shelf.watermark) for kind, found in rows.items()}
         shelf.tail.extend({kind: found for kind, found in unsealed.items() if len(found)})
         known = []
@@ -216,6 +221,13 @@ def _tree(website: int, heads: Mapping[int, Head]) -> list[Block]:
     inner = {member.number for block in blocks for member in block.members}
     outer = [block for block in blocks if block.number not in inner]
     return sorted(outer, key=lambda block: block.head.first)
+
+
+def _before(rows: Mapping[Kind, Rows], blocks: Iterable[Block]) -> int:
+    """Give the greatest sequence number below all records; without any, that of the blocks."""
+    if rows:
+        return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
+    return max((block.head.last for block in blocks), default=0)
 
 
 def _after(rows: Rows, watermark: int) -> Rows:

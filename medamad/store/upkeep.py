@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
+from zlib import crc32
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
@@ -30,7 +31,7 @@ from medamad.store.corrections import (
     write_correction,
 )
 from medamad.store.environment import Environment, Txn
-from medamad.store.errors import DamagedBlock
+from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.names import Names
 from medamad.store.parts import Views
 from medamad.store.reading import Leases, Writing
@@ -59,7 +60,7 @@ _SETTLED_MS: Final = DAY_MS + 3_600_000
 _LAST_BLOCK_KEY: Final = b"last-block"
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
-_WATERMARK: Final = struct.Struct(">Q")
+_WATERMARK: Final = struct.Struct(">QI")
 _DOOMED: Final = struct.Struct(">IQI")
 _WATERMARK_NUMBER: Final = 0
 _STEP_S: Final = 0.01
@@ -360,8 +361,7 @@ class Upkeep:
             later = _since(shelf, cut)
             for correction in later:
                 write_correction(txn.lmdb, databases.corrections, website, correction)
-            watermark = _WATERMARK.pack(cut.watermark)
-            txn.lmdb.put(head_key(website, _WATERMARK_NUMBER), watermark, db=databases.heads)
+            write_watermark(txn.lmdb, self._environment, website, cut.watermark)
 
         def shown() -> None:
             with self._environment.reading() as reading:
@@ -412,10 +412,30 @@ class Upkeep:
         return False
 
 
+def write_watermark(txn: Txn, environment: Environment, website: int, watermark: int) -> None:
+    """Store the sequence number up to which a website's journal counts no more."""
+    key = head_key(website, _WATERMARK_NUMBER)
+    value = _WATERMARK.pack(watermark, _checksum(key, watermark))
+    txn.put(key, value, db=environment.databases.heads)
+
+
 def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
-    """Give the sequence number up to which a website's journal counts no more."""
-    stored = txn.get(head_key(website, _WATERMARK_NUMBER), db=environment.databases.heads)
-    return _WATERMARK.unpack(stored)[0] if stored else 0
+    """Give the sequence number up to which a website's journal counts no more. Raises Damaged."""
+    key = head_key(website, _WATERMARK_NUMBER)
+    stored = txn.get(key, db=environment.databases.heads)
+    if stored is None:
+        return 0
+    try:
+        watermark, crc = _WATERMARK.unpack(stored)
+    except struct.error as error:
+        raise Damaged("cut short") from error
+    if crc != _checksum(key, watermark):
+        raise Damaged("its checksum does not match")
+    return int(watermark)
+
+
+def _checksum(key: bytes, watermark: int) -> int:
+    return crc32(watermark.to_bytes(8, "big"), crc32(key))
 
 
 def _for_a_while(work: Iterator[None]) -> bool:

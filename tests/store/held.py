@@ -95,11 +95,15 @@ def _gather(
         sequence = view_of(view)
         row = {
             "time_ms": time_ms,
-            "view": (views[sequence]["path"], views[sequence]["time_ms"]) if sequence else None,
+            "view": _named(views.get(sequence)) if sequence else None,
         }
         known = events.setdefault(event, {**row, "properties": []})
         assert {**known, **row} == known, "the rows of an event differ"
         known["properties"].append(split_property(texts[code]))
+
+
+def _named(view: Row | None) -> tuple[str, int]:
+    return (view["path"], view["time_ms"]) if view is not None else ("not there", 0)
 
 
 # What is counted
