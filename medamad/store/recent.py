@@ -24,9 +24,11 @@ class LastDay:
 
     def fill(self, times_ms: Iterable[int], since_ms: int) -> None:
         """Begin with all visitors that came since a moment."""
+        self._complete_since_ms = _ALWAYS
         self._slots = {}
-        self._complete_since_ms = since_ms
         self.add(times_ms)
+        # Last: other threads count meanwhile.
+        self._complete_since_ms = since_ms
 
     def add(self, times_ms: Iterable[int]) -> None:
         """Count further visitors; those of more than a day ago make room."""

@@ -113,6 +113,9 @@ class Shelves:
         """Take in what has been committed."""
         for website, records in batch.records.items():
             rows = rows_by_kind(records)
+            if self.find(website) is None:
+                # There was no hit before: from the first on, visitors are counted in memory.
+                self._last_day(website).fill((), 0)
             shelf = self.of(website)
             shelf.tail.extend(rows)
             self._last_day(website).add(_visitor_times(rows))

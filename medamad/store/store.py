@@ -166,22 +166,24 @@ class Store:
     async def load(self, website: Website, bulk: Bulk) -> None:
         """Store what happened before, without regard to bounds on new values."""
         shelf = self._shelves.of(website.number)
-        codes: dict[Dimension, NDArray[np.integer[Any]]] = {}
-        for dimension, texts in bulk.used_texts():
-            pieces = [
-                await self._writer.submit(
-                    partial(self._code_some, shelf, bulk, dimension, texts[begin : begin + _NAMES])
-                )
-                for begin in range(0, len(texts), _NAMES)
-            ]
-            codes[dimension] = np.array([code for piece in pieces for code in piece], np.uint32)
-        first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
+        # Nothing uses the names until the views are there: they must not be tidied away.
         async with self._one_at_a_time:
+            codes: dict[Dimension, NDArray[np.integer[Any]]] = {}
+            for dimension, texts in bulk.used_texts():
+                pieces = [
+                    await self._writer.submit(
+                        partial(self._code_some, shelf, bulk, dimension, texts[at : at + _NAMES])
+                    )
+                    for at in range(0, len(texts), _NAMES)
+                ]
+                codes[dimension] = np.array([code for piece in pieces for code in piece], np.uint32)
+            first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
             sizes = bulk.cut(self._upkeep.room(shelf), self._upkeep.sizes.chunk_views)
             for content in contents_of(bulk, first, codes, sizes):
                 await self._upkeep.add(shelf, content)
                 await self._upkeep.remove_doomed()
             await self._upkeep.tend(shelf, int(bulk.time_ms[-1]))
+        await self._writer.submit(partial(self._count_visitors, shelf))
 
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website. Raises Conflict when the hostname is taken."""

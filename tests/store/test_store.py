@@ -445,3 +445,20 @@ async def test_live_figures(open_store: OpenStore) -> None:
     assert store.visitors_last_day(website, NOW_MS) == 3
     assert store.live_visitors(website, NOW_MS) == 1
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: OpenStore) -> None:
+    """To look through the blocks takes too long for a list of websites."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])
+    for _ in range(2):
+        async with store._one_at_a_time:
+            pass
+        await store.end_login(b"nobody's")
+        assert store._shelves._visitors[website.number].count(NOW_MS) == 2
+        assert store.visitors_last_day(website, NOW_MS) == 2
+        await store.close()
+        store = open_store()
+    await store.close()

@@ -1,0 +1,252 @@
+"""What happened before, stored at once beside what happens now."""
+
+import random
+from collections.abc import Callable
+from itertools import chain
+
+import numpy as np
+import pytest
+import pytest_twisted
+from held import (
+    Row,
+    agrees,
+    blocks_and_groups,
+    durations,
+    entries,
+    held,
+    idle,
+    in_order,
+    orphans,
+    settled,
+)
+from listening import Listening
+from twisted.internet.defer import Deferred
+from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
+from medamad.store.bulk import Bulk
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+OpenStore = Callable[..., Store]
+
+LEFT_OUT = (Dimension.UTM_TERM, Dimension.UTM_CONTENT, Dimension.BROWSER_VERSION)
+VALUES = ("", "one", "two", "straße", "four")
+
+
+def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * DAY_MS) -> Bulk:
+    """Make up a bulk: one path for each view, and events of some of them."""
+    rng = np.random.default_rng(seed)
+    texts: dict[Dimension, list[str]] = {
+        dimension: list(VALUES) for dimension in VIEW_DIMENSIONS if dimension not in LEFT_OUT
+    }
+    texts[Dimension.PATH] = [f"/bulk-{seed}/{number}" for number in range(views_made)]
+    texts[Dimension.PROPERTY] = [
+        property_text(name, value) for name in ("plan", "n") for value in ("a", "b", "c")
+    ]
+    codes = {
+        dimension: rng.integers(0, len(VALUES), views_made)
+        for dimension in texts
+        if dimension not in (Dimension.PATH, Dimension.PROPERTY)
+    }
+    codes[Dimension.PATH] = rng.permutation(views_made)
+    rows = np.sort(np.concatenate([np.arange(events), rng.integers(0, max(events, 1), events)]))
+    rows = rows[:events] if not events else rows
+    event_view = rng.integers(-1, views_made, max(events, 1))
+    time_ms = np.sort(rng.integers(first_ms, first_ms + DAY_MS, views_made))
+    event_ms = first_ms + rng.integers(0, DAY_MS, max(events, 1))
+    return Bulk(
+        time_ms=time_ms,
+        first_today=rng.random(views_made) < 0.5,
+        first_of_page=rng.random(views_made) < 0.5,
+        duration_ms=rng.choice(np.array([0, 1, 5_000, 5_001, 86_400_000], np.uint32), views_made),
+        number_today=rng.integers(0, 1 << 16, views_made).astype(np.uint16),
+        width_px=rng.integers(0, 1 << 16, views_made).astype(np.uint16),
+        codes=codes,
+        texts=texts,
+        event=rows * 3 + 5,
+        event_time_ms=event_ms[rows],
+        event_view=event_view[rows],
+        # A property comes once in an event.
+        property=np.arange(len(rows)) % 6,
+    )
+
+
+def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:
+    found = []
+    for place in range(len(bulk)):
+        row: Row = {
+            "time_ms": int(bulk.time_ms[place]),
+            "p": bool(bulk.first_today[place]),
+            "q": bool(bulk.first_of_page[place]),
+            "duration_ms": int(bulk.duration_ms[place]),
+            "number_today": int(bulk.number_today[place]),
+            "width_px": int(bulk.width_px[place]),
+        }
+        for dimension in VIEW_DIMENSIONS:
+            left_out = dimension in LEFT_OUT
+            code = 0 if left_out else int(bulk.codes[dimension][place])
+            row[dimension.attribute] = "" if left_out else bulk.texts[dimension][code]
+        found.append(row)
+    events: dict[int, Row] = {}
+    for place, number in enumerate(bulk.event.tolist()):
+        view = int(bulk.event_view[place])
+        of = found[view] if view >= 0 else None
+        row = events.setdefault(
+            number,
+            {
+                "time_ms": int(bulk.event_time_ms[place]),
+                "view": of and (of["path"], of["time_ms"]),
+                "properties": [],
+            },
+        )
+        text = bulk.texts[Dimension.PROPERTY][int(bulk.property[place])]
+        row["properties"].append(split_property(text))
+    for row in events.values():
+        row["properties"].sort()
+    return in_order(found), in_order(events.values())
+
+
+def together(*parts: tuple[list[Row], list[Row]]) -> tuple[list[Row], list[Row]]:
+    views_there, events = zip(*parts, strict=True)
+    return in_order(chain(*views_there)), in_order(chain(*events))
+
+
+@pytest.mark.parametrize(("views_made", "events"), [(1, 0), (1, 1), (7, 3), (8, 0), (50, 40)])
+@pytest.mark.parametrize("chunk_views", [1, 4, 10_000])
+@pytest_twisted.ensureDeferred
+async def test_what_is_loaded_is_there_once(
+    open_store: OpenStore, views_made: int, events: int, chunk_views: int
+) -> None:
+    sizes = Sizes(chunk_views=chunk_views, group_members=3, counted_from=2)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, views_made, events)
+    await store.load(website, bulk)
+    for _ in range(2):
+        assert held(store, website) == expected(bulk)
+        store.ask(website, agrees)
+        assert entries(store, "journal", "beacons") == [0, 0]
+        await settled(store, NOW_MS)
+        assert orphans(store._environment) == []
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenStore) -> None:
+    new_values = {Dimension.PATH: 2, Dimension.PROPERTY_NAME: 1, Dimension.PROPERTY: 1}
+    store = open_store(new_values=new_values, other_new_values=1)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 2_500, 10)
+    await store.load(website, bulk)
+    assert held(store, website) == expected(bulk)
+    await store.append(views(1, 3))
+    paths = {row["path"] for row in held(store, website)[0]} - set(bulk.texts[Dimension.PATH])
+    assert paths == {"/1", "/2", "(other)"}
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest_twisted.ensureDeferred
+async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> None:
+    """Whether they come before, meanwhile or after, and whatever is merged with what."""
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    sizes = Sizes(chunk_views=rng.randint(3, 12), group_members=2, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    bulks = [made(n, rng.randint(1, 30), rng.randint(0, 20)) for n in range(4)]
+    hits = [views(10 * n, 10 * n + 9, NOW_MS + n) for n in range(6)]
+    await store.append([event("b0"), *hits[0]])
+    await store.load(website, bulks[0])
+    await store.append([leaving(0, 700), *hits[1]])
+    under_way = [Deferred.fromCoroutine(store.load(website, bulk)) for bulk in bulks[1:3]]
+    for more in hits[2:4]:
+        await store.append([*more, leaving(20, 900)])
+        assert len(held(store, website)[0]) >= 30
+    for done in under_way:
+        await done
+    await store.append(hits[4])
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    await store.load(website, bulks[3])
+    await store.append(hits[5])
+    for _ in range(2):
+        views_there, events = held(store, website)
+        store.ask(website, agrees)
+        of_hits = [row for row in views_there if not row["path"].startswith("/bulk")]
+        assert sorted(row["path"] for row in of_hits) == sorted(f"/{n}" for n in range(60))
+        assert durations(store, website)["/0"] == 700
+        assert durations(store, website)["/20"] == 900
+        of_event = {
+            "time_ms": NOW_MS,
+            "view": ("/0", NOW_MS),
+            "properties": [("k", "v"), ("n", "1")],
+        }
+        assert (views_there, events) == together(
+            (of_hits, [of_event]), *(expected(bulk) for bulk in bulks)
+        )
+        await settled(store, NOW_MS + 4 * DAY_MS)
+        assert orphans(store._environment) == []
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_load_fills_up_the_last_block(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=10, group_members=99))
+    website = await store.add_website("example.com", 1)
+    for seed, (views_made, blocks) in enumerate(((4, 1), (3, 1), (13, 2), (1, 3), (9, 3))):
+        await store.load(website, made(seed, views_made, 0))
+        assert blocks_and_groups(store._environment) == (blocks, 0)
+    assert len(held(store, website)[0]) == 30
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    await store.close()
+    store = open_store()
+    await idle(store)
+    assert store.visitors_last_day(website, NOW_MS) == 2
+    bulk = made(1, 40, 0, first_ms=NOW_MS - 25 * HOUR_MS)
+    await store.load(website, bulk)
+    recent = int(np.count_nonzero(bulk.first_today & (bulk.time_ms >= NOW_MS - DAY_MS)))
+    assert 0 < recent < 40
+    assert store.visitors_last_day(website, NOW_MS) == 2 + recent
+    await store.append(views(3, 3))
+    assert store.visitors_last_day(website, NOW_MS) == 3 + recent
+    await store.close()
+
+
+@pytest.mark.parametrize("step", range(0, 40, 3))
+@pytest_twisted.ensureDeferred
+async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, step: int) -> None:
+    """Those of a load are unused until its blocks are there."""
+    listening = Listening()
+    store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 30, 10)
+    tidying: list[Deferred[None]] = []
+
+    def heard(_: object) -> None:
+        if len(listening.results) == step + 1 and not tidying:
+            tidying.append(Deferred.fromCoroutine(store.tidy(NOW_MS)))
+
+    listening.results.clear()
+    listening.heard = heard
+    await store.load(website, bulk)
+    listening.heard = lambda _: None
+    for done in tidying:
+        await done
+    for _ in range(2):
+        assert held(store, website) == expected(bulk)
+        await store.close()
+        store = open_store()
+    await store.close()
