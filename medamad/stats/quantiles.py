@@ -140,7 +140,9 @@ def median(duration_ms: Sequence[Whole], known: Sequence[Ascending] = ()) -> int
 
     Durations of 0 do not count; `known` has none of them.
     """
-    loose = np.concatenate(duration_ms) if duration_ms else np.zeros(0, np.uint32)
+    # Pieces are as narrow as their own greatest duration.
+    pieces = np.concatenate(duration_ms) if duration_ms else np.zeros(0, np.uint32)
+    loose = pieces.astype(np.uint32, copy=False)
     unknown = len(loose) - int(np.count_nonzero(loose))
     count = len(loose) - unknown + sum(map(len, known))
     if not count:

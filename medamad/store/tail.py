@@ -136,6 +136,8 @@ class _Chunk:
     greatest_ms: int = NO_TIME[1]
     ascends: bool = True
     is_closed: bool = False
+    latest_ms: int = NO_TIME[1]
+    """The latest time of a record that came while this was the last chunk."""
     shared: bool = False
     published: ChunkViews | None = None
 
@@ -201,6 +203,8 @@ class Cut:
     """The oldest part of a tail: all views and events up to a sequence number, as they were."""
 
     watermark: int
+    latest_ms: int
+    """No record up to the watermark has a later time."""
     chunks: tuple[ChunkViews, ...]
     events: Events
 
@@ -226,6 +230,8 @@ class Tail:
     """The greatest sequence number of a record taken in."""
     oldest_ms: int = NO_TIME[0]
     """The earliest time of a view or event taken in since all was sealed."""
+    _latest_ms: int = NO_TIME[1]
+    """The latest time of a record that came while there was no chunk."""
     _bindings_shared: bool = False
 
     def __len__(self) -> int:
@@ -243,8 +249,11 @@ class Tail:
 
     def extend(self, rows: Mapping[Kind, Rows]) -> None:
         """Take in records, whose views all have greater sequence numbers than those here."""
+        latest_ms = NO_TIME[1]
         for found in rows.values():
             self.last_sequence = max(self.last_sequence, int(found.keys["sequence"].max()))
+            latest_ms = max(latest_ms, int(found.keys["time_ms"].max()))
+        before = max(len(self.chunks) - 1, 0)
         if Kind.VIEW in rows:
             views = rows[Kind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
@@ -255,6 +264,10 @@ class Tail:
             self._add_properties(_ascending(events, events.values["event"]))
         if Kind.BINDING in rows:
             self._bind(rows[Kind.BINDING])
+        for chunk in self.chunks[before:]:
+            chunk.latest_ms = max(chunk.latest_ms, latest_ms)
+        if not self.chunks:
+            self._latest_ms = max(self._latest_ms, latest_ms)
 
     def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
         """Give the views and events as parts that never change."""
@@ -276,6 +289,7 @@ class Tail:
         count_ = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
         return Cut(
             watermark=watermark,
+            latest_ms=max([self._latest_ms, *(chunk.latest_ms for chunk in chunks)]),
             chunks=tuple(chunk.publish() for chunk in chunks),
             events=EventRows(
                 events.event[:count_],

@@ -35,10 +35,10 @@ from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.names import Names
 from medamad.store.parts import Views
 from medamad.store.reading import Leases, Writing
-from medamad.store.records import KEY_SIZE, sequence_of
+from medamad.store.records import KEY_SIZE, journal_key, sequence_of
 from medamad.store.sealing import (
     Content,
-    Put,
+    Written,
     block_of,
     content_of,
     first_ms,
@@ -88,13 +88,17 @@ class _Making:
     """A block or group that is being written: under whose keys, of what, in whose place."""
 
     shelf: Shelf
-    block: Block
-    puts: Iterator[Put]
+    number: int
+    key: bytes
+    """What its keys begin with."""
+    make: Callable[[], Written]
     writing: Writing
+    members: Sequence[Block] = ()
     replaced: Sequence[Block] = ()
     content: Content | None = None
     contained: Sequence[Correction] = ()
     cut: Cut | None = None
+    written: Written | None = None
 
 
 @define(eq=False)
@@ -127,10 +131,10 @@ class Upkeep:
                 pass
             await self._submit(partial(self._show, making))
         except BaseException:
-            self._doomed.append((self._leases.now(), making.block.key))
+            self._doomed.append((self._leases.now(), making.key))
             raise
         if making.cut is not None:
-            await self.clear_journal(making.shelf)
+            await self.clear_journal(making.shelf, making.cut.latest_ms)
 
     async def add(self, shelf: Shelf, content: Content) -> None:
         """Put hits that never were in the journal into a block, with the last if that is small."""
@@ -144,11 +148,14 @@ class Upkeep:
 
         await self._make(await self._submit(begin))
 
-    async def clear_journal(self, shelf: Shelf) -> None:
-        """Remove the records that a block has."""
+    async def clear_journal(self, shelf: Shelf, latest_ms: int | None = None) -> None:
+        """Remove the records that a block has, of which none is later than that, if it is known."""
         place: bytes | None = _NUMBER.pack(shelf.website)
+        end = _NUMBER.pack(shelf.website + 1)
+        if latest_ms is not None:
+            end = journal_key(shelf.website, latest_ms + 1, 0)
         while place is not None and not shelf.is_deleted:
-            place = await self._submit(partial(self._clear_some, shelf, place))
+            place = await self._submit(partial(self._clear_some, shelf, place, end))
 
     async def remove_unused_names(self, shelf: Shelf, names: Names) -> None:
         """Remove the names that no block, counter or record uses."""
@@ -263,12 +270,13 @@ class Upkeep:
     ) -> _Making:
         number = self._number(txn)
         key = _DOOMED.pack(shelf.website, first_ms(content), number)
-        written = block_of(content, key, shelf.texts, counted_from=self.sizes.counted_from)
+        counted_from = self.sizes.counted_from
         self._doom(txn, key)
         return _Making(
             shelf=shelf,
-            block=Block(shelf.website, number, written.head),
-            puts=written.puts,
+            number=number,
+            key=key,
+            make=lambda: block_of(content, key, shelf.texts, counted_from=counted_from),
             writing=writing,
             replaced=old,
             content=content,
@@ -307,9 +315,11 @@ class Upkeep:
             assert isinstance(part, OpenBlock | OpenGroup)  # noqa: S101 - no chunk is a member
             return part
 
-        puts = group_puts([open_member(member) for member in members], head, key)
+        def make() -> Written:
+            return Written(head, group_puts([open_member(each) for each in members], head, key))
+
         self._doom(txn, key)
-        return _Making(shelf, Block(shelf.website, number, head, tuple(members)), puts, writing)
+        return _Making(shelf, number, key, make, writing, members)
 
     def _number(self, txn: Transaction) -> int:
         meta = self._environment.databases.meta
@@ -326,22 +336,26 @@ class Upkeep:
         if making.shelf.is_deleted:
             return True
         making.writing.txn = txn.lmdb
-        databases, key = self._environment.databases, making.block.key
+        databases = self._environment.databases
 
-        def written() -> Iterator[None]:
-            for is_counters, kind, value in making.puts:
+        def write() -> Iterator[None]:
+            if making.written is None:
+                making.written = making.make()
+                yield
+            for is_counters, kind, value in making.written.puts:
                 database = databases.counters if is_counters else databases.blocks
-                txn.lmdb.put(key + bytes((kind,)), value, db=database)
+                txn.lmdb.put(making.key + bytes((kind,)), value, db=database)
                 yield
 
-        return _for_a_while(written())
+        return _for_a_while(write())
 
     def _show(self, making: _Making, txn: Transaction) -> None:
         """Let a block, or group, be seen, and what it replaces no more: all at once."""
-        shelf, block, cut = making.shelf, making.block, making.cut
-        if shelf.is_deleted:
+        shelf, cut, written = making.shelf, making.cut, making.written
+        if shelf.is_deleted or written is None:
             return
         databases, website = self._environment.databases, shelf.website
+        block = Block(website, making.number, written.head, tuple(making.members))
         key = head_key(website, block.number)
         txn.lmdb.put(key, encode_head(key, block.head), db=databases.heads)
         txn.lmdb.delete(block.key, db=databases.doomed)
@@ -379,22 +393,20 @@ class Upkeep:
 
         txn.after_commit(shown)
 
-    def _clear_some(self, shelf: Shelf, begin: bytes, txn: Transaction) -> bytes | None:
+    def _clear_some(self, shelf: Shelf, begin: bytes, end: bytes, txn: Transaction) -> bytes | None:
         """Go through some records from a key on; returns where to go on, None at the end."""
-        prefix = _NUMBER.pack(shelf.website)
+        watermark = shelf.watermark
         with txn.lmdb.cursor(db=self._environment.databases.journal) as cursor:
-            found = cursor.set_range(begin)
+            cursor.set_range(begin)
             for _ in range(_STEP_RECORDS):
-                if not found or not cursor.key().startswith(prefix):
-                    return None
                 key = cursor.key()
-                if len(key) == KEY_SIZE and sequence_of(key) > shelf.watermark:
-                    found = cursor.next()
+                if not key or key >= end:
+                    return None
+                if len(key) == KEY_SIZE and sequence_of(key) > watermark:
+                    cursor.next()
                 else:
-                    # The cursor is then at the next record.
-                    cursor.delete()
-                    found = bool(cursor.key())
-            return cursor.key() if found else None
+                    cursor.delete()  # it is at the next record then
+            return cursor.key() or None
 
     def _remove_one(self, txn: Transaction) -> bool:
         """Remove one doomed block; returns whether there was one."""

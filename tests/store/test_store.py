@@ -404,8 +404,8 @@ async def test_refusing_is_logged_when_it_begins_and_when_it_ends(open_store: Op
 @pytest_twisted.ensureDeferred
 async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
     store = open_store()
-    await store.add_website("example.com", 1)
-    store._shelves._shelves = None
+    website = await store.add_website("example.com", 1)
+    store._shelves.of(website.number).tail = None
     with pytest.raises(AttributeError):
         await store.append([a_view()])
     assert "cannot be shown" in await store.broken
