@@ -49,7 +49,7 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     loose = list(snapshot.events)
     for part in snapshot.parts:
         loose += _count(part, question.period, views, counting)
-    counting.add(views.loose(loose, question.period, labels.matching))
+    counting.add(views.loose(loose, question.period, labels.matching), None, is_plain=False)
     counts, total = counting.result()
     numbers, shown = page(
         np.flatnonzero(counts), (counts,), labels.texts.__getitem__, question.rows
@@ -80,7 +80,8 @@ def _count(
         for member in part.members:
             yield from _count(member, period, views, counting)
     else:
-        counting.add(views.own(part, period))
+        is_plain = part.event_counts() is not None
+        counting.add(part.own, views.own(part, period), is_plain=is_plain)
         yield part.loose
 
 
@@ -121,11 +122,12 @@ class _Counting:
 
     labels: _Labels
     _by_code: NDArray[np.int64] = field(init=False)
+    _by_label: NDArray[np.int64] = field(init=False)
     _total: int = 0
-    _rows: list[Events] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self._by_code = np.zeros(len(self.labels.of_code), np.int64)
+        self._by_label = np.zeros(len(self.labels.texts), np.int64)
 
     def add_counts(self, counts: EventCounts) -> bool:
         """Add up counters; returns False, and adds nothing, where they do not tell enough."""
@@ -143,31 +145,41 @@ class _Counting:
         self._total += int(events.sum())
         return True
 
-    def add(self, events: Events) -> None:
-        """Add events row by row, all rows of an event together."""
-        if self.labels.matching is not None:
-            events = _some(events, self.labels.matching.take(events.property))
-        if len(events):
-            self._rows.append(events)
+    def add(self, events: Events, mask: Passing | None, *, is_plain: bool) -> None:
+        """Add events row by row, those of a mask, all rows of an event together.
+
+        `is_plain` says that none of them carries a name twice.
+        """
+        if not len(events):
+            return
+        codes, matching = events.property, self.labels.matching
+        if matching is not None:
+            matched = matching.take(codes)
+            mask = matched if mask is None else mask & matched
+        event = events.event
+        if mask is not None:
+            codes, event = codes.compress(mask), event.compress(mask)
+        if not len(codes):
+            return
+        begins = event[1:] != event[:-1]
+        self._total += int(np.count_nonzero(begins)) + 1
+        if is_plain:
+            self._by_code += np.bincount(codes, minlength=len(self._by_code))
+            return
+        size = len(self._by_label)
+        number = np.zeros(len(event), np.int64)
+        np.cumsum(begins, out=number[1:])
+        # An event may carry a label twice, as the value that stands for those past a bound.
+        carried = number * size + self.labels.of_code[codes]
+        carried.sort()
+        once = np.flatnonzero(np.diff(carried, prepend=-1))
+        self._by_label += np.bincount(carried[once] % size, minlength=size)
 
     def result(self) -> tuple[NDArray[np.int64], int]:
         """Give the events with each label, and those with any."""
-        of_code, size = self.labels.of_code, len(self.labels.texts)
-        counts = np.zeros(size, np.int64)
-        np.add.at(counts, of_code, self._by_code)
-        if not self._rows:
-            return counts, self._total
-        event = np.concatenate([rows.event.astype(np.uint64) for rows in self._rows])
-        label = of_code[np.concatenate([rows.property for rows in self._rows])]
-        begins = np.zeros(len(event), np.int64)
-        begins[1:] = event[1:] != event[:-1]
-        number = np.cumsum(begins)
-        # An event may carry a label twice, as the value that stands for those past a bound.
-        carried = number * size + label
-        carried.sort()
-        once = np.flatnonzero(np.diff(carried, prepend=-1))
-        counts += np.bincount(carried[once] % size, minlength=size)
-        return counts, self._total + int(number[-1]) + 1
+        counts = self._by_label.copy()
+        np.add.at(counts, self.labels.of_code, self._by_code)
+        return counts, self._total
 
 
 @frozen(eq=False)
@@ -178,16 +190,17 @@ class _EventFilter:
     selection: ViewFilter
     without_view: bool
 
-    def own(self, part: Views, period: Period) -> Events:
-        """Give the events of views of a part that count."""
+    def own(self, part: Views, period: Period) -> Passing | None:
+        """Give which events of views of a part count, row by row; None for all."""
         events = part.own
-        if not len(events):
-            return events
-        mask = period.mask(events.time_ms)
-        views = self.selection.mask(part)
+        mask = None
+        if len(events) and not period.contains(*part.event_time_bounds):
+            mask = period.mask(events.time_ms)
+        views = self.selection.mask(part) if len(events) else None
         if views is not None:
-            mask &= views.take(events.view)
-        return _some(events, mask)
+            passed = views.take(events.view)
+            mask = passed if mask is None else mask & passed
+        return mask
 
     def loose(self, pieces: Sequence[Events], period: Period, matching: Passing | None) -> Events:
         """Give the events that count, of those that name their view by its number."""
