@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import duck_ingest
 from daemon import Daemon, free_port
 from measured import machine
-from results import command, keep
+from results import OUT, command, keep
 from sending import Sent, drive
 from serving import CONFIGURATION
 from visits import HOSTNAME, requests, views
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--hits", type=int, default=60_000)
     parser.add_argument("--duck-hits", type=int, default=3_000)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     sent = list(requests(arguments.hits))
     warm = list(requests(2_000, seed=2))
@@ -120,17 +120,16 @@ def main() -> None:
     print(f"DuckDB            {theirs:8,.0f} a second   {theirs_on_all:,.0f} on {len(cores)} cores")
     print(f"medamad stores {ours.per_second / bare.per_second:.0%} of what is merely answered")
     print(f"medamad stores {ours.per_second / theirs:.1f} times as many as DuckDB commits")
-    if arguments.out:
-        result: dict[str, Any] = {
-            "machine": machine(),
-            "command": command(),
-            "bare_per_second": round(bare.per_second),
-            "ours_per_second": round(ours.per_second),
-            "ours": ours.times.figures,
-            "theirs_per_second": round(theirs),
-            "theirs_on_all_cores_per_second": round(theirs_on_all),
-        }
-        keep(arguments.out, "ingest", result)
+    result: dict[str, Any] = {
+        "machine": machine(),
+        "command": command(),
+        "bare_per_second": round(bare.per_second),
+        "ours_per_second": round(ours.per_second),
+        "ours": ours.times.figures,
+        "theirs_per_second": round(theirs),
+        "theirs_on_all_cores_per_second": round(theirs_on_all),
+    }
+    keep(arguments.out, "ingest", result)
 
 
 if __name__ == "__main__":

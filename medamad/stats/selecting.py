@@ -326,9 +326,9 @@ def _remembered(
     if len(known) < size:
         known = np.concatenate([known, of(texts[len(known) : size])])
     memo[key] = known
-    while len(memo) > _REMEMBERED:
-        # Another question may be at the same.
-        memo.pop(next(iter(memo), None), None)
+    # Another question may be at the same: what is gone through is a copy.
+    for oldest in list(memo)[:-_REMEMBERED]:
+        memo.pop(oldest, None)
     return known
 
 

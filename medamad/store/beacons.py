@@ -6,6 +6,7 @@ forgetting is dropping a range of keys. The ids themselves are not kept, only a 
 """
 
 import struct
+from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
 from typing import Final
@@ -37,7 +38,7 @@ class Beacons:
     _database: Database
     _secret: bytes
     _capacity: int
-    _recent: dict[bytes, bytes] = field(factory=dict)
+    _recent: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
     """Places as stored."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
@@ -53,7 +54,7 @@ class Beacons:
         if len(newest) > self._capacity:
             # The oldest hour may be there in part only.
             self._complete_since_hour = _HOUR.unpack_from(newest.pop()[0])[0] + 1
-        self._recent = {key[_HOUR.size :]: value for key, value in reversed(newest)}
+        self._recent.update((key[_HOUR.size :], value) for key, value in reversed(newest))
 
     def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
         """Give the view with that beacon stored in the 24 hours before `now_ms`, if any."""
@@ -71,8 +72,8 @@ class Beacons:
         """Keep a committed beacon in memory, at the cost of the one remembered longest."""
         self._recent[digest] = _stored(place)
         if len(self._recent) > self._capacity:
-            oldest = next(iter(self._recent))
-            hour = _hour_of(self._recent.pop(oldest))
+            # A plain dict would be gone through from its removed entries on, each time longer.
+            hour = _hour_of(self._recent.popitem(last=False)[1])
             self._complete_since_hour = max(self._complete_since_hour, hour + 1)
 
     def forget_before(self, txn: Txn, time_ms: int, most: int) -> int:

@@ -5,10 +5,13 @@ moved to; folded into the block after a day, when nothing more can come.
 """
 
 import struct
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
+
+from attrs import define, field
 
 from medamad.store.environment import Database, Txn
 
@@ -33,6 +36,38 @@ class Correction(NamedTuple):
 _KEY: Final = struct.Struct(">IBQ")
 _VALUE: Final = struct.Struct("<QI")
 _WEBSITE: Final = struct.Struct(">I")
+
+
+@define(eq=False)
+class Values:
+    """Values by sequence number, found by stretches of numbers."""
+
+    _values: dict[int, int] = field(factory=dict)
+    _ascending: list[int] = field(factory=list)
+
+    def get(self, sequence: int) -> int:
+        """Give the value of a number, 0 for none."""
+        return self._values.get(sequence, 0)
+
+    def put(self, sequence: int, value: int) -> None:
+        """Set the value of a number."""
+        if sequence not in self._values:
+            insort(self._ascending, sequence)
+        self._values[sequence] = value
+
+    def remove(self, sequence: int) -> None:
+        """Forget the value of a number that has one."""
+        del self._values[sequence]
+        del self._ascending[bisect_left(self._ascending, sequence)]
+
+    def within(self, low: int, high: int) -> list[tuple[int, int]]:
+        """Give the numbers between two, these included, with their values."""
+        begin, end = bisect_left(self._ascending, low), bisect_right(self._ascending, high)
+        return [(sequence, self._values[sequence]) for sequence in self._ascending[begin:end]]
+
+    def all(self) -> Sequence[int]:
+        """Give all numbers that have a value, ascending."""
+        return self._ascending
 
 
 def write_correction(txn: Txn, database: Database, website: int, correction: Correction) -> None:

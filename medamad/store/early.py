@@ -3,7 +3,7 @@
 Requests of one page can overtake each other. Kept in memory for 60 seconds, within bounds.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from attrs import define, field
@@ -28,7 +28,7 @@ class Early:
     """
 
     _capacity: int
-    _waiting: dict[bytes, _Waiting] = field(factory=dict)
+    _waiting: OrderedDict[bytes, _Waiting] = field(factory=OrderedDict)
 
     def leave(self, digest: bytes, now_ms: int, duration_ms: int) -> None:
         """Keep a leaving."""
@@ -65,7 +65,7 @@ class Early:
         waiting = self._waiting.pop(digest, None) or _Waiting()
         self._waiting[digest] = waiting
         if len(self._waiting) > self._capacity:
-            del self._waiting[next(iter(self._waiting))]
+            self._waiting.popitem(last=False)
         return waiting
 
 

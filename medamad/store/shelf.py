@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.store.blocks import Block, Late, Lates, OpenBlock, open_one, opened
-from medamad.store.corrections import Corrected, Correction
+from medamad.store.corrections import Corrected, Correction, Values
 from medamad.store.environment import Databases
 from medamad.store.errors import Damaged
 from medamad.store.names import Texts as WebsiteTexts
@@ -98,8 +98,8 @@ class Shelf:
     is_deleted: bool = False
     damaged: set[int] = field(factory=set)
     """The blocks and groups that cannot be rewritten."""
-    _corrections: dict[Corrected, dict[int, int]] = field(
-        factory=lambda: {kind: {} for kind in Corrected}
+    _corrections: dict[Corrected, Values] = field(
+        factory=lambda: {kind: Values() for kind in Corrected}
     )
     _late: Lates = field(default=_NO_LATES)
     _shown: tuple[Block, ...] | None = None
@@ -123,13 +123,13 @@ class Shelf:
 
     def correction(self, kind: Corrected, sequence: int) -> int:
         """Give what is known to be corrected of a sealed hit, 0 for nothing."""
-        return self._corrections[kind].get(sequence, 0)
+        return self._corrections[kind].get(sequence)
 
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
         """Lay corrections over the blocks that have their hits."""
         touched: set[int] = set()
         for kind, sequence, value in corrections:
-            self._corrections[kind][sequence] = value
+            self._corrections[kind].put(sequence, value)
             touched.add(sequence)
         if touched:
             self._lay(self._having(touched), reading)
@@ -149,7 +149,7 @@ class Shelf:
         kept = [block for block in _apart(self.blocks, gone) if block.number not in gone]
         self.blocks = sorted([*kept, new], key=lambda block: block.head.first)
         for kind, sequence, _ in contained:
-            del self._corrections[kind][sequence]
+            self._corrections[kind].remove(sequence)
         self._late = {number: late for number, late in self._late.items() if number not in gone}
         self._lay([new], reading)
 
@@ -165,10 +165,25 @@ class Shelf:
         having = {Corrected.DURATION: content.sequence, Corrected.VIEW: content.events.event}
         found = []
         for kind, values in self._corrections.items():
-            sequences = np.fromiter(values, np.uint64, len(values))
+            sequences = np.array(values.all(), np.uint64)
             there = sequences[np.isin(sequences, having[kind])]
-            found += [Correction(kind, number, values[number]) for number in there.tolist()]
+            found += [Correction(kind, number, values.get(number)) for number in there.tolist()]
         return found
+
+    def idle_corrections(self, blocks: Iterable[Block]) -> list[Correction]:
+        """Give the corrections of some blocks that change nothing about them."""
+        return [
+            Correction(kind, sequence, value)
+            for block in blocks
+            if block.number not in self._late and block.number not in self.damaged
+            for kind, values in self._corrections.items()
+            for sequence, value in values.within(*_reach(block))
+        ]
+
+    def forget(self, corrections: Iterable[Correction]) -> None:
+        """Drop corrections that change nothing."""
+        for kind, sequence, _ in corrections:
+            self._corrections[kind].remove(sequence)
 
     def groups_of(self, blocks: Sequence[Block]) -> list[Block]:
         """Give the groups that have one of some blocks, at whatever level."""
@@ -213,8 +228,8 @@ class Shelf:
         part = open_one(block, None, reading, self.databases)
         assert isinstance(part, OpenBlock)  # noqa: S101 - it has no members
         low, high = _reach(block)
-        raised = _within(self._corrections[Corrected.DURATION], low, high)
-        bound = _within(self._corrections[Corrected.VIEW], low, high)
+        raised = self._corrections[Corrected.DURATION].within(low, high)
+        bound = self._corrections[Corrected.VIEW].within(low, high)
         places, duration_ms = np.zeros(0, np.intp), np.zeros(0, np.uint32)
         if raised and len(part):
             views = np.array([view for view, _ in raised], np.uint64)
@@ -234,9 +249,3 @@ class Shelf:
 def _reach(block: Block) -> tuple[int, int]:
     """Give the least and greatest sequence number of what a block may have."""
     return block.head.first, block.head.last
-
-
-def _within(values: dict[int, int], low: int, high: int) -> list[tuple[int, int]]:
-    return sorted(
-        (sequence, value) for sequence, value in values.items() if low <= sequence <= high
-    )

@@ -16,8 +16,8 @@ from twisted.python.failure import Failure
 
 from medamad.model.accounts import Account, Login
 from medamad.model.dimensions import Dimension
-from medamad.model.errors import Unauthorised, Unavailable
-from medamad.model.hits import Hit, View
+from medamad.model.errors import NotFound, Unauthorised, Unavailable
+from medamad.model.hits import Hit, Leaving
 from medamad.model.websites import Website
 from medamad.store import account as accounts
 from medamad.store import live
@@ -157,7 +157,7 @@ class Store:
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
         """Store hits in order; returns what became of each once all are committed and synced."""
         outcomes = await self._writer.submit(lambda txn: self._append(txn, hits))
-        for website in {hit.website for hit in hits if isinstance(hit, View)}:
+        for website in {hit.website for hit in hits if not isinstance(hit, Leaving)}:
             shelf = self._shelves.find(website)
             if shelf is not None and self._upkeep.is_due(shelf):
                 self._start(self._tend(shelf, hits[-1].time_ms))
@@ -297,6 +297,8 @@ class Store:
     def _code_some(
         self, shelf: Shelf, bulk: Bulk, dimension: Dimension, texts: Sequence[str], txn: Transaction
     ) -> list[int]:
+        if shelf.is_deleted or not self.websites.has_number(shelf.website):
+            raise NotFound("hostname: the website has been deleted")
         coding = self._names.coding(txn.lmdb, int(bulk.time_ms[0]))
         txn.after_commit(coding.adopt)
         return [coding.any_code(shelf.website, dimension, text) for text in texts]

@@ -279,9 +279,9 @@ class Tail:
 
     def cut(self, *, everything: bool) -> Cut:
         """Give the oldest chunk, or everything; what comes from now on joins other chunks."""
-        for chunk in self.chunks[-1:]:
-            chunk.is_closed = True
         chunks = self.chunks if everything else self.chunks[:1]
+        for chunk in chunks:
+            chunk.is_closed = True
         watermark = self.last_sequence
         if len(chunks) < len(self.chunks):
             watermark = self.chunks[len(chunks)].first_sequence - 1
@@ -328,7 +328,10 @@ class Tail:
 
     def drop(self, cut: Cut) -> None:
         """Forget the hits of a cut: a block has them now."""
-        del self.chunks[: len(cut.chunks)]
+        gone = self.chunks[: len(cut.chunks)]
+        # Of what came meanwhile, it was these that knew the time.
+        self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in gone)])
+        del self.chunks[: len(gone)]
         self.events = self.events.without_first(len(cut.events))
         times = [chunk.least_ms for chunk in self.chunks]
         if self.events.length:

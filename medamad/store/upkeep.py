@@ -215,9 +215,19 @@ class Upkeep:
                     return self._begin_block(transaction, shelf, writing, [block])
             if members := self._to_group(shelf, now_ms):
                 return self._begin_group(transaction, shelf, writing, members)
+            self._forget_idle(transaction, shelf, now_ms)
             return None
 
         return choose
+
+    def _forget_idle(self, txn: Transaction, shelf: Shelf, now_ms: int) -> None:
+        """Remove some of the corrections that turned out to change nothing."""
+        settled = [block for block in shelf.leaves() if _is_settled(block, now_ms)]
+        idle = shelf.idle_corrections(settled)[:_STEP_RECORDS]
+        for correction in idle:
+            database = self._environment.databases.corrections
+            delete_correction(txn.lmdb, database, shelf.website, correction)
+        txn.after_commit(lambda: shelf.forget(idle))
 
     def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> _Making:
         """Seal the oldest chunk; a tail shorter than one whole, together with small blocks."""

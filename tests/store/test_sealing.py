@@ -1,6 +1,7 @@
 """Blocks and groups, written and opened again, against the views and events they are made of."""
 
 import random
+import zlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,11 +87,10 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
     for number in range(first, first + events):
         view = rng.choice([0, first + 999, *sequence])
         # Twice the same name, now and then: as the value that stands for those past a bound.
-        for code in sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3)))):
-            properties.append((2 * number, base_ms + rng.randrange(90_000_000), view, code))
-    by_event: dict[int, int] = {}
-    for event, ms, _, _ in properties:
-        by_event.setdefault(event, ms)
+        properties += [
+            (2 * number, base_ms + rng.randrange(90_000_000), view, code)
+            for code in sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3))))
+        ]
     return Content(
         time_ms=np.array(time_ms, np.int64),
         sequence=np.array(sequence, np.uint64),
@@ -110,7 +110,7 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
         },
         events=EventRows(
             np.array([event for event, _, _, _ in properties], np.uint64),
-            np.array([by_event[event] for event, _, _, _ in properties], np.int64),
+            np.array([ms for _, ms, _, _ in properties], np.int64),
             np.array([view for _, _, view, _ in properties], np.uint64),
             np.array([code for _, _, _, code in properties], np.uint32),
         ),
@@ -252,8 +252,6 @@ def test_every_flipped_bit_of_a_head_is_noticed(content: Content, data: Any) -> 
 
 def test_a_head_of_another_shape_is_noticed() -> None:
     """As one of an earlier version of the program may be."""
-    import zlib
-
     packed = b"\x93\x01\x02\x03"
     value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed
     with pytest.raises(Damaged):
