@@ -1,8 +1,11 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medamad.store.corrections import (
     Corrected,
     Correction,
+    Values,
     delete_correction,
     read_corrections,
     write_correction,
@@ -66,3 +69,18 @@ def test_what_is_none_is_told(environment: Environment, key: bytes, value: bytes
     with environment.lmdb.begin(write=True) as txn:
         txn.put(key, value, db=environment.databases.corrections)
     assert read(environment, 1) == [f"correction {key.hex()}"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9), st.booleans())))
+def test_values_are_found_by_stretches(steps: list[tuple[int, int, bool]]) -> None:
+    values, plain = Values(), {}
+    for sequence, value, removes in steps:
+        if removes and sequence in plain:
+            values.remove(sequence)
+            del plain[sequence]
+        else:
+            values.put(sequence, value)
+            plain[sequence] = value
+    assert list(values.all()) == sorted(plain)
+    assert values.within(5, 12) == sorted((n, v) for n, v in plain.items() if 5 <= n <= 12)
+    assert [values.get(n) for n in range(21)] == [plain.get(n, 0) for n in range(21)]

@@ -86,11 +86,10 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
     properties: list[tuple[int, int, int, int]] = []
     for number in range(first, first + events):
         view = rng.choice([0, first + 999, *sequence])
+        event_ms = base_ms + rng.randrange(90_000_000)
         # Twice the same name, now and then: as the value that stands for those past a bound.
-        properties += [
-            (2 * number, base_ms + rng.randrange(90_000_000), view, code)
-            for code in sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3))))
-        ]
+        codes = sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3))))
+        properties += [(2 * number, event_ms, view, code) for code in codes]
     return Content(
         time_ms=np.array(time_ms, np.int64),
         sequence=np.array(sequence, np.uint64),

@@ -128,3 +128,33 @@ def test_unchanged_chunks_are_published_once() -> None:
     second, _ = tail.publish()
     assert second[0] is first[0]
     assert second[1] is not first[1]
+
+
+def test_a_cut_of_the_oldest_leaves_the_last_chunk_open() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(sequence) for sequence in range(1, 6)])
+    cut = tail.cut(everything=False)
+    assert (cut.watermark, [len(chunk) for chunk in cut.chunks]) == (3, [3])
+    extend(tail, [view(6)])
+    tail.drop(cut)
+    assert [len(part) for part in tail.publish()[0]] == [3]
+
+
+def test_a_cut_of_everything_closes_what_it_takes() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(1)])
+    cut = tail.cut(everything=True)
+    extend(tail, [view(2)])
+    tail.drop(cut)
+    assert [part.sequence.tolist() for part in tail.publish()[0]] == [[2]]
+
+
+def test_a_cut_knows_the_latest_record_also_of_those_that_came_while_another_was_made() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(1, time_ms=100)])
+    first = tail.cut(everything=True)
+    assert first.latest_ms == 100
+    extend(tail, [property_record(journal_key(1, 900, 2), 2, 0, 5)])
+    tail.drop(first)
+    second = tail.cut(everything=True)
+    assert (second.watermark, second.latest_ms) == (2, 900)

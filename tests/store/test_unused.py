@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest_twisted
 from held import agrees, blocks_and_groups, held, idle, settled
-from test_bulk import expected, made
+from loads import expected, made
 from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
 from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views

@@ -303,3 +303,25 @@ async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenSt
     assert outcomes == [Outcome.NO_WEBSITE] * 3 + [Outcome.NO_VIEW]
     assert [shelf.website for shelf in store._shelves.all()] == []
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_corrections_that_change_nothing_go_too(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=4, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 4), *(leaving(number, 9_000) for number in range(1, 5))])
+    await store.append(views(5, 9))
+    await idle(store)
+    await store.append([leaving(number, 10) for number in range(1, 5)])
+    assert entries(store, "corrections") == [4]
+    seen = durations(store, website)
+    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    assert entries(store, "corrections") == [0]
+    assert durations(store, website) == seen
+    assert (
+        store._shelves.of(website.number).idle_corrections(
+            store._shelves.of(website.number).leaves()
+        )
+        == []
+    )
+    await store.close()
