@@ -45,6 +45,11 @@ class Bulk:
     def __len__(self) -> int:
         return len(self.time_ms)
 
+    def time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of its views and events; there has to be one."""
+        times_ms = np.concatenate((self.time_ms, self.event_time_ms))
+        return int(times_ms.min()), int(times_ms.max())
+
     def cut(self, first: int, most: int) -> list[int]:
         """Give the lengths of pieces: the first as given, the others of `most` views, or less."""
         ends = [*range(min(first, len(self)), len(self), most), len(self)]

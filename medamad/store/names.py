@@ -170,9 +170,10 @@ class Names:
             known = self._load(txn, website, dimension, day)
             self.spaces[website, dimension] = known
         elif known.day < day:
-            known.day, known.new_today = day, 0
             if dimension is Dimension.PROPERTY:
                 self._forget_values(website)
+            known.new_today = self._load(txn, website, dimension, day).new_today
+            known.day = day
         return known
 
     def remember(self, known: _Known, text: str, code: int) -> None:

@@ -165,6 +165,8 @@ class Store:
 
     async def load(self, website: Website, bulk: Bulk) -> None:
         """Store what happened before, without regard to bounds on new values."""
+        if not len(bulk) and not len(bulk.event):
+            return
         shelf = self._shelves.of(website.number)
         # Nothing uses the names until the views are there: they must not be tidied away.
         async with self._one_at_a_time:
@@ -182,7 +184,7 @@ class Store:
             for content in contents_of(bulk, first, codes, sizes):
                 await self._upkeep.add(shelf, content)
                 await self._upkeep.remove_doomed()
-            await self._upkeep.tend(shelf, int(bulk.time_ms[-1]))
+            await self._upkeep.tend(shelf, bulk.time_bounds()[1])
         await self._writer.submit(partial(self._count_visitors, shelf))
 
     async def add_website(self, hostname: str, now: int) -> Website:
@@ -299,7 +301,7 @@ class Store:
     ) -> list[int]:
         if shelf.is_deleted or not self.websites.has_number(shelf.website):
             raise NotFound("hostname: the website has been deleted")
-        coding = self._names.coding(txn.lmdb, int(bulk.time_ms[0]))
+        coding = self._names.coding(txn.lmdb, bulk.time_bounds()[0])
         txn.after_commit(coding.adopt)
         return [coding.any_code(shelf.website, dimension, text) for text in texts]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import pytest_twisted
+from attrs import evolve, fields
 from held import (
     agrees,
     blocks_and_groups,
@@ -23,6 +24,7 @@ from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound
+from medamad.store.bulk import Bulk
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 
@@ -177,4 +179,32 @@ async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -
     with pytest.raises(NotFound):
         await store.load(website, made(1, 5, 2))
     assert entries(store, "names", "codes", "blocks", "heads", "doomed") == [0] * 5
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    whole = made(1, 5, 3)
+    nothing = {
+        field.name: getattr(whole, field.name)[:0]
+        for field in fields(Bulk)
+        if field.name not in ("codes", "texts")
+    }
+    none_of_each = {dimension: codes[:0] for dimension, codes in whole.codes.items()}
+    empty = Bulk(**nothing, codes=none_of_each, texts=whole.texts)
+    await store.load(website, empty)
+    assert entries(store, "heads") == [0]
+    rows = len(whole.event)
+    alone = evolve(
+        empty,
+        event=whole.event,
+        event_time_ms=whole.event_time_ms,
+        event_view=np.full(rows, -1),
+        property=whole.property,
+    )
+    await store.load(website, alone)
+    views_held, events_held = held(store, website)
+    assert (len(views_held), len(events_held)) == (0, rows)
     await store.close()

@@ -180,3 +180,15 @@ def test_names_are_looked_at_a_few_at_a_time(environment: Environment) -> None:
             begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin)
     assert begins == [0, 2_000, 4_000]
     assert [text for text in Texts(environment, 1)(Dimension.PATH) if text] == ["/4499"]
+
+
+def test_a_load_of_old_hits_after_a_restart_forgives_nothing(environment: Environment) -> None:
+    give(environment, new_names(environment), ["/a", "/b"], day=6)
+    names = new_names(environment)
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, 2 * DAY_MS)
+        assert coding.any_code(1, Dimension.PATH, "/old") == 2
+    coding.adopt()
+    codes = give(environment, names, ["/c", "/d"], day=6)
+    texts = Texts(environment, 1)(Dimension.PATH)
+    assert [texts[code] for code in codes] == ["/c", OTHER]
