@@ -46,7 +46,7 @@ class Bulk:
         return len(self.time_ms)
 
     def time_bounds(self) -> tuple[int, int]:
-        """The earliest and the latest time of its views and events; there has to be one."""
+        """Give the earliest and the latest time of its views and events; there has to be one."""
         times_ms = np.concatenate((self.time_ms, self.event_time_ms))
         return int(times_ms.min()), int(times_ms.max())
 
