@@ -12,9 +12,10 @@ from medamad.store.records import (
     leaving_record,
     property_record,
     rows_by_kind,
+    sequence_of,
     view_record,
 )
-from medamad.store.tail import CHUNK_VIEWS, Tail
+from medamad.store.tail import CHUNK_VIEWS, Cut, Tail
 
 
 def extend(tail: Tail, records: Iterable[Record]) -> None:
@@ -158,3 +159,140 @@ def test_a_cut_knows_the_latest_record_also_of_those_that_came_while_another_was
     tail.drop(first)
     second = tail.cut(everything=True)
     assert (second.watermark, second.latest_ms) == (2, 900)
+
+
+def an_event(sequence: int, event: int, of: int = 0, time_ms: int = 1000) -> Record:
+    return property_record(journal_key(1, time_ms, sequence), event, of, 9)
+
+
+def binding(sequence: int, event: int, of: int) -> Record:
+    return binding_record(journal_key(1, 2000, sequence), event, of)
+
+
+def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
+    return [chunk.sequence.tolist() for chunk in cut.chunks], cut.events.event.tolist()
+
+
+def test_the_oldest_chunk_is_cut_off_with_its_events() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
+    extend(tail, [an_event(7, 7), leaving(8, 1, 50)])
+    cut = tail.cut(everything=False)
+    assert (numbers(cut), cut.watermark) == (([[1, 3]], [2, 4, 4]), 5)
+    extend(tail, [view(9), view(10)])
+    tail.drop(cut)
+    parts, (events,) = tail.publish()
+    assert [part.sequence.tolist() for part in parts] == [[6, 9], [10]]
+    assert events.event.tolist() == [7]
+    assert tail.oldest_ms == 1000
+
+
+def test_everything_is_cut_off() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
+    cut = tail.cut(everything=True)
+    assert (numbers(cut), cut.watermark) == (([[1, 3], [4]], [2]), 5)
+    assert not tail.is_empty
+    tail.drop(cut)
+    assert (tail.is_empty, len(tail), tail.rows, tail.publish()) == (True, 0, 0, ((), ()))
+    assert tail.oldest_ms > 1 << 60
+
+
+def test_events_alone_are_cut_off() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [an_event(1, 1, time_ms=500)])
+    cut = tail.cut(everything=True)
+    extend(tail, [an_event(2, 2, time_ms=400)])
+    assert (numbers(cut), cut.watermark, tail.oldest_ms) == (([], [1]), 1, 400)
+    tail.drop(cut)
+    _, (events,) = tail.publish()
+    assert (events.event.tolist(), tail.oldest_ms) == ([2], 400)
+
+
+def test_what_becomes_known_after_a_cut_is_told() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
+    extend(tail, [leaving(7, 1, 500)])
+    cut = tail.cut(everything=False)
+    nothing = tail.since(cut)
+    assert (nothing.views.tolist(), nothing.events.tolist()) == ([], [])
+    extend(tail, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
+    extend(tail, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
+    since = tail.since(cut)
+    assert (since.views.tolist(), since.duration_ms.tolist()) == ([2], [80])
+    assert (since.events.tolist(), since.views_of_events.tolist()) == ([3, 3], [6, 6])
+    # The cut itself is as it was.
+    (chunk,) = cut.chunks
+    assert chunk.duration_ms.tolist() == [500, 0]
+    assert cut.events.view.tolist() == [0, 0, 0]
+    tail.drop(cut)
+    ((part,), (events,)) = tail.publish()
+    assert (part.sequence.tolist(), part.duration_ms.tolist()) == ([6], [9])
+    assert (events.event.tolist(), events.view.tolist()) == ([13], [6])
+
+
+def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
+    tail = Tail(chunk_views=4)
+    extend(tail, [view(1), view(2)])
+    first = tail.cut(everything=True)
+    extend(tail, [view(3), leaving(4, 1, 30)])
+    second = tail.cut(everything=True)
+    assert numbers(first) == ([[1, 2]], [])
+    assert (numbers(second), second.watermark) == (([[1, 2], [3]], []), 4)
+    assert [chunk.duration_ms.tolist() for chunk in second.chunks] == [[30, 0], [0]]
+
+
+@pytest.mark.parametrize("set_back_ms", [0, 700])
+def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
+    """The journal is cleared up to there; what stayed beyond would stay for ever."""
+    tail = Tail(chunk_views=2)
+    records = [
+        view(1, 3_000),
+        an_event(2, 2, time_ms=3_000 - set_back_ms),
+        leaving_record(journal_key(1, 3_900, 3), 1, 70),
+        view(4, 3_100),
+        an_event(5, 5, time_ms=4_000),
+        binding_record(journal_key(1, 4_100, 6), 5, 4),
+        view(7, 3_200 - set_back_ms),
+        leaving_record(journal_key(1, 5_000, 8), 4, 60),
+        view(9, 3_300),
+    ]
+    for record in records:
+        extend(tail, [record])
+    while not tail.is_empty:
+        cut = tail.cut(everything=False)
+        sealed = [key for key, _ in records if sequence_of(key) <= cut.watermark]
+        assert cut.latest_ms >= max(int.from_bytes(key[4:12], "big") for key in sealed)
+        tail.drop(cut)
+
+
+def test_a_large_chunk_is_counted() -> None:
+    tail = Tail()
+    extend(tail, [view(n, time_ms=n * 1000, path=n % 3) for n in range(1, 1_030)])
+    extend(tail, [leaving(2_000 + n, n, n) for n in range(1, 100)])
+    ((part,), _) = tail.publish()
+    counters = part.counters(Dimension.PATH)
+    assert counters is not None
+    assert counters.codes.tolist() == [0, 1, 2]
+    assert [row.tolist() for row in counters.sums] == [
+        [343, 343, 343],
+        [343, 343, 343],
+        [343, 343, 343],
+        [33, 33, 33],
+        [33, 33, 33],
+        [1683, 1617, 1650],
+    ]
+    slots = part.slots()
+    assert slots is not None
+    assert (slots.codes.tolist(), slots.sums[0].tolist()) == ([0, 1], [899, 130])
+    extend(tail, [leaving(3_000, 3, 9_000)])
+    ((after,), _) = tail.publish()
+    assert after.counters(Dimension.PATH).sums[5].tolist() == [1683 - 3 + 9_000, 1617, 1650]
+    assert part.counters(Dimension.PATH).sums[5].tolist() == [1683, 1617, 1650]
+
+
+def test_a_small_chunk_is_not_counted() -> None:
+    tail = Tail()
+    extend(tail, [view(n) for n in range(1, 1_024)])
+    ((part,), _) = tail.publish()
+    assert (part.counters(Dimension.PATH), part.slots(), part.event_counts()) == (None,) * 3
