@@ -1,0 +1,79 @@
+"""kill -9 of a process that seals, merges and groups all the time, with blocks of a few views."""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest_twisted
+from held import agrees, blocks_and_groups, held, orphans, settled
+from twisted.internet import reactor
+
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+ROUNDS = 12
+PROGRAM = Path(__file__).with_name("sealing.py")
+SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
+NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
+
+
+def run_and_kill(folder: Path, turn: int, after_s: float) -> list[str]:
+    """Let the program run so long from its first hit on; returns what it acknowledged."""
+    with subprocess.Popen(
+        [sys.executable, PROGRAM, folder, str(turn)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        time.sleep(after_s)
+        process.kill()
+        rest = process.stdout.read()
+    *whole, cut_off = (first + rest).split("\n")
+    assert first
+    assert not cut_off or cut_off.startswith("/")
+    return whole
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
+    tmp_path: Path,
+) -> None:
+    chance = random.Random(1)  # noqa: S311 - no secret
+    acknowledged: list[str] = []
+    turn = 0
+    for _ in range(ROUNDS):
+        acknowledged += run_and_kill(tmp_path / "data", turn, chance.uniform(0.05, 0.4))
+        store = Store.open(
+            tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
+        )
+        (website,) = store.websites.all()
+        for _ in range(2):
+            views, events = held(store, website)
+            paths = Counter(row["path"] for row in views)
+            assert set(paths) >= set(acknowledged), "an acknowledged hit is missing"
+            assert len(set(paths) - set(acknowledged)) <= ROUNDS, "more than was under way"
+            assert set(paths.values()) == {1}, "a hit is there twice"
+            # The event of each view came, and was acknowledged, before it.
+            of_views = Counter(event["view"][0] for event in events if event["view"])
+            assert of_views == Counter(paths)
+            told = Counter(value for event in events for _, value in event["properties"])
+            assert set(told.values()) == {1}
+            store.ask(website, agrees)
+            turn = max(int(path.split("/")[1]) for path in paths) + 1
+            await settled(store, NOW_MS + turn * HOUR_MS)
+        lasted = {row["path"] for row in views if row["duration_ms"]}
+        assert lasted >= {
+            path for path in acknowledged if f"/{int(path.split('/')[1]) + 7}/2" in acknowledged
+        }
+        assert orphans(store._environment) == []
+        await store.close()
+    assert len(acknowledged) > ROUNDS * 10, "it was killed before it had taken anything"
+    assert turn > 60
+    store = Store.open(
+        tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
+    )
+    assert min(blocks_and_groups(store._environment)) > 3
+    await store.close()
