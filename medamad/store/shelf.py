@@ -170,15 +170,23 @@ class Shelf:
             found += [Correction(kind, number, values.get(number)) for number in there.tolist()]
         return found
 
-    def idle_corrections(self, blocks: Iterable[Block]) -> list[Correction]:
-        """Give the corrections of some blocks that change nothing about them."""
-        return [
+    def idle_corrections(self, settled: Iterable[Block]) -> list[Correction]:
+        """Give the corrections of blocks, to which none is added any more, that change nothing.
+
+        Blocks may reach over each other: what another one may be concerned by is left out.
+        """
+        idle = {block.number for block in settled} - self._late.keys() - self.damaged
+        leaves = self.leaves()
+        others = [_reach(block) for block in leaves if block.number not in idle]
+        found = (
             Correction(kind, sequence, value)
-            for block in blocks
-            if block.number not in self._late and block.number not in self.damaged
+            for block in leaves
+            if block.number in idle
             for kind, values in self._corrections.items()
             for sequence, value in values.within(*_reach(block))
-        ]
+            if not any(low <= sequence <= high for low, high in others)
+        )
+        return list(dict.fromkeys(found))
 
     def forget(self, corrections: Iterable[Correction]) -> None:
         """Drop corrections that change nothing."""

@@ -208,3 +208,34 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
     views_held, events_held = held(store, website)
     assert (len(views_held), len(events_held)) == (0, len(np.unique(whole.event)))
     await store.close()
+
+
+@pytest.mark.parametrize("duration_ms", [700, 300])
+@pytest.mark.parametrize("tidied_after_days", [(0, 1, 8), (8,)])
+@pytest_twisted.ensureDeferred
+async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
+    open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
+) -> None:
+    """A load may join a block of hits before, and so reach over hits that are still unsealed."""
+    sizes = Sizes(chunk_views=12, group_members=9, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 5))
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    later_ms = NOW_MS + 2 * DAY_MS
+    await store.append([*views(6, 6, later_ms), *views(7, 10, later_ms + 23 * HOUR_MS)])
+    await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
+    await store.load(website, made(1, 5, 0, first_ms=NOW_MS))
+    await store.tidy(later_ms + DAY_MS + 1)
+    assert blocks_and_groups(store._environment) == (2, 0)
+    assert entries(store, "journal") == [0]
+    # This is longer than what is known, or shorter, which changes nothing.
+    await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])
+    for days in tidied_after_days:
+        await store.tidy(later_ms + DAY_MS + 3 + days * DAY_MS)
+        for _ in range(2):
+            assert durations(store, website)["/7"] == max(duration_ms, 500)
+            await store.close()
+            store = open_store(sizes=sizes)
+    assert entries(store, "corrections") == [0]
+    await store.close()
