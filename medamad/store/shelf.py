@@ -222,6 +222,7 @@ class Shelf:
             try:
                 found = self._late_of(block, reading)
             except Damaged as error:
+                self.damaged.add(block.number)
                 if str(error) not in self._told:
                     self._told.add(str(error))
                     self._log.error("a block is damaged: {place}", place=str(error))

@@ -255,8 +255,9 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
             expected_paths = whole | {f"/{n}" for n in range(30, 43)}
             assert set(durations(store, website)) == expected_paths
             store.ask(website, agrees)
-            if number not in (GROUP, *GROUPED):
+            if number == CORRECTED:
                 heads = keys_of(store._environment, "heads")["heads"]
                 assert head_key(1, number) in heads
+                assert entries(store, "corrections")[0] > 0
             assert entries(store, "journal", "doomed") == [0, 0]
             await store.close()
