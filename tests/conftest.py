@@ -7,6 +7,8 @@ import pytest
 from logged import LoggedFailures
 from twisted.logger import globalLogPublisher
 
+pytest.register_assert_rewrite("held", "scenes")
+
 
 @pytest.fixture(autouse=True)
 def logged_failures() -> Iterator[LoggedFailures]:

@@ -12,7 +12,6 @@ from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 from medamad.store.writer import CallsFromThread
 
-pytest.register_assert_rewrite("held", "scenes")
 MAP_SIZE = 64 << 20
 
 
