@@ -1,0 +1,74 @@
+// Bundles the dashboard: a page, and files under assets/ whose names tell their content.
+
+import { readFile } from "node:fs/promises";
+import { basename, relative, resolve } from "node:path";
+import { build } from "esbuild";
+import { put } from "./files.mjs";
+import { worldMap } from "./map.mjs";
+import { names } from "./names.mjs";
+
+const SOURCE = resolve(import.meta.dirname, "../dashboard");
+
+/** Write the dashboard. Gives the sizes of its files by name, and what its first view loads. */
+export async function buildDashboard(folder) {
+  const bundled = await build({
+    entryPoints: { main: `${SOURCE}/main.tsx`, theme: `${SOURCE}/theme.ts` },
+    bundle: true,
+    write: false,
+    outdir: `${folder}/assets`,
+    format: "esm",
+    splitting: true,
+    target: ["chrome123", "firefox120", "safari17.5"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    minify: true,
+    metafile: true,
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    assetNames: "[name]-[hash]",
+    legalComments: "none",
+    plugins: [names, worldMap],
+  });
+  const sizes = new Map();
+  for (const file of bundled.outputFiles) {
+    sizes.set(relative(folder, file.path), await put(file.path, file.contents));
+  }
+  const outputs = new Map(
+    Object.entries(bundled.metafile.outputs).map(([path, output]) => [
+      relative(folder, resolve(path)),
+      output,
+    ]),
+  );
+  const entry = (name) =>
+    [...outputs].find(([, { entryPoint }]) => entryPoint && basename(entryPoint) === name)[0];
+  const main = entry("main.tsx");
+  const scripts = loadedWith(main, outputs, folder);
+  const style = relative(folder, resolve(outputs.get(main).cssBundle));
+  const theme = entry("theme.ts");
+  const page = await fill({ main, style, theme, further: scripts.filter((path) => path !== main) });
+  sizes.set("index.html", await put(`${folder}/index.html`, page));
+  sizes.set("icon.svg", await put(`${folder}/icon.svg`, await readFile(`${SOURCE}/icon.svg`)));
+  return { sizes, first: ["index.html", "icon.svg", theme, style, ...scripts] };
+}
+
+/** What a script imports, and what that imports, before anything of it can run. */
+function loadedWith(path, outputs, folder, found = []) {
+  if (found.includes(path)) return found;
+  found.push(path);
+  for (const { path: imported, kind } of outputs.get(path).imports) {
+    if (kind === "import-statement") {
+      loadedWith(relative(folder, resolve(imported)), outputs, folder, found);
+    }
+  }
+  return found;
+}
+
+async function fill({ main, style, theme, further }) {
+  const preloads = further.map((path) => `<link rel="modulepreload" href="/dashboard/${path}">\n`);
+  const page = await readFile(`${SOURCE}/index.html`, "utf-8");
+  return page
+    .replace("%STYLE%", `/dashboard/${style}`)
+    .replace("%THEME%", `/dashboard/${theme}`)
+    .replace("%MAIN%", `/dashboard/${main}`)
+    .replace("<!-- preloads -->\n", preloads.join(""));
+}

@@ -1,0 +1,113 @@
+// Speaks to the daemon: requests, what can go wrong with them, and whether a new build is there.
+
+import { signal } from "@preact/signals";
+
+const ROOT = "/api";
+const RELOADED_FOR = "medamad.reloaded-for";
+
+/** An answer that is no success. `status` is 0 when the daemon could not be reached. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** Seconds after which it may be tried again, as the daemon says. */
+    readonly retryAfter = 0,
+  ) {
+    super(message);
+  }
+
+  get isAway(): boolean {
+    return this.status === 0 || this.status >= 502;
+  }
+}
+
+/** Whether the daemon did not answer when it was last asked. */
+export const isAway = signal(false);
+
+/** Called when an answer says that nobody is logged in. */
+let loggedOut = () => {};
+
+export function onLoggedOut(call: () => void): void {
+  loggedOut = call;
+}
+
+type Parameters = URLSearchParams | Record<string, string>;
+
+/** The address of a resource of the interface. */
+export function address(path: string, parameters?: Parameters): string {
+  const query = new URLSearchParams(parameters).toString();
+  return `${ROOT}${path}${query && `?${query}`}`;
+}
+
+/** The path of a website's statistic, such as "summary". */
+export function statistic(hostname: string, name: string): string {
+  return `/website/${encodeURIComponent(hostname)}/${name}`;
+}
+
+/** Read a resource. Throws ApiError; a cancelled request throws the signal's reason. */
+export function read<T>(path: string, parameters?: Parameters, cancel?: AbortSignal): Promise<T> {
+  return send<T>("GET", address(path, parameters), undefined, cancel);
+}
+
+/** Change a resource. Throws ApiError. */
+export function change<T = void>(
+  method: "POST" | "PATCH" | "DELETE",
+  path: string,
+  body?: object,
+): Promise<T> {
+  return send<T>(method, address(path), body);
+}
+
+async function send<T>(
+  method: string,
+  url: string,
+  body?: object,
+  cancel?: AbortSignal,
+): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, {
+      method,
+      credentials: "same-origin",
+      ...(cancel && { signal: cancel }),
+      ...(body && {
+        body: JSON.stringify(body),
+        headers: { "Content-Type": "application/json" },
+      }),
+    });
+  } catch (error) {
+    if (cancel?.aborted) throw error;
+    isAway.value = true;
+    throw new ApiError(0, "");
+  }
+  reloadForNewBuild(answer.headers.get("X-Api-Commit"));
+  isAway.value = answer.status >= 502;
+  if (answer.ok) {
+    const text = await answer.text();
+    return (text && JSON.parse(text)) as T;
+  }
+  if (answer.status === 401 && !url.startsWith(`${ROOT}/auth/`)) loggedOut();
+  const retryAfter = Number(answer.headers.get("Retry-After")) || 0;
+  throw new ApiError(answer.status, await messageOf(answer), retryAfter);
+}
+
+async function messageOf(answer: Response): Promise<string> {
+  try {
+    const { error } = (await answer.json()) as { error?: { message?: string } };
+    return error?.message ?? answer.statusText;
+  } catch {
+    return answer.statusText;
+  }
+}
+
+let build: string | null = null;
+
+/** Load the page once more when the daemon was replaced by another build; never twice for one. */
+function reloadForNewBuild(commit: string | null): void {
+  if (!commit) return;
+  build ??= commit;
+  if (commit !== build && sessionStorage.getItem(RELOADED_FOR) !== commit) {
+    sessionStorage.setItem(RELOADED_FOR, commit);
+    location.reload();
+  }
+}

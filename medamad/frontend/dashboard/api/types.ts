@@ -1,0 +1,98 @@
+// The values of the interface, as /openapi.yaml describes them. Durations are in milliseconds,
+// times in Unix seconds, percentages fractions from 0 to 1.
+
+export const LANGUAGES = ["en", "de", "fr", "es", "ja", "zh"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+export const FEATURES = [
+  "click-events",
+  "page-events",
+  "outbound-links",
+  "file-downloads",
+  "not-found",
+  "hash-routing",
+] as const;
+export type Feature = (typeof FEATURES)[number];
+
+export interface User {
+  username: string;
+  settings: { language: Language; script_type: ("default" | Feature)[] };
+  dateCreated: number;
+  dateUpdated: number;
+}
+
+export interface UserChange {
+  username?: string;
+  password?: string;
+  settings?: Partial<User["settings"]>;
+}
+
+export interface Website {
+  hostname: string;
+  summary?: { visitors: number };
+}
+
+export interface Refused {
+  reason: string;
+  hits: number;
+  last: number;
+}
+
+export interface Figures {
+  visitors: number;
+  pageviews: number;
+  bounce_percentage: number;
+  duration: number;
+}
+
+export interface Bucket extends Figures {
+  date: string;
+}
+
+export interface Summary {
+  current: Figures;
+  previous?: Figures;
+  interval?: Bucket[];
+}
+
+/** A row of any statistic: the value that it stands for is under the statistic's own name. */
+export interface Row {
+  visitors: number;
+  visitors_percentage: number;
+  pageviews?: number;
+  pageviews_percentage?: number;
+  bounce_percentage?: number;
+  duration?: number;
+  [name: string]: string | number | undefined;
+}
+
+export interface TimeRow {
+  path: string;
+  duration: number;
+  duration_percentage: number;
+  visitors?: number;
+  duration_upper_quartile?: number;
+  duration_lower_quartile?: number;
+}
+
+export interface PropertyRow {
+  name: string;
+  value?: string;
+  events: number;
+  events_percentage: number;
+}
+
+export interface Usage {
+  cpu: { usage: number; cores: number; threads: number };
+  memory: { used: number; total: number };
+  disk: { used: number; total: number };
+  process: { cpu: number; memory: number; threads: number; uptime: number };
+  storage: Record<string, number>;
+  hits: {
+    accepted: number;
+    refused: Refused[];
+    unknown_hostnames: { hostname: string; hits: number; last: number }[];
+  };
+  tracker: { script_name: string; event_name: string };
+  service: { version: string; commit: string; licence: string; demo: boolean };
+}

@@ -1,0 +1,78 @@
+// The page as a whole: who is there, which page the address names, what surrounds it.
+
+import { useEffect, useState } from "preact/hooks";
+import { ErrorBoundary, LocationProvider, lazy, Route, Router, useLocation } from "preact-iso";
+import { isAway } from "./api/client.ts";
+import { t } from "./i18n/index.ts";
+import { Shell } from "./shell.tsx";
+import { refreshes } from "./state/ask.ts";
+import { recognise, user } from "./state/session.ts";
+import { SitePage } from "./view/page.tsx";
+import { WebsitesPage } from "./websites/list.tsx";
+
+const LoginPage = lazy(() => import("./login.tsx").then((module) => module.LoginPage));
+const AddPage = lazy(() => import("./websites/add.tsx").then((module) => module.AddPage));
+const SetupPage = lazy(() => import("./websites/setup.tsx").then((module) => module.SetupPage));
+const SettingsPage = lazy(() =>
+  import("./settings/page.tsx").then((module) => module.SettingsPage),
+);
+
+export function App({ recognised }: { recognised: Promise<boolean> }) {
+  return (
+    <LocationProvider scope="/dashboard">
+      <ErrorBoundary>
+        <Pages recognised={recognised} />
+      </ErrorBoundary>
+    </LocationProvider>
+  );
+}
+
+function Pages({ recognised }: { recognised: Promise<boolean> }) {
+  const [isKnown, setKnown] = useState(false);
+  useEffect(() => {
+    recognised.finally(() => setKnown(true));
+  }, [recognised]);
+  const turn = refreshes.value;
+  useEffect(() => {
+    if (isKnown && user.peek() === undefined) recognise();
+  }, [turn, isKnown]);
+
+  if (user.value === undefined) return <Waiting isKnown={isKnown} />;
+  if (user.value === null) return <LoginPage />;
+  return (
+    <Shell>
+      <Router>
+        <Route path="/dashboard" component={WebsitesPage} />
+        <Route path="/dashboard/add" component={AddPage} />
+        <Route path="/dashboard/websites/:hostname" component={SitePage} />
+        <Route path="/dashboard/websites/:hostname/setup" component={SetupPage} />
+        <Route path="/dashboard/settings/:section?" component={SettingsPage} />
+        <Route default component={NoSuchPage} />
+      </Router>
+    </Shell>
+  );
+}
+
+function Waiting({ isKnown }: { isKnown: boolean }) {
+  return (
+    <main class="waiting" aria-busy="true">
+      {isKnown && isAway.value && (
+        <p role="alert">
+          <strong>{t("away.title")}</strong>
+        </p>
+      )}
+    </main>
+  );
+}
+
+function NoSuchPage() {
+  const { url } = useLocation();
+  return (
+    <main class="page narrow" key={url}>
+      <h1>{t("error.not-found")}</h1>
+      <p>
+        <a href="/dashboard/">{t("error.back")}</a>
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,146 @@
+// What the page says: the catalogue of the chosen language, and figures and dates as its readers
+// write them.
+
+import { signal } from "@preact/signals";
+import type { Language } from "../api/types.ts";
+import { en } from "./en/index.ts";
+
+/** The texts. A text with a count has the forms KEY.one and KEY.other (CLDR's plural categories). */
+export type Key = keyof typeof en;
+export type Catalogue = Record<Key, string>;
+type Counted<K> = K extends `${infer Base}.other` ? Base : never;
+export type CountedKey = Counted<Key>;
+
+const KEPT = "medamad.language";
+
+const catalogues: Record<Language, () => Promise<Catalogue>> = {
+  en: async () => en,
+  de: async () => (await import("./de.ts")).de,
+  fr: async () => (await import("./fr.ts")).fr,
+  es: async () => (await import("./es.ts")).es,
+  ja: async () => (await import("./ja.ts")).ja,
+  zh: async () => (await import("./zh.ts")).zh,
+};
+
+export const language = signal<Language>("en");
+const catalogue = signal<Catalogue>(en);
+
+/** The locale for figures and dates: the browser's variety of the language, if it has one. */
+export const locale = signal("en");
+
+/** Speak a language from now on. Texts change once its catalogue is there. */
+export async function speak(wanted: Language): Promise<void> {
+  if (wanted !== language.peek()) {
+    catalogue.value = await catalogues[wanted]();
+    language.value = wanted;
+    localStorage.setItem(KEPT, wanted);
+  }
+  locale.value = navigator.languages.find((tag) => tag.split("-")[0] === wanted) ?? wanted;
+  document.documentElement.lang = wanted;
+}
+
+/** Speak what this browser spoke last, or what it asks for: nobody has logged in yet. */
+export async function speakAsBefore(): Promise<void> {
+  const wishes = [localStorage.getItem(KEPT), ...navigator.languages];
+  for (const wish of wishes) {
+    const known = Object.keys(catalogues).find((code) => code === wish?.split("-")[0]);
+    if (known) return speak(known as Language);
+  }
+  return speak("en");
+}
+
+type Values = Record<string, string | number>;
+
+/** Give a text, with `{name}` replaced by the value of that name. */
+export function t(key: Key, values: Values = {}): string {
+  return filled(catalogue.value[key], values);
+}
+
+/** Give a text that counts something: `{n}` is the count as its readers write it. */
+export function tn(key: CountedKey, count: number, values: Values = {}): string {
+  const form = new Intl.PluralRules(language.value).select(count) === "one" ? "one" : "other";
+  const text = catalogue.value[`${key}.${form}` as Key];
+  return filled(text, { n: figure(count), ...values });
+}
+
+function filled(text: string, values: Values): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+}
+
+const formats = new Map<string, Intl.NumberFormat>();
+
+function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = locale.value + JSON.stringify(options);
+  const known = formats.get(key) ?? new Intl.NumberFormat(locale.value, options);
+  formats.set(key, known);
+  return known;
+}
+
+/** A whole figure, every digit of it. */
+export function figure(value: number): string {
+  return numbers({}).format(value);
+}
+
+/** A figure of at most four digits: 12.3K. */
+export function shortFigure(value: number): string {
+  if (value < 10_000) return figure(value);
+  return numbers({ notation: "compact", maximumSignificantDigits: 3 }).format(value);
+}
+
+/** A fraction from 0 to 1 as percents. */
+export function percent(fraction: number): string {
+  return numbers({ style: "percent", maximumFractionDigits: fraction < 0.1 ? 1 : 0 }).format(
+    fraction,
+  );
+}
+
+/** A change as percents, with its sign. */
+export function changeOf(fraction: number): string {
+  return numbers({
+    style: "percent",
+    maximumFractionDigits: 0,
+    signDisplay: "exceptZero",
+  }).format(fraction);
+}
+
+/** Milliseconds as the two largest units that say something: 1h 5m, 2m 3s, 4s. */
+export function duration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  const unit = (value: number, name: string) =>
+    numbers({ style: "unit", unit: name, unitDisplay: "narrow" }).format(value);
+  if (ms > 0 && ms < 1000) return unit(Math.round(ms), "millisecond");
+  if (seconds < 60) return unit(seconds, "second");
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${unit(minutes, "minute")} ${unit(seconds % 60, "second")}`;
+  const hours = Math.floor(minutes / 60);
+  return `${unit(hours, "hour")} ${unit(minutes % 60, "minute")}`;
+}
+
+/** Bytes in the largest unit that leaves at least one. */
+export function bytes(value: number): string {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+  const step = Math.min(Math.floor(Math.log2(Math.max(value, 1)) / 10), units.length - 1);
+  return numbers({
+    style: "unit",
+    unit: units[step] as string,
+    maximumFractionDigits: step > 2 ? 1 : 0,
+  }).format(value / 1024 ** step);
+}
+
+/** A moment, in the zone if one is given. */
+export function moment(date: Date, options: Intl.DateTimeFormatOptions, zone?: string): string {
+  return new Intl.DateTimeFormat(locale.value, {
+    ...options,
+    ...(zone && { timeZone: zone }),
+  }).format(date);
+}
+
+/** How long ago something was: 5 minutes ago. */
+export function ago(unixSeconds: number, now = Date.now()): string {
+  const format = new Intl.RelativeTimeFormat(locale.value, { numeric: "auto" });
+  const seconds = Math.min(Math.round(unixSeconds - now / 1000), 0);
+  if (seconds > -60) return format.format(seconds, "second");
+  if (seconds > -3_600) return format.format(Math.round(seconds / 60), "minute");
+  if (seconds > -86_400) return format.format(Math.round(seconds / 3_600), "hour");
+  return format.format(Math.round(seconds / 86_400), "day");
+}

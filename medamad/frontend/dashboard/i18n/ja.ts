@@ -1,0 +1,3 @@
+// TEMPORARY until all English texts stand.
+import { en } from "./en/index.ts";
+export const ja = en;

@@ -1,0 +1,5 @@
+// To come.
+
+export function LoginPage() {
+  return <main class="page" />;
+}

@@ -1,0 +1,20 @@
+// The dashboard's start.
+
+import "uplot/dist/uPlot.min.css";
+import "./style/base.css";
+import "./style/controls.css";
+import "./style/shell.css";
+import "./style/view.css";
+import "./style/panels.css";
+import "./style/websites.css";
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { speakAsBefore } from "./i18n/index.ts";
+import { keepFresh } from "./state/ask.ts";
+import { recognise } from "./state/session.ts";
+
+keepFresh();
+const recognised = recognise();
+speakAsBefore().then(() =>
+  render(<App recognised={recognised} />, document.body.querySelector("#app") as Element),
+);

@@ -1,0 +1,5 @@
+// To come.
+
+export function SettingsPage() {
+  return <main class="page" />;
+}

@@ -1,0 +1,135 @@
+// What surrounds every page: the bar above it, the keys that work everywhere, word of trouble.
+
+import {
+  Globe,
+  Keyboard,
+  LogOut,
+  Menu as MenuIcon,
+  Monitor,
+  Moon,
+  Settings as SettingsIcon,
+  Sun,
+} from "lucide";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { isAway } from "./api/client.ts";
+import { t } from "./i18n/index.ts";
+import { refresh } from "./state/ask.ts";
+import { logOut, user } from "./state/session.ts";
+import { THEMES, type Theme, theme } from "./state/theme.ts";
+import { Dialog } from "./ui/dialog.tsx";
+import { Icon } from "./ui/icon.tsx";
+import { type Choice, Menu } from "./ui/menu.tsx";
+import { shortcuts, useShortcuts } from "./ui/shortcuts.ts";
+
+const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
+
+export function Shell({ children }: { children: ComponentChildren }) {
+  const { route } = useLocation();
+  const [showsKeys, setShowsKeys] = useState(false);
+  useShortcuts([
+    { keys: "?", label: t("shortcuts.help"), act: () => setShowsKeys(true) },
+    { keys: "g w", label: t("shortcuts.websites"), act: () => route("/dashboard/") },
+    { keys: "g s", label: t("shortcuts.settings"), act: () => route("/dashboard/settings") },
+  ]);
+  const themes = THEMES.map(
+    (name: Theme): Choice => ({
+      label: (
+        <>
+          <Icon of={THEME_ICONS[name]} size={16} /> {t(`theme.${name}`)}
+        </>
+      ),
+      isChosen: theme.value === name,
+      choose: () => {
+        theme.value = name;
+      },
+    }),
+  );
+  const go = (path: string, icon: typeof Globe, label: string, keys?: string): Choice => ({
+    label: (
+      <>
+        <Icon of={icon} size={16} /> {label}
+      </>
+    ),
+    ...(keys && { keys }),
+    choose: () => route(path),
+  });
+  return (
+    <>
+      <a class="skip" href="#content">
+        {t("common.skip")}
+      </a>
+      <header class="bar">
+        <a class="brand" href="/dashboard/">
+          <img src="/dashboard/icon.svg" alt="" width="28" height="28" />
+          <span>medamad</span>
+        </a>
+        <div class="bar-middle" id="bar-middle" />
+        <Menu
+          plain
+          align="end"
+          title={t("common.menu")}
+          label={<Icon of={MenuIcon} size={20} />}
+          groups={[
+            [
+              go("/dashboard/", Globe, t("nav.websites"), "g w"),
+              go("/dashboard/settings", SettingsIcon, t("nav.settings"), "g s"),
+              {
+                label: (
+                  <>
+                    <Icon of={Keyboard} size={16} /> {t("nav.shortcuts")}
+                  </>
+                ),
+                keys: "?",
+                choose: () => setShowsKeys(true),
+              },
+            ],
+            themes,
+            [
+              {
+                label: (
+                  <>
+                    <Icon of={LogOut} size={16} /> {t("nav.log-out")} ({user.value?.username})
+                  </>
+                ),
+                choose: () => void logOut(),
+              },
+            ],
+          ]}
+        />
+      </header>
+      {isAway.value && (
+        <div class="away" role="alert">
+          <strong>{t("away.title")}</strong> <span>{t("away.text")}</span>{" "}
+          <button type="button" class="button" onClick={refresh}>
+            {t("common.retry")}
+          </button>
+        </div>
+      )}
+      <div id="content">{children}</div>
+      {showsKeys && <Keys onClose={() => setShowsKeys(false)} />}
+    </>
+  );
+}
+
+function Keys({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title={t("shortcuts.title")} onClose={onClose}>
+      <dl class="keys">
+        {shortcuts().map(({ keys, label }) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <kbd key={key}>
+                  {key.replace("Arrow", "").replace("Left", "←").replace("Right", "→")}
+                </kbd>
+              ))}
+            </dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

@@ -1,0 +1,110 @@
+// Reading figures: what was last known stays on the page while it is asked for anew.
+
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, isAway, read } from "../api/client.ts";
+
+const REFRESH_MS = 30_000;
+const RETRY_MS = 5_000;
+const KEPT_ANSWERS = 200;
+
+/** Counts up when all figures on the page are to be asked for anew. */
+export const refreshes = signal(0);
+
+/** Ask for all figures on the page anew. */
+export function refresh(): void {
+  refreshes.value += 1;
+}
+
+let next = 0;
+
+/** Refresh from time to time, as long as the page is visible; sooner while the daemon is away. */
+export function keepFresh(): void {
+  const schedule = () => {
+    clearTimeout(next);
+    if (!document.hidden) {
+      next = window.setTimeout(
+        () => {
+          refresh();
+          schedule();
+        },
+        isAway.value ? RETRY_MS : REFRESH_MS,
+      );
+    }
+  };
+  isAway.subscribe(schedule);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) refresh();
+    schedule();
+  });
+}
+
+export interface Answer<T> {
+  /** What is known: of this question, or of the one before until this is answered. */
+  data: T | undefined;
+  /** Whether `data` answers another question than the one that is asked. */
+  isStale: boolean;
+  isLoading: boolean;
+  error: ApiError | undefined;
+}
+
+const kept = new Map<string, unknown>();
+
+function keep(question: string, data: unknown): void {
+  kept.delete(question);
+  kept.set(question, data);
+  if (kept.size > KEPT_ANSWERS) kept.delete(kept.keys().next().value as string);
+}
+
+/** Forget all answers: another account may not see them. */
+export function forgetAnswers(): void {
+  kept.clear();
+}
+
+const NONE = () => new URLSearchParams();
+
+/**
+ * Ask for a resource, and again with each refresh. Without a path nothing is asked.
+ * `parameters` gives them at the moment of asking, for periods that end now; `key` tells when the
+ * question became another one.
+ */
+export function useAsk<T>(
+  path: string | null,
+  parameters: () => URLSearchParams = NONE,
+  key = String(parameters()),
+): Answer<T> {
+  const question = path === null ? "" : `${path} ${key}`;
+  const [answer, setAnswer] = useState<{ question: string; data: T }>();
+  const [failure, setFailure] = useState<{ question: string; error: ApiError }>();
+  const [isLoading, setLoading] = useState(path !== null);
+  const turn = refreshes.value;
+
+  useEffect(() => {
+    if (path === null) return undefined;
+    const abort = new AbortController();
+    setLoading(true);
+    read<T>(path, parameters(), abort.signal).then(
+      (data) => {
+        keep(question, data);
+        setAnswer({ question, data });
+        setFailure(undefined);
+        setLoading(false);
+      },
+      (error) => {
+        if (abort.signal.aborted) return;
+        if (!(error instanceof ApiError)) throw error;
+        setFailure({ question, error });
+        setLoading(false);
+      },
+    );
+    return () => abort.abort();
+  }, [question, turn]);
+
+  const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
+  return {
+    data: known ?? answer?.data,
+    isStale: known === undefined && answer !== undefined,
+    isLoading,
+    error: failure?.question === question ? failure.error : undefined,
+  };
+}

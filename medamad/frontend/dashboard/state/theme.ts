@@ -1,0 +1,35 @@
+// The theme: light, dark, or that of the system. Kept by this browser.
+
+import { effect, signal } from "@preact/signals";
+
+export const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+const KEPT = "medamad.theme";
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+function kept(): Theme {
+  const text = localStorage.getItem(KEPT);
+  return THEMES.find((theme) => theme === text) ?? "system";
+}
+
+export const theme = signal<Theme>(kept());
+
+/** Whether the page is dark at the moment. */
+export const isDark = signal(false);
+
+effect(() => {
+  const chosen = theme.value;
+  if (chosen === "system") {
+    localStorage.removeItem(KEPT);
+    delete document.documentElement.dataset.theme;
+  } else {
+    localStorage.setItem(KEPT, chosen);
+    document.documentElement.dataset.theme = chosen;
+  }
+  isDark.value = chosen === "system" ? darkness.matches : chosen === "dark";
+});
+
+darkness.addEventListener("change", () => {
+  if (theme.value === "system") isDark.value = darkness.matches;
+});

@@ -1,0 +1,46 @@
+// A dialog over the page: it holds the focus, and Escape or a click beside it closes it.
+
+import { X } from "lucide";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+import { Icon } from "./icon.tsx";
+
+interface Properties {
+  title: string;
+  /** Called when it was closed. */
+  onClose: () => void;
+  wide?: boolean;
+  children: ComponentChildren;
+}
+
+export function Dialog({ title, onClose, wide = false, children }: Properties) {
+  const element = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog without our doing
+    <dialog
+      ref={element}
+      class={wide ? "dialog wide" : "dialog"}
+      aria-labelledby={heading}
+      onClose={onClose}
+      onClick={(event) => event.target === element.current && element.current?.close()}
+    >
+      <div class="dialog-body">
+        <header class="dialog-head">
+          <h2 id={heading}>{title}</h2>
+          <button type="button" class="quiet" onClick={() => element.current?.close()}>
+            <Icon of={X} />
+            <span class="hidden">{t("common.close")}</span>
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,135 @@
+// A button that opens a list of choices below it: arrows move, Enter chooses, Escape closes.
+
+import { Check, ChevronDown } from "lucide";
+import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon } from "./icon.tsx";
+
+export interface Choice {
+  label: ComponentChildren;
+  /** The text that typing a letter looks for, where the label is none. */
+  text?: string;
+  isChosen?: boolean;
+  /** A key that does the same on the page, shown beside the label. */
+  keys?: string;
+  choose: () => void;
+}
+
+interface Properties {
+  label: ComponentChildren;
+  /** What the button is for, where the label alone does not say it. */
+  title: string;
+  /** Groups of choices, parted by lines. */
+  groups: Choice[][];
+  isOpen?: boolean;
+  onToggle?: (isOpen: boolean) => void;
+  class?: string;
+  align?: "start" | "end";
+  plain?: boolean;
+}
+
+export function Menu({
+  label,
+  title,
+  groups,
+  align = "start",
+  plain = false,
+  ...rest
+}: Properties) {
+  const [isOpenHere, setOpenHere] = useState(false);
+  const isOpen = rest.isOpen ?? isOpenHere;
+  const root = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+
+  const toggle = (open: boolean) => {
+    setOpenHere(open);
+    rest.onToggle?.(open);
+  };
+
+  const items = () => [
+    ...(root.current?.querySelectorAll<HTMLButtonElement>("[role^=menuitem]") ?? []),
+  ];
+
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const all = items();
+    (all.find((item) => item.ariaChecked === "true") ?? all[0])?.focus();
+    const leave = (event: Event) => {
+      if (!root.current?.contains(event.target as Node)) toggle(false);
+    };
+    document.addEventListener("pointerdown", leave);
+    return () => document.removeEventListener("pointerdown", leave);
+  }, [isOpen]);
+
+  const close = () => {
+    toggle(false);
+    button.current?.focus();
+  };
+
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
+    if (!isOpen) return;
+    const all = items();
+    const at = all.indexOf(document.activeElement as HTMLButtonElement);
+    const focus = (place: number) => all[(place + all.length) % all.length]?.focus();
+    if (event.key === "Escape") close();
+    else if (event.key === "ArrowDown") focus(at + 1);
+    else if (event.key === "ArrowUp") focus(at - 1);
+    else if (event.key === "Home") focus(0);
+    else if (event.key === "End") focus(-1);
+    else if (event.key === "Tab") {
+      toggle(false);
+      return;
+    } else if (/^\S$/.test(event.key)) {
+      const sought = event.key.toLowerCase();
+      const order = [...all.slice(at + 1), ...all.slice(0, at + 1)];
+      order.find((item) => item.textContent?.trim().toLowerCase().startsWith(sought))?.focus();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it hears the keys of what it holds
+    <div class={`menu ${rest.class ?? ""}`} ref={root} onKeyDown={onKeyDown}>
+      <button
+        ref={button}
+        type="button"
+        class={plain ? "quiet" : "button"}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        title={title}
+        onClick={() => toggle(!isOpen)}
+      >
+        <span class="hidden">{title}: </span>
+        {label}
+        {!plain && <Icon of={ChevronDown} size={14} />}
+      </button>
+      {isOpen && (
+        <div class={`menu-list ${align}`} role="menu" aria-label={title}>
+          {groups.map((group, place) => (
+            // biome-ignore lint/a11y/useSemanticElements: a menu's group is no form's
+            <div role="group" key={place}>
+              {group.map((choice, place) => (
+                <button
+                  key={place}
+                  type="button"
+                  role={choice.isChosen === undefined ? "menuitem" : "menuitemradio"}
+                  {...(choice.isChosen !== undefined && { "aria-checked": choice.isChosen })}
+                  tabIndex={-1}
+                  onClick={() => {
+                    close();
+                    choice.choose();
+                  }}
+                >
+                  <span class="menu-mark">{choice.isChosen && <Icon of={Check} size={14} />}</span>
+                  <span class="menu-label">{choice.label}</span>
+                  {choice.keys && <kbd>{choice.keys}</kbd>}
+                </button>
+              ))}
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

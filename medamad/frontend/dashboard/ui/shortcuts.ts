@@ -1,0 +1,62 @@
+// Keys that do something anywhere on the page, and the list of those that do at the moment.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+export interface Shortcut {
+  /** The keys, one after another: "?", "t", "g w". As KeyboardEvent.key names them. */
+  keys: string;
+  /** What they do, in the reader's language. */
+  label: string;
+  act: () => void;
+}
+
+const inForce = signal<readonly (() => readonly Shortcut[])[]>([]);
+
+/** The shortcuts of everything that is shown. */
+export function shortcuts(): Shortcut[] {
+  return inForce.value.flatMap((given) => given());
+}
+
+/** Have shortcuts as long as the component is shown. */
+export function useShortcuts(given: readonly Shortcut[]): void {
+  const latest = useRef(given);
+  latest.current = given;
+  useEffect(() => {
+    const read = () => latest.current;
+    inForce.value = [...inForce.peek(), read];
+    return () => {
+      inForce.value = inForce.peek().filter((other) => other !== read);
+    };
+  }, []);
+}
+
+const SEQUENCE_MS = 1_000;
+let pressed = "";
+let pressedAt = 0;
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable ||
+      target.matches("input:not([type=checkbox], [type=radio]), select, textarea"))
+  );
+}
+
+addEventListener("keydown", (event) => {
+  const isModified = event.ctrlKey || event.metaKey || event.altKey;
+  const isElsewhere = isTyping(event.target) || document.querySelector("dialog[open], .menu-list");
+  if (isModified || event.defaultPrevented || event.isComposing || isElsewhere) return;
+  const isSequence = event.timeStamp - pressedAt < SEQUENCE_MS;
+  const keys = isSequence ? `${pressed} ${event.key}` : event.key;
+  const all = shortcuts();
+  const found =
+    all.find((shortcut) => shortcut.keys === keys) ??
+    all.find((shortcut) => shortcut.keys === event.key);
+  pressed = event.key;
+  pressedAt = event.timeStamp;
+  if (found) {
+    event.preventDefault();
+    found.act();
+  }
+});

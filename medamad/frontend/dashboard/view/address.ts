@@ -1,0 +1,106 @@
+// What a website's page shows, as its address says it: period, comparison, zone, filters. The
+// filters are written as the interface takes them: browser[eq]=Firefox.
+
+import { type Filter, filtersIn, writeFilters } from "./filters.ts";
+
+export const PERIODS = [
+  "today",
+  "yesterday",
+  "24h",
+  "7d",
+  "30d",
+  "90d",
+  "6mo",
+  "12mo",
+  "all",
+] as const;
+export type NamedPeriod = (typeof PERIODS)[number];
+
+/**
+ * A range of the reader's choice. Days (2026-11-20) stand for all of them, the last included;
+ * local times (2026-11-20T15:30) for what lies between.
+ */
+export interface Range {
+  from: string;
+  to: string;
+}
+
+export type Period = NamedPeriod | Range;
+
+export const INTERVALS = ["minute", "hour", "day", "week", "month"] as const;
+export type Interval = (typeof INTERVALS)[number];
+
+export const MEASURES = ["visitors", "pageviews", "duration", "bounce_percentage"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** What a website's page shows. Without `zone` it is the reader's own. */
+export interface View {
+  period: Period;
+  zone: string | undefined;
+  compares: boolean;
+  measure: Measure;
+  interval: Interval | undefined;
+  filters: Filter[];
+}
+
+export const DEFAULT_PERIOD: NamedPeriod = "30d";
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
+
+/** Read a view from the query of an address. What is not understood counts as not said. */
+export function readView(query: URLSearchParams): View {
+  return {
+    period: readPeriod(query),
+    zone: readZone(query.get("zone")),
+    compares: query.get("compare") !== "none",
+    measure: MEASURES.find((measure) => measure === query.get("measure")) ?? "visitors",
+    interval: INTERVALS.find((interval) => interval === query.get("interval")),
+    filters: filtersIn(query),
+  };
+}
+
+function readPeriod(query: URLSearchParams): Period {
+  const [from = "", to = ""] = [query.get("from") ?? "", query.get("to") ?? ""];
+  const isRange = (DAY.test(from) && DAY.test(to)) || (TIME.test(from) && TIME.test(to));
+  if (isRange && from <= to && isDate(from) && isDate(to)) return { from, to };
+  return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
+}
+
+function isDate(text: string): boolean {
+  const date = new Date(text.length > 10 ? `${text}Z` : text);
+  return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(text);
+}
+
+function readZone(text: string | null): string | undefined {
+  try {
+    return text
+      ? new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Write a view as the query of an address; what is usual is left out. */
+export function writeView(view: View): string {
+  const query = new URLSearchParams();
+  if (typeof view.period === "object") {
+    query.set("from", view.period.from);
+    query.set("to", view.period.to);
+  } else if (view.period !== DEFAULT_PERIOD) {
+    query.set("period", view.period);
+  }
+  if (view.zone) query.set("zone", view.zone);
+  if (!view.compares) query.set("compare", "none");
+  if (view.measure !== "visitors") query.set("measure", view.measure);
+  if (view.interval) query.set("interval", view.interval);
+  writeFilters(view.filters, query);
+  const text = query.toString();
+  return text && `?${readable(text)}`;
+}
+
+/** An address that people can read: what a query may hold as it is, is not escaped. */
+function readable(query: string): string {
+  return query.replace(/%(5B|5D|2F|3A|2C|40)/g, decodeURIComponent);
+}

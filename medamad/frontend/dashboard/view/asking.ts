@@ -1,0 +1,69 @@
+// The questions of a website's page: its view, how to change it, and what to ask for.
+
+import { createContext } from "preact";
+import { useContext, useMemo } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { statistic } from "../api/client.ts";
+import { type Answer, useAsk } from "../state/ask.ts";
+import { readView, type View, writeView } from "./address.ts";
+import { writeFilters } from "./filters.ts";
+import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
+
+export interface Viewing {
+  hostname: string;
+  view: View;
+  zone: string;
+  /** Show something else of the same website. `replaces` leaves no step to go back. */
+  show: (change: Partial<View>, replaces?: boolean) => void;
+}
+
+export const ViewingContext = createContext<Viewing | undefined>(undefined);
+
+/** The view that the address of the page names. */
+export function useAddressedView(hostname: string): Viewing {
+  const { url, route } = useLocation();
+  const query = url.includes("?") ? url.slice(url.indexOf("?")) : "";
+  return useMemo(() => {
+    const view = readView(new URLSearchParams(query));
+    const path = `/dashboard/websites/${encodeURIComponent(hostname)}`;
+    return {
+      hostname,
+      view,
+      zone: view.zone ?? ownZone(),
+      show: (change, replaces = false) => route(path + writeView({ ...view, ...change }), replaces),
+    };
+  }, [hostname, query, route]);
+}
+
+/** The view of the page that a component is part of. */
+export function useViewing(): Viewing {
+  const viewing = useContext(ViewingContext);
+  if (!viewing) throw new Error("this is part of a website's page");
+  return viewing;
+}
+
+/** What every question of the page says: period and filters, at this moment. */
+export function parametersOf({ view, zone }: Viewing, span?: Span): URLSearchParams {
+  const query = writeSpan(span ?? spanUntilNow(view.period, zone), new URLSearchParams());
+  writeFilters(view.filters, query);
+  return query;
+}
+
+/** Ask a statistic of the website, under the period and the filters of the page. */
+export function useStatistic<T>(
+  name: string | null,
+  further: Record<string, string> = {},
+): Answer<T> {
+  const viewing = useViewing();
+  const { hostname, view, zone } = viewing;
+  const key = `${writeView({ ...view, measure: "visitors", interval: undefined, compares: true })} ${zone} ${JSON.stringify(further)}`;
+  return useAsk<T>(
+    name === null ? null : statistic(hostname, name),
+    () => {
+      const query = parametersOf(viewing);
+      for (const [name, value] of Object.entries(further)) query.append(name, value);
+      return query;
+    },
+    key,
+  );
+}

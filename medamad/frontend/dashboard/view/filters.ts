@@ -1,0 +1,99 @@
+// Filters: which views count. Each is one parameter of the interface's statistics.
+
+export const FIELDS = [
+  "path",
+  "referrer",
+  "utm_source",
+  "utm_medium",
+  "utm_campaign",
+  "utm_term",
+  "utm_content",
+  "country",
+  "language",
+  "browser",
+  "os",
+  "device",
+  "prop_name",
+  "prop_value",
+] as const;
+export type Field = (typeof FIELDS)[number];
+
+export const OPERATORS = [
+  "eq",
+  "neq",
+  "contains",
+  "not_contains",
+  "starts_with",
+  "not_starts_with",
+  "ends_with",
+  "not_ends_with",
+  "in",
+  "not_in",
+] as const;
+export type Operator = (typeof OPERATORS)[number];
+
+/** A filter. Only `in` and `not_in` look at more than one value. */
+export interface Filter {
+  field: Field;
+  operator: Operator;
+  values: string[];
+}
+
+const PARAMETER = /^(\w+)(?:\[(\w+)\])?$/;
+
+/** The filters in the query of an address. What is not understood is passed over. */
+export function filtersIn(query: URLSearchParams): Filter[] {
+  const found: Filter[] = [];
+  for (const [name, value] of query) {
+    const [, field, operator = "eq"] = PARAMETER.exec(name) ?? [];
+    if (!isField(field) || !isOperator(operator)) continue;
+    const values = takesMany(operator) ? value.split(",") : [value];
+    found.push({ field, operator, values });
+  }
+  return found;
+}
+
+/** Add filters to a query, as the interface takes them. */
+export function writeFilters(filters: readonly Filter[], query: URLSearchParams): void {
+  for (const { field, operator, values } of filters) {
+    query.append(`${field}[${operator}]`, values.join(","));
+  }
+}
+
+export function isField(text: string | undefined): text is Field {
+  return FIELDS.some((field) => field === text);
+}
+
+function isOperator(text: string): text is Operator {
+  return OPERATORS.some((operator) => operator === text);
+}
+
+export function takesMany(operator: Operator): boolean {
+  return operator === "in" || operator === "not_in";
+}
+
+/** The operator that keeps what another one leaves out. */
+export function opposite(operator: Operator): Operator {
+  if (operator === "neq") return "eq";
+  if (operator === "eq") return "neq";
+  return (operator.startsWith("not_") ? operator.slice(4) : `not_${operator}`) as Operator;
+}
+
+/** Whether two filters say the same. */
+export function isSame(one: Filter, other: Filter): boolean {
+  return (
+    one.field === other.field &&
+    one.operator === other.operator &&
+    one.values.join("\0") === other.values.join("\0")
+  );
+}
+
+/**
+ * Filters with one more for a row that was chosen. The same row once more takes it away; another
+ * value of the field takes the place of the one that was chosen before.
+ */
+export function toggled(filters: readonly Filter[], field: Field, value: string): Filter[] {
+  const wanted: Filter = { field, operator: "eq", values: [value] };
+  const others = filters.filter((filter) => !(filter.field === field && filter.operator === "eq"));
+  return filters.some((filter) => isSame(filter, wanted)) ? others : [...others, wanted];
+}

@@ -1,0 +1,196 @@
+// Periods: from when to when they go, which intervals fit them, what comes before and after.
+
+import { TZDate } from "@date-fns/tz";
+import {
+  addDays,
+  addMinutes,
+  addMonths,
+  differenceInCalendarDays,
+  differenceInCalendarMonths,
+  differenceInMinutes,
+  format,
+  isLastDayOfMonth,
+  startOfDay,
+  subHours,
+  subMonths,
+} from "date-fns";
+import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
+
+const DAY_FORM = "yyyy-MM-dd";
+const TIME_FORM = "yyyy-MM-dd'T'HH:mm";
+
+/** The reader's own zone. */
+export function ownZone(): string {
+  return new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** A stretch of time, from its first millisecond to before `end`. Without `start`, since ever. */
+export interface Span {
+  start: Date | undefined;
+  end: Date;
+}
+
+const DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
+const MONTHS = { "6mo": 6, "12mo": 12 } as const;
+
+/** From when to when a period goes, whole days of the zone; also beyond now. */
+export function wholeSpan(period: Period, zone: string, now = new Date()): Span {
+  const today = startOfDay(new TZDate(now, zone));
+  const tomorrow = addDays(today, 1);
+  if (typeof period === "object") return spanOfRange(period, zone);
+  switch (period) {
+    case "today":
+      return { start: today, end: tomorrow };
+    case "yesterday":
+      return { start: addDays(today, -1), end: today };
+    case "24h":
+      return { start: subHours(new TZDate(now, zone), 24), end: new TZDate(now, zone) };
+    case "all":
+      return { start: undefined, end: tomorrow };
+    case "6mo":
+    case "12mo":
+      return { start: addDays(subMonths(today, MONTHS[period]), 1), end: tomorrow };
+    default:
+      return { start: addDays(today, 1 - DAYS[period]), end: tomorrow };
+  }
+}
+
+function spanOfRange({ from, to }: Range, zone: string): Span {
+  const start = local(from, zone);
+  const end = local(to, zone);
+  return { start, end: isDays({ from, to }) ? addDays(end, 1) : end };
+}
+
+function isDays({ from }: Range): boolean {
+  return from.length === DAY_FORM.length;
+}
+
+/** The moment that a local date and time of a zone is. */
+function local(text: string, zone: string): TZDate {
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number);
+  return new TZDate(year, month - 1, day, hour, minute, zone);
+}
+
+/** The part of a period that has been. */
+export function spanUntilNow(period: Period, zone: string, now = new Date()): Span {
+  const { start, end } = wholeSpan(period, zone, now);
+  return { start, end: end > now ? new TZDate(now, zone) : end };
+}
+
+/** The stretch that a period is compared with: as much of the one before as has been of this. */
+export function spanBefore(period: Period, zone: string, now = new Date()): Span | undefined {
+  const whole = wholeSpan(period, zone, now);
+  const { start, end } = spanUntilNow(period, zone, now);
+  if (!start || !whole.start || start > now) return undefined;
+  const back = (date: Date) => moved(date, period, { ...whole, start: whole.start as Date }, -1);
+  return { start: back(start), end: back(end) };
+}
+
+/** A moment that lies a period's length later, or earlier, by the clock of its zone. */
+function moved(
+  date: Date,
+  period: Period,
+  { start, end }: Required<Span> & { start: Date },
+  by: number,
+): Date {
+  const months = monthsOf(period, start, end);
+  if (months) return addMonths(date, by * months);
+  const days = daysOf(period, start, end);
+  if (days) return addDays(date, by * days);
+  return addMinutes(date, by * differenceInMinutes(end, start));
+}
+
+function monthsOf(period: Period, start: Date, end: Date): number {
+  if (period === "6mo" || period === "12mo") return MONTHS[period];
+  const isWhole =
+    typeof period === "object" &&
+    isDays(period) &&
+    start.getDate() === 1 &&
+    isLastDayOfMonth(addDays(end, -1));
+  return isWhole ? differenceInCalendarMonths(end, start) : 0;
+}
+
+function daysOf(period: Period, start: Date, end: Date): number {
+  return typeof period === "object" && !isDays(period) ? 0 : differenceInCalendarDays(end, start);
+}
+
+/** The period one step later (1) or earlier (-1); undefined beyond now, or where there is none. */
+export function stepped(
+  period: Period,
+  by: 1 | -1,
+  zone: string,
+  now = new Date(),
+): Period | undefined {
+  const { start, end } = wholeSpan(period, zone, now);
+  if (!start) return undefined;
+  const whole = { start, end };
+  const next = { start: moved(start, period, whole, by), end: moved(end, period, whole, by) };
+  if (next.start > now) return undefined;
+  const isTimes = period === "24h" || (typeof period === "object" && !isDays(period));
+  const range = isTimes
+    ? timesOf(next.start, next.end)
+    : daysBetween(next.start, addDays(next.end, -1));
+  return named(range, zone, now);
+}
+
+/** A range of days, both included, by the clock that the dates go by. */
+export function daysBetween(first: Date, last: Date): Range {
+  return { from: format(first, DAY_FORM), to: format(last, DAY_FORM) };
+}
+
+/** A range of local times, by the clock that the dates go by. */
+export function timesOf(start: Date, end: Date): Range {
+  return { from: format(start, TIME_FORM), to: format(end, TIME_FORM) };
+}
+
+/** The name of a range, if it has one: today and yesterday are called so. */
+export function named(range: Range, zone: string, now = new Date()): Period {
+  for (const period of ["today", "yesterday"] satisfies NamedPeriod[]) {
+    const { start, end } = wholeSpan(period, zone, now);
+    const days = daysBetween(start as Date, addDays(end, -1));
+    if (days.from === range.from && days.to === range.to) return period;
+  }
+  return range;
+}
+
+/** The range that a part of a chart stands for: whole days where it has no less than days. */
+export function rangeOf(start: Date, end: Date, interval: Interval, zone: string): Range {
+  const [first, last] = [new TZDate(start, zone), new TZDate(end, zone)];
+  const isFine = interval === "minute" || interval === "hour";
+  return isFine ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
+}
+
+/** The intervals in which a stretch may be shown, the finest first. */
+export function intervalsFor(start: Date, end: Date): Interval[] {
+  const days = differenceInMinutes(end, start) / 1_440;
+  const all: [Interval, number, number][] = [
+    ["minute", 0, 1.1],
+    ["hour", 0.1, 32],
+    ["day", 1.5, 1_200],
+    ["week", 13, 4_000],
+    ["month", 45, Number.POSITIVE_INFINITY],
+  ];
+  const fitting = all.filter(([, least, most]) => days >= least && days <= most);
+  return fitting.length ? fitting.map(([interval]) => interval) : ["minute"];
+}
+
+/** The interval in which a stretch is shown unless another one is chosen. */
+export function usualInterval(start: Date, end: Date): Interval {
+  const days = differenceInMinutes(end, start) / 1_440;
+  if (days <= 0.13) return "minute";
+  if (days <= 2.1) return "hour";
+  if (days <= 100) return "day";
+  if (days <= 200) return "week";
+  return "month";
+}
+
+/** A span as the interface takes it, to the millisecond; `end` there belongs to the period. */
+export function writeSpan({ start, end }: Span, query: URLSearchParams): URLSearchParams {
+  if (start) query.set("start", instant(start));
+  query.set("end", instant(new Date(end.valueOf() - 1)));
+  return query;
+}
+
+function instant(date: Date): string {
+  return new Date(date.valueOf()).toISOString();
+}

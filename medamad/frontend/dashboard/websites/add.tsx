@@ -1,0 +1,5 @@
+// To come.
+
+export function AddPage() {
+  return <main class="page" />;
+}

@@ -1,0 +1,5 @@
+// To come.
+
+export function WebsitesPage() {
+  return <main class="page" />;
+}

@@ -1,0 +1,5 @@
+// To come.
+
+export function SetupPage() {
+  return <main class="page" />;
+}
