@@ -1,28 +1,27 @@
 // The page as a whole: who is there, which page the address names, what surrounds it.
 
 import { useEffect, useState } from "preact/hooks";
-import { ErrorBoundary, LocationProvider, lazy, Route, Router, useLocation } from "preact-iso";
+import { LocationProvider, Route, Router, useLocation } from "preact-iso";
 import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
 import { Shell } from "./shell.tsx";
 import { refreshes } from "./state/ask.ts";
 import { recognise, user } from "./state/session.ts";
+import { later } from "./ui/later.tsx";
 import { SitePage } from "./view/page.tsx";
 import { WebsitesPage } from "./websites/list.tsx";
 
-const LoginPage = lazy(() => import("./login.tsx").then((module) => module.LoginPage));
-const AddPage = lazy(() => import("./websites/add.tsx").then((module) => module.AddPage));
-const SetupPage = lazy(() => import("./websites/setup.tsx").then((module) => module.SetupPage));
-const SettingsPage = lazy(() =>
-  import("./settings/page.tsx").then((module) => module.SettingsPage),
+const LoginPage = later(() => import("./login.tsx").then(({ LoginPage }) => LoginPage));
+const AddPage = later(() => import("./websites/add.tsx").then(({ AddPage }) => AddPage));
+const SetupPage = later(() => import("./websites/setup.tsx").then(({ SetupPage }) => SetupPage));
+const SettingsPage = later(() =>
+  import("./settings/page.tsx").then(({ SettingsPage }) => SettingsPage),
 );
 
 export function App({ recognised }: { recognised: Promise<boolean> }) {
   return (
     <LocationProvider scope="/dashboard">
-      <ErrorBoundary>
-        <Pages recognised={recognised} />
-      </ErrorBoundary>
+      <Pages recognised={recognised} />
     </LocationProvider>
   );
 }

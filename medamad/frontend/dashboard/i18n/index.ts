@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import type { Language } from "../api/types.ts";
-import { en } from "./en/index.ts";
+import type { en } from "./en/index.ts";
 
 /** The texts. A text with a count has the forms KEY.one and KEY.other (CLDR's plural categories). */
 export type Key = keyof typeof en;
@@ -14,7 +14,7 @@ export type CountedKey = Counted<Key>;
 const KEPT = "medamad.language";
 
 const catalogues: Record<Language, () => Promise<Catalogue>> = {
-  en: async () => en,
+  en: async () => (await import("./en/index.ts")).en,
   de: async () => (await import("./de.ts")).de,
   fr: async () => (await import("./fr.ts")).fr,
   es: async () => (await import("./es.ts")).es,
@@ -22,8 +22,9 @@ const catalogues: Record<Language, () => Promise<Catalogue>> = {
   zh: async () => (await import("./zh.ts")).zh,
 };
 
-export const language = signal<Language>("en");
-const catalogue = signal<Catalogue>(en);
+/** The language that is spoken; it is none of them until the first catalogue is there. */
+export const language = signal<Language | undefined>(undefined);
+const catalogue = signal({} as Catalogue);
 
 /** The locale for figures and dates: the browser's variety of the language, if it has one. */
 export const locale = signal("en");

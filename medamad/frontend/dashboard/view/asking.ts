@@ -49,21 +49,26 @@ export function parametersOf({ view, zone }: Viewing, span?: Span): URLSearchPar
   return query;
 }
 
-/** Ask a statistic of the website, under the period and the filters of the page. */
+/**
+ * Ask a statistic of the website, under the period and the filters of the page. `span` gives
+ * another stretch of time at the moment of asking; `spanName` tells it from the usual one.
+ */
 export function useStatistic<T>(
   name: string | null,
   further: Record<string, string> = {},
+  span?: () => Span | undefined,
+  spanName = "",
 ): Answer<T> {
   const viewing = useViewing();
   const { hostname, view, zone } = viewing;
-  const key = `${writeView({ ...view, measure: "visitors", interval: undefined, compares: true })} ${zone} ${JSON.stringify(further)}`;
+  const asked = writeView({ ...view, measure: "visitors", interval: undefined, compares: true });
   return useAsk<T>(
     name === null ? null : statistic(hostname, name),
     () => {
-      const query = parametersOf(viewing);
+      const query = parametersOf(viewing, span?.());
       for (const [name, value] of Object.entries(further)) query.append(name, value);
       return query;
     },
-    key,
+    [asked, zone, spanName, JSON.stringify(further)].join(" "),
   );
 }

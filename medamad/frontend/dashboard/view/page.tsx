@@ -1,16 +1,48 @@
-// A website's page.
+// A website's page: its figures under one period, zone and set of filters, all named by its address.
 
+import { useEffect } from "preact/hooks";
 import { useRoute } from "preact-iso";
+import { statistic } from "../api/client.ts";
+import type { Figures } from "../api/types.ts";
+import { FilterBar } from "../filters/filter-bar.tsx";
+import { t } from "../i18n/index.ts";
+import { Panels } from "../panels/panels.tsx";
+import { useAsk } from "../state/ask.ts";
 import { useAddressedView, ViewingContext } from "./asking.ts";
+import { Controls } from "./controls.tsx";
+import { Overview } from "./overview.tsx";
+import { SiteHead } from "./site-head.tsx";
 
 export function SitePage() {
-  const { params } = useRoute();
-  const viewing = useAddressedView(params.hostname ?? "");
+  const hostname = useRoute().params.hostname ?? "";
+  const viewing = useAddressedView(hostname);
+  const { error } = useAsk<Figures>(statistic(hostname, "live"));
+  useEffect(() => {
+    document.title = `${hostname} · medamad`;
+  }, [hostname]);
+  if (error?.status === 404 || error?.status === 400) return <NoWebsite hostname={hostname} />;
   return (
     <ViewingContext.Provider value={viewing}>
-      <main class="page">
-        <h1>{viewing.hostname}</h1>
+      <main class="page" key={hostname}>
+        <div class="view-head">
+          <SiteHead />
+          <Controls />
+        </div>
+        <FilterBar />
+        <Overview />
+        <Panels />
       </main>
     </ViewingContext.Provider>
+  );
+}
+
+function NoWebsite({ hostname }: { hostname: string }) {
+  return (
+    <main class="page narrow">
+      <h1>{t("view.no-website", { hostname })}</h1>
+      <p>
+        <a href="/dashboard/">{t("error.back")}</a>
+      </p>
+    </main>
   );
 }

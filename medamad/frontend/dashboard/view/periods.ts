@@ -1,6 +1,6 @@
 // Periods: from when to when they go, which intervals fit them, what comes before and after.
 
-import { TZDate } from "@date-fns/tz";
+import { TZDateMini } from "@date-fns/tz";
 import {
   addDays,
   addMinutes,
@@ -8,16 +8,12 @@ import {
   differenceInCalendarDays,
   differenceInCalendarMonths,
   differenceInMinutes,
-  format,
   isLastDayOfMonth,
   startOfDay,
   subHours,
   subMonths,
 } from "date-fns";
 import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
-
-const DAY_FORM = "yyyy-MM-dd";
-const TIME_FORM = "yyyy-MM-dd'T'HH:mm";
 
 /** The reader's own zone. */
 export function ownZone(): string {
@@ -35,7 +31,7 @@ const MONTHS = { "6mo": 6, "12mo": 12 } as const;
 
 /** From when to when a period goes, whole days of the zone; also beyond now. */
 export function wholeSpan(period: Period, zone: string, now = new Date()): Span {
-  const today = startOfDay(new TZDate(now, zone));
+  const today = startOfDay(new TZDateMini(now, zone));
   const tomorrow = addDays(today, 1);
   if (typeof period === "object") return spanOfRange(period, zone);
   switch (period) {
@@ -44,7 +40,7 @@ export function wholeSpan(period: Period, zone: string, now = new Date()): Span 
     case "yesterday":
       return { start: addDays(today, -1), end: today };
     case "24h":
-      return { start: subHours(new TZDate(now, zone), 24), end: new TZDate(now, zone) };
+      return { start: subHours(new TZDateMini(now, zone), 24), end: new TZDateMini(now, zone) };
     case "all":
       return { start: undefined, end: tomorrow };
     case "6mo":
@@ -62,19 +58,19 @@ function spanOfRange({ from, to }: Range, zone: string): Span {
 }
 
 function isDays({ from }: Range): boolean {
-  return from.length === DAY_FORM.length;
+  return !from.includes("T");
 }
 
 /** The moment that a local date and time of a zone is. */
-function local(text: string, zone: string): TZDate {
+function local(text: string, zone: string): Date {
   const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number);
-  return new TZDate(year, month - 1, day, hour, minute, zone);
+  return new TZDateMini(year, month - 1, day, hour, minute, zone);
 }
 
 /** The part of a period that has been. */
 export function spanUntilNow(period: Period, zone: string, now = new Date()): Span {
   const { start, end } = wholeSpan(period, zone, now);
-  return { start, end: end > now ? new TZDate(now, zone) : end };
+  return { start, end: end > now ? new TZDateMini(now, zone) : end };
 }
 
 /** The stretch that a period is compared with: as much of the one before as has been of this. */
@@ -133,14 +129,29 @@ export function stepped(
   return named(range, zone, now);
 }
 
+/** The day of a date by its own clock: 2026-11-20. */
+export function dayOf(date: Date): string {
+  return [padded(date.getFullYear(), 4), padded(date.getMonth() + 1), padded(date.getDate())].join(
+    "-",
+  );
+}
+
+function timeOf(date: Date): string {
+  return `${dayOf(date)}T${padded(date.getHours())}:${padded(date.getMinutes())}`;
+}
+
+function padded(figure: number, width = 2): string {
+  return String(figure).padStart(width, "0");
+}
+
 /** A range of days, both included, by the clock that the dates go by. */
 export function daysBetween(first: Date, last: Date): Range {
-  return { from: format(first, DAY_FORM), to: format(last, DAY_FORM) };
+  return { from: dayOf(first), to: dayOf(last) };
 }
 
 /** A range of local times, by the clock that the dates go by. */
 export function timesOf(start: Date, end: Date): Range {
-  return { from: format(start, TIME_FORM), to: format(end, TIME_FORM) };
+  return { from: timeOf(start), to: timeOf(end) };
 }
 
 /** The name of a range, if it has one: today and yesterday are called so. */
@@ -155,7 +166,7 @@ export function named(range: Range, zone: string, now = new Date()): Period {
 
 /** The range that a part of a chart stands for: whole days where it has no less than days. */
 export function rangeOf(start: Date, end: Date, interval: Interval, zone: string): Range {
-  const [first, last] = [new TZDate(start, zone), new TZDate(end, zone)];
+  const [first, last] = [new TZDateMini(start, zone), new TZDateMini(end, zone)];
   const isFine = interval === "minute" || interval === "hour";
   return isFine ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
 }

@@ -1,0 +1,21 @@
+// Elements of cally, as JSX knows them.
+
+import type { HTMLAttributes } from "preact";
+
+interface CalendarAttributes extends HTMLAttributes<HTMLElement> {
+  value?: string;
+  min?: string;
+  max?: string;
+  today?: string;
+  locale?: string;
+  "focused-date"?: string;
+}
+
+declare module "preact" {
+  namespace JSX {
+    interface IntrinsicElements {
+      "calendar-range": CalendarAttributes;
+      "calendar-month": HTMLAttributes<HTMLElement> & { offset?: number };
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// A component whose code is fetched when it is first shown.
+
+import { type ComponentType, h } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+
+/** Give a component that stands for the one that `load` fetches; nothing is shown until then. */
+export function later<Properties extends object>(
+  load: () => Promise<ComponentType<Properties>>,
+): ComponentType<Properties> {
+  let loaded: ComponentType<Properties> | undefined;
+  return function Later(properties: Properties) {
+    const [, setLoaded] = useState(loaded);
+    const [hasFailed, setFailed] = useState(false);
+    useEffect(() => {
+      if (loaded) return;
+      load().then(
+        (component) => {
+          loaded = component;
+          setLoaded(() => component);
+        },
+        () => setFailed(true),
+      );
+    }, []);
+    if (loaded) return h(loaded, properties);
+    return hasFailed ? <Failed /> : null;
+  };
+}
+
+/** The server is away, or another build has taken the place of the one that this page is of. */
+function Failed() {
+  return (
+    <div class="trouble" role="alert">
+      <strong>{t("away.title")}</strong>
+      <button type="button" class="button" onClick={() => location.reload()}>
+        {t("common.retry")}
+      </button>
+    </div>
+  );
+}

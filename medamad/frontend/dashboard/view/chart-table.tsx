@@ -1,0 +1,66 @@
+// The table behind the chart: always there for screen readers, shown to all who ask for it.
+
+import type { Bucket } from "../api/types.ts";
+import { t } from "../i18n/index.ts";
+import { type Interval, MEASURES } from "./address.ts";
+import { bucketLabel } from "./spans.ts";
+import { measured } from "./tiles.tsx";
+
+interface Properties {
+  buckets: Bucket[];
+  before: Bucket[] | undefined;
+  interval: Interval;
+  zone: string;
+  isShown: boolean;
+  onZoom: (place: number) => void;
+}
+
+export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
+  return (
+    <section
+      class={isShown ? "chart-table" : "hidden"}
+      {...(isShown && { tabIndex: 0 })}
+      aria-label={t(`interval.${interval}`)}
+    >
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{t("chart.time")}</th>
+            {MEASURES.map((measure) => (
+              <th scope="col" key={measure}>
+                {t(`measure.${measure}`)}
+              </th>
+            ))}
+            {before && <th scope="col">{`${t("measure.visitors")}, ${t("chart.before")}`}</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {buckets.map((bucket, place) => (
+            <tr key={bucket.date}>
+              <th scope="row">
+                {isShown && interval !== "minute" ? (
+                  <button
+                    type="button"
+                    class="link"
+                    title={t("chart.zoom")}
+                    onClick={() => onZoom(place)}
+                  >
+                    {bucketLabel(new Date(bucket.date), interval, zone)}
+                  </button>
+                ) : (
+                  bucketLabel(new Date(bucket.date), interval, zone)
+                )}
+              </th>
+              {MEASURES.map((measure) => (
+                <td key={measure}>{measured(measure, bucket[measure], true)}</td>
+              ))}
+              {before && (
+                <td>{before[place] ? measured("visitors", before[place].visitors, true) : ""}</td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

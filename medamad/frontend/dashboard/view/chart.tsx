@@ -1,0 +1,312 @@
+// The chart of one measure over time, the period before beneath it. uPlot draws; what is said of a
+// point, the keys and the choice of a part are ours.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import type { Bucket } from "../api/types.ts";
+import { locale, t } from "../i18n/index.ts";
+import { isDark } from "../state/theme.ts";
+import type { Interval, Measure } from "./address.ts";
+import { bucketLabel, tickLabel } from "./spans.ts";
+import { measured } from "./tiles.tsx";
+
+interface Properties {
+  buckets: Bucket[];
+  before: Bucket[] | undefined;
+  measure: Measure;
+  interval: Interval;
+  zone: string;
+  /** Where the period ends; what lies between now and then stays empty. */
+  end: Date;
+  onZoom: (first: number, last: number) => void;
+}
+
+const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_628_000 };
+const TICK_WIDTH_PX = 84;
+/** Steps between labels that people count in: hours of a day, days of a week, months of a year. */
+const STEPS = [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 48, 56, 60, 120, 180, 240, 360];
+const DURATION_STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400]
+  .map((seconds) => seconds * 1000)
+  .concat([28_800_000, 86_400_000]);
+
+export function Chart(properties: Properties) {
+  const { buckets, before, measure, interval, zone } = properties;
+  const place = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot>(null);
+  const [at, setAt] = useState<{ index: number; left: number }>();
+  const latest = useRef(properties);
+  latest.current = properties;
+  const data = dataOf(properties);
+  const isEmpty = buckets.every(({ pageviews }) => pageviews === 0);
+  const look = [measure, interval, zone, isDark.value, locale.value, before !== undefined].join();
+
+  useEffect(() => {
+    const element = place.current as HTMLDivElement;
+    const made = new uPlot(optionsOf(element, latest, setAt), data, element);
+    chart.current = made;
+    const observer = new ResizeObserver(() => {
+      made.setSize({ width: element.clientWidth, height: heightOf(element) });
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      chart.current = null;
+      setAt(undefined);
+    };
+  }, [look]);
+
+  useEffect(() => {
+    chart.current?.setData(data);
+  });
+
+  const move = (index: number) => {
+    const { current } = chart;
+    const bounded = Math.max(0, Math.min(index, buckets.length - 1));
+    if (!current) return;
+    const left = current.valToPos(data[0][bounded] as number, "x");
+    current.setCursor({ left, top: 10 });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const index = at?.index ?? buckets.length - 1;
+    if (event.key === "ArrowLeft") move(at ? index - 1 : index);
+    else if (event.key === "ArrowRight") move(at ? index + 1 : index);
+    else if (event.key === "Home") move(0);
+    else if (event.key === "End") move(buckets.length - 1);
+    else if (event.key === "Enter" && at) latest.current.onZoom(index, index);
+    else if (event.key === "Escape" && at) chart.current?.setCursor({ left: -10, top: -10 });
+    else return;
+    event.preventDefault();
+  };
+  const label = t("chart.label", {
+    measure: t(`measure.${measure}`),
+    interval: t(`interval.${interval}`),
+  });
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a chart is no form's group of fields
+    <div
+      class="chart"
+      role="group"
+      aria-label={`${label}. ${t("chart.help")}`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys above move along it
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+      onBlur={() => chart.current?.setCursor({ left: -10, top: -10 })}
+    >
+      <div ref={place} class="chart-place" aria-hidden="true" />
+      {isEmpty && <p class="chart-empty soft">{t("chart.empty")}</p>}
+      {at && <Tip {...properties} index={at.index} left={at.left} />}
+    </div>
+  );
+}
+
+type Data = [number[], ...(number | null)[][]];
+
+/** Starts in Unix seconds; the period before; what has been; and what is still under way. */
+function dataOf({ buckets, before, measure, end }: Properties): Data {
+  const starts = buckets.map(({ date }) => Date.parse(date) / 1000);
+  const values = buckets.map((bucket) => bucket[measure]);
+  const last = values.length - 1;
+  const isUnderWay = end.valueOf() > Date.now() && last > 0;
+  const past = values.map((value, place) => (isUnderWay && place === last ? null : value));
+  const open = values.map((value, place) => (isUnderWay && place >= last - 1 ? value : null));
+  const earlier = starts.map((_start, place) => before?.[place]?.[measure] ?? null);
+  return [starts, earlier, past, open];
+}
+
+function heightOf(element: Element): number {
+  return element.clientWidth < 560 ? 220 : 300;
+}
+
+function optionsOf(
+  element: HTMLElement,
+  latest: { current: Properties },
+  setAt: (at: { index: number; left: number } | undefined) => void,
+): uPlot.Options {
+  const { measure, interval, zone } = latest.current;
+  const accent = colour(element, "--accent");
+  const soft = colour(element, "--soft");
+  const line = colour(element, "--line");
+  const earlier = colour(element, "--before");
+  const font = `12px ${getComputedStyle(element).fontFamily}`;
+  const points = { show: latest.current.buckets.length < 3, size: 7 };
+  return {
+    width: element.clientWidth,
+    height: heightOf(element),
+    padding: [12, 12, 0, 0],
+    legend: { show: false },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
+    scales: {
+      x: {
+        time: true,
+        range: (_chart, least, most) => {
+          const { end } = latest.current;
+          const last = end.valueOf() / 1000 - SECONDS[interval];
+          return least === most
+            ? [least - SECONDS[interval], most + SECONDS[interval]]
+            : [least, Math.max(most, last)];
+        },
+      },
+      y: { range: (_chart, _least, most) => [0, topOf(measure, most)] },
+    },
+    axes: [
+      {
+        stroke: soft,
+        font,
+        grid: { show: false },
+        ticks: { stroke: line, size: 5 },
+        splits: (chart) => splitsOf(chart),
+        values: (_chart, splits) => ticks(splits, interval, zone),
+      },
+      {
+        stroke: soft,
+        font,
+        size: 58,
+        grid: { stroke: line, width: 1 },
+        ticks: { show: false },
+        ...(measure === "duration" && { incrs: DURATION_STEPS_MS }),
+        ...((measure === "visitors" || measure === "pageviews") && {
+          incrs: [1, 2, 5]
+            .flatMap((digit) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((power) => digit * 10 ** power))
+            .sort((one, other) => one - other),
+        }),
+        values: (_chart, splits) => splits.map((value) => measured(measure, value)),
+      },
+    ],
+    series: [
+      {},
+      { stroke: earlier, width: 1.5, dash: [3, 4], points },
+      { stroke: accent, width: 2, fill: fade(accent), points },
+      { stroke: accent, width: 2, dash: [5, 5], fill: fade(accent), points },
+    ],
+    cursor: {
+      y: false,
+      points: { size: 8, fill: accent },
+      drag: { x: true, y: false, setScale: false, dist: 8 },
+      bind: { dblclick: () => null },
+    },
+    hooks: {
+      setCursor: [
+        (chart) => {
+          const { idx, left } = chart.cursor;
+          const isOver = typeof idx === "number" && left !== undefined && left >= 0;
+          const isThere = isOver && idx < latest.current.buckets.length;
+          setAt(
+            isThere
+              ? {
+                  index: idx,
+                  left: chart.valToPos(chart.data[0][idx] as number, "x") + chart.over.offsetLeft,
+                }
+              : undefined,
+          );
+        },
+      ],
+      setSelect: [
+        (chart) => {
+          const { left, width } = chart.select;
+          if (width < 8) return;
+          const first = chart.posToIdx(left);
+          const last = chart.posToIdx(left + width);
+          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          latest.current.onZoom(first, last);
+        },
+      ],
+      ready: [(chart) => zoomByClick(chart, latest)],
+    },
+  };
+}
+
+/** A click shows what lies under it. A finger has to say first what it points at: by a first tap. */
+function zoomByClick(chart: uPlot, latest: { current: Properties }): void {
+  let pressed = 0;
+  let tapped: number | null | undefined;
+  chart.over.addEventListener("pointerdown", (event) => {
+    pressed = event.clientX;
+  });
+  chart.over.addEventListener("click", (event) => {
+    const { idx } = chart.cursor;
+    const isTouch = event instanceof PointerEvent && event.pointerType !== "mouse";
+    const isAgain = tapped === idx;
+    tapped = idx;
+    if (Math.abs(event.clientX - pressed) > 4 || typeof idx !== "number") return;
+    if (idx < latest.current.buckets.length && (!isTouch || isAgain))
+      latest.current.onZoom(idx, idx);
+  });
+}
+
+function topOf(measure: Measure, most: number | null): number {
+  if (measure === "bounce_percentage") return Math.min(Math.max((most ?? 0) * 1.1, 0.1), 1);
+  return Math.max((most ?? 0) * 1.08, measure === "duration" ? 5_000 : 4);
+}
+
+/** The starts that get a label: so many steps apart that each has room. */
+function splitsOf(chart: uPlot): number[] {
+  const starts = [...chart.data[0]];
+  const [first = 0, second = 0] = starts;
+  const width = Math.abs(chart.valToPos(second, "x") - chart.valToPos(first, "x"));
+  const least = starts.length > 1 ? TICK_WIDTH_PX / Math.max(width, 0.01) : 1;
+  const step = STEPS.find((step) => step >= least) ?? Math.ceil(least);
+  return starts.filter((_start, place) => place % step === 0);
+}
+
+function ticks(splits: number[], interval: Interval, zone: string): string[] {
+  const isFine = interval === "minute" || interval === "hour";
+  const turn = new Intl.DateTimeFormat("en", {
+    timeZone: zone,
+    year: "numeric",
+    ...(isFine && { month: "numeric", day: "numeric" }),
+  });
+  let before = "";
+  return splits.map((split, place) => {
+    const date = new Date(split * 1000);
+    const now = turn.format(date);
+    const isTurn = now !== before && (place > 0 || isFine);
+    before = now;
+    return tickLabel(date, interval, zone, isTurn);
+  });
+}
+
+/** A colour of the stylesheet, as the canvas takes it. */
+function colour(element: HTMLElement, name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  element.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+function fade(accent: string): string {
+  return accent.replace("rgb(", "rgba(").replace(")", ", 0.1)");
+}
+
+function Tip({
+  buckets,
+  before,
+  measure,
+  interval,
+  zone,
+  index,
+  left,
+}: Properties & { index: number; left: number }) {
+  const bucket = buckets[index];
+  if (!bucket) return null;
+  const earlier = before?.[index];
+  return (
+    <div
+      class="tip"
+      role="status"
+      style={{ "--left": `${left}px` }}
+      data-side={index > buckets.length / 2 ? "left" : "right"}
+    >
+      <strong>{measured(measure, bucket[measure], true)}</strong> {t(`measure.${measure}`)}
+      <div>{bucketLabel(new Date(bucket.date), interval, zone)}</div>
+      {earlier && (
+        <div class="tip-before">
+          <strong>{measured(measure, earlier[measure], true)}</strong>{" "}
+          {bucketLabel(new Date(earlier.date), interval, zone)}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+// Choosing days of one's own: by calendar, or typed.
+
+import { TZDateMini } from "@date-fns/tz";
+import { addDays } from "date-fns";
+import { ChevronLeft, ChevronRight } from "lucide";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { locale, t } from "../i18n/index.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { useViewing } from "./asking.ts";
+import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
+
+import "cally";
+
+interface CalendarRange extends HTMLElement {
+  value: string;
+}
+
+export function DaysDialog({ onClose }: { onClose: () => void }) {
+  const { view, zone, show } = useViewing();
+  const today = dayOf(new TZDateMini(new Date(), zone));
+  const span = wholeSpan(view.period, zone);
+  const shown = span.start ? daysBetween(span.start, addDays(span.end, -1)) : undefined;
+  const [from, setFrom] = useState(shown?.from ?? today);
+  const [to, setTo] = useState(shown && shown.to < today ? shown.to : today);
+  const calendar = useRef<CalendarRange>(null);
+  const isInOrder = from <= to;
+
+  useEffect(() => {
+    const element = calendar.current;
+    if (!element) return undefined;
+    const choose = () => {
+      const [first = "", last = ""] = element.value.split("/");
+      setFrom(first);
+      setTo(last);
+    };
+    element.addEventListener("change", choose);
+    return () => element.removeEventListener("change", choose);
+  }, []);
+
+  const apply = (event: Event) => {
+    event.preventDefault();
+    if (!isInOrder) return;
+    show({ period: named({ from, to }, zone), interval: undefined });
+    onClose();
+  };
+  return (
+    <Dialog title={t("period.custom")} onClose={onClose}>
+      <form class="form" onSubmit={apply}>
+        <calendar-range
+          ref={calendar}
+          value={isInOrder ? `${from}/${to}` : ""}
+          max={today}
+          today={today}
+          locale={locale.value}
+          focused-date={to}
+        >
+          <span slot="previous">
+            <Icon of={ChevronLeft} />
+            <span class="hidden">{t("period.earlier")}</span>
+          </span>
+          <span slot="next">
+            <Icon of={ChevronRight} />
+            <span class="hidden">{t("period.later")}</span>
+          </span>
+          <calendar-month />
+        </calendar-range>
+        <div class="days-typed">
+          <label class="field">
+            <span>{t("period.from")}</span>
+            <input
+              type="date"
+              value={from}
+              max={today}
+              required
+              onInput={(event) => setFrom(event.currentTarget.value)}
+            />
+          </label>
+          <label class="field">
+            <span>{t("period.to")}</span>
+            <input
+              type="date"
+              value={to}
+              max={today}
+              required
+              onInput={(event) => setTo(event.currentTarget.value)}
+            />
+          </label>
+        </div>
+        <p class="refusal" role="alert">
+          {!isInOrder && t("period.order")}
+        </p>
+        <button type="submit" class="button main">
+          {t("period.apply")}
+        </button>
+      </form>
+    </Dialog>
+  );
+}

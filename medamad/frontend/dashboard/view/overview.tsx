@@ -1,0 +1,119 @@
+// The figures of a period at a glance: a tile for each measure, and the chart of the chosen one.
+
+import { Table, TrendingUp } from "lucide";
+import { useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { Trouble } from "../ui/trouble.tsx";
+import { useViewing } from "./asking.ts";
+import { Chart } from "./chart.tsx";
+import { ChartTable } from "./chart-table.tsx";
+import { rangeOf, spanBefore, spanUntilNow } from "./periods.ts";
+import { useSeries } from "./series.ts";
+import { daysLabel } from "./spans.ts";
+import { Tiles } from "./tiles.tsx";
+
+export function Overview() {
+  const { view, zone, show } = useViewing();
+  const series = useSeries();
+  const { interval, intervals, summary, before, end } = series;
+  const [showsTable, setShowsTable] = useState(false);
+  const buckets = summary?.interval;
+
+  const zoom = (place: number) => zoomTo(place, place);
+  const zoomTo = (first: number, last: number) => {
+    const start = buckets?.[first]?.date;
+    if (!buckets || !start || (first === last && interval === "minute")) return;
+    const next = buckets[last + 1]?.date;
+    const until = next ? new Date(next) : new Date(Math.min(end.valueOf(), endOf(last)));
+    show({ period: rangeOf(new Date(start), until, interval, zone), interval: undefined });
+  };
+  const endOf = (place: number) => afterBucket(new Date(buckets?.[place]?.date ?? end), interval);
+
+  return (
+    <section
+      class="card overview"
+      aria-label={daysLabelOf(view.period, zone)}
+      aria-busy={series.isLoading}
+    >
+      <Tiles current={summary?.current} before={before?.current} isStale={series.isStale} />
+      <div class="chart-head">
+        <p class="soft">
+          {daysLabelOf(view.period, zone)}
+          {comparedLabel(view.compares, view.period, zone)}
+        </p>
+        <div class="row">
+          {intervals.length > 1 && (
+            <Menu
+              title={t("interval.title")}
+              label={t(`interval.${interval}`)}
+              align="end"
+              groups={[
+                intervals.map((other) => ({
+                  label: t(`interval.${other}`),
+                  isChosen: other === interval,
+                  choose: () => show({ interval: other }),
+                })),
+              ]}
+            />
+          )}
+          <button
+            type="button"
+            class="button"
+            aria-pressed={showsTable}
+            title={t(showsTable ? "chart.chart" : "chart.table")}
+            onClick={() => setShowsTable(!showsTable)}
+          >
+            <Icon of={showsTable ? TrendingUp : Table} size={16} />
+            <span class="hidden">{t("chart.table")}</span>
+          </button>
+        </div>
+      </div>
+      {series.error && !summary ? (
+        <Trouble error={series.error} />
+      ) : (
+        <div class={series.isStale ? "chart-body stale" : "chart-body"}>
+          {!buckets && <span class="skeleton chart-skeleton" />}
+          {buckets && !showsTable && (
+            <Chart
+              buckets={buckets}
+              before={before?.interval}
+              measure={view.measure}
+              interval={interval}
+              zone={zone}
+              end={end}
+              onZoom={zoomTo}
+            />
+          )}
+          {buckets && (
+            <ChartTable
+              buckets={buckets}
+              before={before?.interval}
+              interval={interval}
+              zone={zone}
+              isShown={showsTable}
+              onZoom={zoom}
+            />
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function daysLabelOf(period: Parameters<typeof daysLabel>[1], zone: string): string {
+  return daysLabel(spanUntilNow(period, zone), period, zone);
+}
+
+function comparedLabel(compares: boolean, period: Parameters<typeof daysLabel>[1], zone: string) {
+  const before = compares ? spanBefore(period, zone) : undefined;
+  return before ? ` · ${t("period.compared", { span: daysLabel(before, period, zone) })}` : "";
+}
+
+const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_678_400 };
+
+/** A moment at which a bucket has ended; for the last one, that has none after it. */
+function afterBucket(start: Date, interval: keyof typeof SECONDS): number {
+  return start.valueOf() + SECONDS[interval] * 1000;
+}

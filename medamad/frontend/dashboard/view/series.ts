@@ -1,0 +1,63 @@
+// The figures of the period, of the one before, and of their intervals.
+
+import type { ApiError } from "../api/client.ts";
+import type { Bucket, Summary } from "../api/types.ts";
+import type { Interval } from "./address.ts";
+import { useStatistic, useViewing } from "./asking.ts";
+import { intervalsFor, spanBefore, spanUntilNow, usualInterval, wholeSpan } from "./periods.ts";
+
+export interface Series {
+  summary: Summary | undefined;
+  before: Summary | undefined;
+  interval: Interval;
+  /** The intervals that fit the period. */
+  intervals: Interval[];
+  /** Where the period ends, be it beyond now. */
+  end: Date;
+  isLoading: boolean;
+  isStale: boolean;
+  error: ApiError | undefined;
+}
+
+/** Ask for the figures of the page's period and of the one that it is compared with. */
+export function useSeries(): Series {
+  const { view, zone } = useViewing();
+  const { period } = view;
+  const isSinceEver = period === "all";
+  const { start: named, end } = wholeSpan(period, zone);
+  // Since when there are visits is not known before the first answer.
+  const months = useStatistic<Summary>(isSinceEver ? "summary" : null, {
+    interval: "month",
+    timezone: zone,
+  });
+  const start = named ?? startOf(months.data?.interval);
+  const intervals = start ? intervalsFor(start, end) : [];
+  const interval =
+    intervals.find((interval) => interval === view.interval) ??
+    (start ? usualInterval(start, end) : "month");
+
+  const asked = { interval, timezone: zone };
+  const current = useStatistic<Summary>(start ? "summary" : null, asked);
+  const compares = view.compares && spanBefore(period, zone) !== undefined;
+  const before = useStatistic<Summary>(
+    compares ? "summary" : null,
+    asked,
+    () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
+    "before",
+  );
+  return {
+    summary: current.data,
+    before: compares && !before.isStale && before.data?.current.pageviews ? before.data : undefined,
+    interval,
+    intervals,
+    end,
+    isLoading: current.isLoading || months.isLoading,
+    isStale: current.isStale,
+    error: current.error ?? months.error,
+  };
+}
+
+function startOf(buckets: Bucket[] | undefined): Date | undefined {
+  const [first] = buckets ?? [];
+  return first && new Date(first.date);
+}

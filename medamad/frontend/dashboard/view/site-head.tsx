@@ -1,0 +1,72 @@
+// Which website it is, the way to the others, and who is there now.
+
+import { Code, Globe } from "lucide";
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { statistic } from "../api/client.ts";
+import type { Website } from "../api/types.ts";
+import { t, tn } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+import { Icon } from "../ui/icon.tsx";
+import { type Choice, Menu } from "../ui/menu.tsx";
+import { useShortcuts } from "../ui/shortcuts.ts";
+import { writeView } from "./address.ts";
+import { useViewing } from "./asking.ts";
+
+export function SiteHead() {
+  const { hostname, view } = useViewing();
+  const { route } = useLocation();
+  const [isOpen, setOpen] = useState(false);
+  const { data: websites } = useAsk<Website[]>("/websites");
+  const { data: live } = useAsk<{ visitors: number }>(statistic(hostname, "live"));
+  useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
+
+  const path = (name: string) => `/dashboard/websites/${encodeURIComponent(name)}`;
+  // What is asked of one website need not be there on another: only the time goes along.
+  const elsewhere = writeView({ ...view, filters: [] });
+  const choices = (websites ?? [{ hostname }]).map(
+    (website): Choice => ({
+      label: website.hostname,
+      isChosen: website.hostname === hostname,
+      choose: () => route(path(website.hostname) + elsewhere),
+    }),
+  );
+  const further: Choice[] = [
+    {
+      label: (
+        <>
+          <Icon of={Code} size={16} /> {t("view.setup")}
+        </>
+      ),
+      choose: () => route(`${path(hostname)}/setup`),
+    },
+    {
+      label: (
+        <>
+          <Icon of={Globe} size={16} /> {t("nav.websites")}
+        </>
+      ),
+      choose: () => route("/dashboard/"),
+    },
+  ];
+  return (
+    <div class="site-head">
+      <h1>
+        <Menu
+          class="switcher"
+          title={t("nav.switch")}
+          label={<span class="switcher-name">{hostname}</span>}
+          groups={[choices, further]}
+          isOpen={isOpen}
+          onToggle={setOpen}
+        />
+      </h1>
+      {live && (
+        <p class="live" title={t("view.live-title")}>
+          <span class={live.visitors > 0 ? "live-dot on" : "live-dot"} aria-hidden="true" />
+          {tn("view.live", live.visitors)}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+// Periods and stretches of time in words.
+
+import { locale, t } from "../i18n/index.ts";
+import type { Interval, Period } from "./address.ts";
+import { type Span, wholeSpan } from "./periods.ts";
+
+const DAY = { day: "numeric", month: "short", year: "numeric" } as const;
+const TIME = { ...DAY, hour: "numeric", minute: "2-digit" } as const;
+
+/** What a period is called: its name, or its days. */
+export function periodLabel(period: Period, zone: string): string {
+  if (typeof period === "string") return t(`period.${period}`);
+  return spanLabel(wholeSpan(period, zone), zone, isFine(period));
+}
+
+function isFine(period: Period): boolean {
+  return period === "24h" || (typeof period === "object" && period.from.includes("T"));
+}
+
+/** The days from when to when a stretch goes, or the times where it is finer than days. */
+export function spanLabel({ start, end }: Span, zone: string, showsTimes: boolean): string {
+  const form = new Intl.DateTimeFormat(locale.value, {
+    ...(showsTimes ? TIME : DAY),
+    timeZone: zone,
+  });
+  // The end itself is no more part of it.
+  const last = new Date(end.valueOf() - (showsTimes ? 0 : 1));
+  return start ? form.formatRange(start, last) : t("period.since-ever");
+}
+
+/** The days of a period, in words, whether it has a name or not. */
+export function daysLabel(span: Span, period: Period, zone: string): string {
+  return spanLabel(span, zone, isFine(period));
+}
+
+const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {
+  minute: { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" },
+  hour: { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" },
+  day: { weekday: "short", day: "numeric", month: "long", year: "numeric" },
+  week: { day: "numeric", month: "short", year: "numeric" },
+  month: { month: "long", year: "numeric" },
+};
+
+/** What a bucket stands for, in full. */
+export function bucketLabel(start: Date, interval: Interval, zone: string): string {
+  const form = new Intl.DateTimeFormat(locale.value, { ...BUCKET_FORMS[interval], timeZone: zone });
+  if (interval !== "week") return form.format(start);
+  return form.formatRange(start, new Date(start.valueOf() + 6.5 * 86_400_000));
+}
+
+/** What a bucket is called on the axis; `isTurn` where a new day or year begins. */
+export function tickLabel(start: Date, interval: Interval, zone: string, isTurn: boolean): string {
+  const isFine = interval === "minute" || interval === "hour";
+  const turn = isFine ? { day: "numeric", month: "short" } : { month: "short", year: "numeric" };
+  const usual = isFine
+    ? { hour: "numeric", minute: "2-digit" }
+    : interval === "month"
+      ? { month: "short" }
+      : { day: "numeric", month: "short" };
+  return new Intl.DateTimeFormat(locale.value, {
+    ...((isTurn ? turn : usual) as Intl.DateTimeFormatOptions),
+    timeZone: zone,
+  }).format(start);
+}
