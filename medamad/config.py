@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from medamad.collect.bots import BotRule
 from medamad.config_values import (
     Endpoints,
+    EventName,
     MapSize,
     Origin,
     PathText,
@@ -57,6 +58,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
     script_name: ScriptName = ScriptName("script.js")
+    event_name: EventName = EventName("event")
 
 
 class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,9 +10,12 @@ from zoneinfo import ZoneInfo
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
-_SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _OWN_NAMES: Final = frozenset(
-    ("api", "auth", "dashboard", "event", "openapi.yaml", "user", "website", "websites")
+    (
+        *("api", "auth", "dashboard", "event", "openapi.yaml"),
+        *("script.js", "scripts", "user", "website", "websites"),
+    )
 )
 
 T = TypeVar("T")
@@ -46,6 +49,12 @@ class Proxy(str):
 
 class ScriptName(str):
     """A path of one segment that is not one of the service's own."""
+
+    __slots__ = ()
+
+
+class EventName(str):
+    """A path of one segment, as for a script: "event", or one that is not the service's own."""
 
     __slots__ = ()
 
@@ -105,11 +114,19 @@ def _read_proxy(value: object) -> Proxy:
 
 
 def _read_script_name(value: object) -> ScriptName:
-    if not isinstance(value, str) or not _SCRIPT_NAME.match(value):
-        raise ValueError("expected a file name of letters, digits, dots, hyphens and underscores")
-    if value in _OWN_NAMES:
+    return ScriptName(_read_segment(value, "script.js"))
+
+
+def _read_event_name(value: object) -> EventName:
+    return EventName(_read_segment(value, "event"))
+
+
+def _read_segment(value: object, usual: str) -> str:
+    if not isinstance(value, str) or not _SEGMENT.match(value):
+        raise ValueError("expected a name of letters, digits, dots, hyphens and underscores")
+    if value in _OWN_NAMES and value != usual:
         raise ValueError(f"{value} is a path of the interface")
-    return ScriptName(value)
+    return value
 
 
 def _read_path(value: object) -> PathText:
@@ -134,6 +151,7 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     Origin: _read_origin,
     Proxy: _read_proxy,
     PathText: _read_path,
+    EventName: _read_event_name,
     ScriptName: _read_script_name,
     ZoneInfo: _read_zone,
 }

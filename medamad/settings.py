@@ -94,6 +94,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         ),
         trust_unix=_UNIX in server.trusted_proxies,
         script_name=server.script_name,
+        event_name=server.event_name,
         max_body_bytes=config.limits.max_body_bytes,
         max_connections=config.limits.max_connections,
     )

@@ -47,6 +47,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         cors_origins = ["https://app.example.com", "http://localhost:5173"]
         trusted_proxies = ["10.0.0.0/8", "::1", "unix"]
         script_name = "s.js"
+        event_name = "pulse"
         [store]
         map_size = "1 TiB"
         min_free_disk = 1048576
@@ -61,6 +62,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.server.cors_origins == ("https://app.example.com", "http://localhost:5173")
     assert config.server.trusted_proxies == ("10.0.0.0/8", "::1", "unix")
     assert config.server.script_name == "s.js"
+    assert config.server.event_name == "pulse"
     assert config.store.map_size == 1024**4
     assert config.store.min_free_disk == 1024**2
     assert config.events.timezone == ZoneInfo("Europe/Berlin")
@@ -73,7 +75,8 @@ ORIGIN = 'expected an origin such as "https://app.example.com"'
 PROXY = 'expected an address, a network or "unix"'
 ENDPOINT = 'expected an endpoint such as "tcp:8080", or a list of them'
 PATH = "expected a path as text without NUL"
-NAME = "expected a file name of letters, digits, dots, hyphens and underscores"
+NAME = "expected a name of letters, digits, dots, hyphens and underscores"
+OWN = "is a path of the interface"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,19 @@ NAME = "expected a file name of letters, digits, dots, hyphens and underscores"
         ("[server]\ntrusted_proxies = [1]", "server.trusted_proxies[0]", PROXY),
         ('[server]\nscript_name = "a/b.js"', "server.script_name", NAME),
         ('[server]\nscript_name = ""', "server.script_name", NAME),
-        ('[server]\nscript_name = "api"', "server.script_name", "api is a path of the interface"),
+        ('[server]\nscript_name = "api"', "server.script_name", f"api {OWN}"),
+        ('[server]\nscript_name = "event"', "server.script_name", f"event {OWN}"),
+        ('[server]\nevent_name = "a/b"', "server.event_name", NAME),
+        ('[server]\nevent_name = ".."', "server.event_name", NAME),
+        ('[server]\nevent_name = "ö"', "server.event_name", NAME),
+        ("[server]\nevent_name = 1", "server.event_name", NAME),
+        *(
+            (f'[server]\nevent_name = "{name}"', "server.event_name", f"{name} {OWN}")
+            for name in (
+                *("api", "auth", "dashboard", "openapi.yaml", "script.js", "scripts"),
+                *("user", "website", "websites"),
+            )
+        ),
         ('[store]\nmap_size = "64 GB"', "store.map_size", SIZE),
         ("[store]\nmap_size = true", "store.map_size", SIZE),
         ("[store]\nmap_size = -1", "store.map_size", SIZE),

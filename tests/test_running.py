@@ -89,6 +89,7 @@ def test_a_good_file_takes_effect(tmp_path: Path) -> None:
             [server]
             demo = true
             script_name = "s.js"
+            event_name = "pulse"
             listen = "tcp:1"
             [store]
             map_size = "1 GiB"
@@ -100,7 +101,8 @@ def test_a_good_file_takes_effect(tmp_path: Path) -> None:
         late = "to take effect at the next start: server.listen, store.map_size"
         # --listen goes before the file.
         assert late.replace("server.listen, ", "") in daemon.log
-        assert client.request("GET", "/s.js").status == 200
+        assert "pulse/" in client.request("GET", "/s.js").body.decode()
+        assert client.request("GET", "/api/pulse/ping").status == 200
         assert client.request("DELETE", "/api/websites/example.com").status == 403
         assert client.request("POST", "/api/event/hit", "x" * 2048).status == 413
         hit = client.request("POST", "/api/event/hit", json.loads(load("")))

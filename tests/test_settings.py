@@ -48,6 +48,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         cors_origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8", "unix"]
         script_name = "s.js"
+        event_name = "pulse"
         [store]
         map_size = "1 GiB"
         commit_interval_ms = 5
@@ -99,7 +100,8 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert web.cors_origins == {"https://app.example.com"}
     assert ip_address("10.1.2.3") in web.trusted_proxies
     assert ip_address("11.1.2.3") not in web.trusted_proxies
-    assert (web.demo, web.trust_unix, web.script_name) == (True, True, "s.js")
+    assert (web.demo, web.trust_unix) == (True, True)
+    assert (web.script_name, web.event_name) == ("s.js", "pulse")
     assert (web.max_body_bytes, web.max_connections, web.data_dir) == (2048, 9, tmp_path)
 
 

@@ -15,8 +15,16 @@ from medamad.web.gate import Routes
 from medamad.web.parameters import decode
 from medamad.web.replies import Reply
 from medamad.web.request import Request
-from medamad.web.routes import authentication, documents, events, statistics, user, websites
-from medamad.web.settings import WebSettings
+from medamad.web.routes import (
+    authentication,
+    documents,
+    events,
+    scripts,
+    statistics,
+    user,
+    websites,
+)
+from medamad.web.settings import EVENTS, WebSettings
 from medamad.web.site import Reactor, Site
 from medamad.web.usage import Usage
 
@@ -26,7 +34,10 @@ PREFIX: Final = "api"
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Stands in a segment for what no name contains, so that its route refuses it."""
 
+_DOCUMENTS: Final = (*documents.FIRST_SEGMENTS, *scripts.FIRST_SEGMENTS)
+
 Lane: TypeAlias = Callable[[Request], None]
+Lanes: TypeAlias = Mapping[tuple[bytes, str], Lane]
 
 
 def interface_routes(backend: Backend) -> Routes:
@@ -42,6 +53,7 @@ def documents_routes(backend: Backend) -> Routes:
     """Make the routes of what lies beside the interface, at the root alone."""
     routes = Routes(Klein(), backend)
     documents.add_to(routes)
+    scripts.add_to(routes)
     return routes
 
 
@@ -52,21 +64,20 @@ class Root:
     without a router, by the same rules.
     """
 
-    def __init__(self, backend: Backend, lanes: Mapping[tuple[bytes, str], Lane]) -> None:
+    def __init__(self, backend: Backend, lanes: Lanes) -> None:
         self._backend = backend
         self._interface = interface_routes(backend)
         self._documents = documents_routes(backend)
-        self._lanes = MappingProxyType(
-            {
-                (method, prefix + path.encode("ascii")): lane
-                for (method, path), lane in lanes.items()
-                for prefix in (b"", b"/" + PREFIX.encode("ascii"))
-            }
-        )
+        self._lanes = lanes
+        self._event_name = EVENTS
+        self._named_lanes = _named(lanes, EVENTS)
 
     def serve(self, request: Request) -> None:
         """Answer a request, now or later."""
-        lane = self._lanes.get((request.method, request.path))
+        event_name = self._backend.settings.event_name
+        if event_name != self._event_name:
+            self._event_name, self._named_lanes = event_name, _named(self._lanes, event_name)
+        lane = self._named_lanes.get((request.method, request.path))
         if lane is not None:
             lane(request)
             return
@@ -85,15 +96,29 @@ class Root:
         if segments[0] == PREFIX and len(segments) > 1:
             request.prepath.append(segments.pop(0).encode("ascii"))
         elif segments == [self._backend.settings.script_name]:
-            segments, routes = [documents.SCRIPT], self._documents
-        elif segments[0] in documents.FIRST_SEGMENTS:
+            segments, routes = [scripts.SCRIPT], self._documents
+        elif segments[0] in _DOCUMENTS:
             routes = self._documents
+        if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
+            segments[0] = EVENTS
         if segments[0] == "" and len(segments) > 1:
             # The router would pass over a further slash.
             segments[0] = _UNROUTABLE
         request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
         return routes
+
+
+def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
+    """Give the lanes by method and path, under both prefixes and both names of events."""
+    return MappingProxyType(
+        {
+            (method, prefix + path.replace(EVENTS, name, 1).encode("ascii")): lane
+            for (method, path), lane in lanes.items()
+            for prefix in (b"", b"/" + PREFIX.encode("ascii"))
+            for name in (EVENTS, event_name)
+        }
+    )
 
 
 def _segments(request: Request) -> list[str]:

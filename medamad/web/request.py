@@ -33,7 +33,8 @@ _UNREAD: Final = frozenset(
         b"sec-ch-ua-platform",
     )
 )
-"""What browsers send with each hit and nothing here looks at, as they spell it: not kept."""
+"""What browsers send with each hit and few answers depend on, as they spell it: not kept among
+the headers, see `sent`."""
 
 
 class Request(server.Request):
@@ -63,6 +64,7 @@ class Request(server.Request):
         self.site = channel.site
         self._serve = serve
         self.peer: Address | None = channel.peer
+        self._fields = head.fields
         for name, value in head.fields:
             if name not in _UNREAD:
                 self.requestHeaders.addRawHeader(name, value)
@@ -73,6 +75,12 @@ class Request(server.Request):
         if absolute and not self.path:
             self.path = b"/"
         self.args = {}
+
+    def sent(self, name: bytes) -> bytes | None:
+        """Give a header as it was sent, also one of those that are not kept; None for none."""
+        lowered = name.lower()
+        values = [value for name, value in self._fields if name.lower() == lowered]
+        return b", ".join(values) if values else None
 
     def gotLength(self, length: int | None) -> None:
         """Need no file for a body that is kept in memory."""

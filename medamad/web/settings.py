@@ -1,11 +1,15 @@
 """What the operator decides about the web side."""
 
 from pathlib import Path
+from typing import Final
 
 from attrs import field, frozen
 
 from medamad.collect.networks import Networks
 from medamad.vocabulary.sources import Sources
+
+EVENTS: Final = "event"
+"""The first segment of the paths that events are sent to."""
 
 
 @frozen(kw_only=True)
@@ -28,6 +32,8 @@ class WebSettings:
     """Whether the peers on a unix socket are trusted proxies too."""
     script_name: str = "script.js"
     """The further name at which the tracker is served, at the root."""
+    event_name: str = EVENTS
+    """The further name of the path of events, which the tracker uses."""
     max_body_bytes: int = 16_384
     max_connections: int = 10_000
     idle_seconds: float = 75.0

@@ -29,9 +29,9 @@ NOWHERE = [
     "/event",
     "/event/hit/",
     "/event%2Fhit",
-    "/dashboard/../user",
-    "/dashboard/nothing",
-    "/dashboard/%2e%2e%2fscript.js",
+    "/dashboards/nothing",
+    "/pulse/hit",
+    "/api/pulse/ping",
     "/favicon.ico",
     "/.well-known/security.txt",
     "/;x",
@@ -104,3 +104,33 @@ def test_both_mounts_have_the_same_routes(house: House) -> None:
     assert ("/websites/<hostname>", "GET", "HEAD") in rules
     assert ("/event/hit", "POST") in rules
     assert len(rules) == 31
+
+
+@pytest.mark.parametrize("name", ["pulse", "a.b", "x_1-"])
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_events_have_a_further_name(
+    house: House, stranger: Browser, prefix: str, name: str
+) -> None:
+    house.set(event_name=name)
+    load = {"e": "load", "b": "b1", "u": "https://example.com/", "p": True, "q": True}
+    for place, first in enumerate((name, "event")):
+        answer = await stranger.ask("GET", f"{prefix}/{first}/ping?u=x")
+        assert (answer.status, answer.body) == (200, b"0")
+        assert answer.header("Access-Control-Allow-Origin") == "*"
+        hit = await stranger.ask("POST", f"{prefix}/{first}/hit", {**load, "b": f"b{place}"})
+        assert hit.status == 204
+        encoded = f"%{ord(first[0]):02x}{first[1:]}"
+        answer = await stranger.ask("GET", f"{prefix}/{encoded}/ping")
+        assert (answer.status, answer.body) == (200, b"0")
+        preflight = await stranger.ask("OPTIONS", f"{prefix}/{first}/hit")
+        assert preflight.status == 204
+        assert preflight.header("Access-Control-Allow-Methods") == "OPTIONS, POST"
+        wrong = await stranger.ask("GET", f"{prefix}/{first}/hit")
+        assert (wrong.status, wrong.header("Access-Control-Allow-Origin")) == (405, "*")
+        for target in (f"{prefix}/{first}", f"{prefix}/{first}/nothing"):
+            assert (await stranger.ask("GET", target)).status == 404
+    house.set(event_name="event")
+    assert (await stranger.ask("GET", f"{prefix}/{name}/ping")).status == 404
+    assert (await stranger.ask("GET", f"{prefix}/event/ping")).status == 200

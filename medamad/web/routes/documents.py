@@ -1,101 +1,88 @@
-"""What is served as files: the tracker, the dashboard's pages, the interface's description."""
+"""What is served as files: the dashboard's page and what it loads, the interface's description."""
 
-from hashlib import sha256
+from collections.abc import Mapping
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from attrs import frozen
-
+from medamad.build import GENERATED
+from medamad.model.errors import NotFound
+from medamad.web.assets import (
+    ASK_AGAIN,
+    NO_SNIFFING,
+    TYPES,
+    Asset,
+    files_below,
+    make_asset,
+    read_asset,
+)
+from medamad.web.errors import NOT_FOUND
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Headers, Reply
 
-SCRIPT: Final = "script.js"
-FIRST_SEGMENTS: Final = ("", "dashboard", SCRIPT)
-"""How the paths begin that lead to what is not the interface."""
+FIRST_SEGMENTS: Final = ("", "dashboard")
+"""How the paths begin that lead here."""
 
-_FRONTEND: Final = Path(__file__).parents[2] / "frontend"
+_DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
 _DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
+_PAGE: Final = "index.html"
+_HASHED: Final = "assets/"
+"""How the paths begin of what is named by its content."""
 
-_TYPES: Final = MappingProxyType(
-    {
-        ".css": b"text/css; charset=utf-8",
-        ".html": b"text/html; charset=utf-8",
-        ".js": b"text/javascript; charset=utf-8",
-        ".svg": b"image/svg+xml",
-        ".yaml": b"application/yaml",
-    }
+_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
-_FOR_AN_HOUR: Final = (b"Cache-Control", b"public, max-age=3600")
-_ASK_AGAIN: Final = (b"Cache-Control", b"no-cache")
-
-_SCRIPT_HEADERS: Final[Headers] = (
-    _FOR_AN_HOUR,
-    _NO_SNIFFING,
-    (b"Access-Control-Allow-Origin", b"*"),
-    (b"Cross-Origin-Resource-Policy", b"cross-origin"),
+_FOREVER_HEADERS: Final[Headers] = (
+    (b"Cache-Control", b"public, max-age=31536000, immutable"),
+    NO_SNIFFING,
+    (b"Cross-Origin-Resource-Policy", b"same-origin"),
 )
 _PAGE_HEADERS: Final[Headers] = (
-    _ASK_AGAIN,
-    _NO_SNIFFING,
-    (
-        b"Content-Security-Policy",
-        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    ),
+    ASK_AGAIN,
+    NO_SNIFFING,
+    (b"Content-Security-Policy", _POLICY),
+    (b"Cross-Origin-Opener-Policy", b"same-origin"),
+    (b"Cross-Origin-Resource-Policy", b"same-origin"),
+    (b"Permissions-Policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
     (b"Referrer-Policy", b"no-referrer"),
 )
 
 
-@frozen
-class Document:
-    """A file as it is served, with headers that say how."""
-
-    body: bytes
-    content_type: bytes
-    headers: Headers
-
-    @property
-    def etag(self) -> bytes:
-        """The strong validator of this content (RFC 9110 section 8.8.3)."""
-        return b'"%b"' % sha256(self.body).hexdigest()[:20].encode("ascii")
-
-    def __call__(self, call: Call) -> Reply:
-        """Give the file, or say that the client has it already."""
-        etag = self.etag
-        headers = (*self.headers, (b"ETag", etag))
-        known = call.request.requestHeaders.getRawHeaders(b"If-None-Match") or ()
-        tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(known).split(b",")}
-        if etag in tags or b"*" in tags:
-            return Reply(HTTPStatus.NOT_MODIFIED, headers=headers)
-        return Reply(HTTPStatus.OK, self.body, self.content_type, headers)
+@cache
+def read_dashboard() -> Mapping[str, Asset]:
+    """Give the dashboard's files by their paths below /dashboard/."""
+    return {
+        path: read_asset(file, _FOREVER_HEADERS if path.startswith(_HASHED) else _PAGE_HEADERS)
+        for path, file in files_below(_DASHBOARD).items()
+    }
 
 
-def read_document(path: Path, headers: Headers) -> Document:
-    """Read a file that is served as long as the process runs."""
-    return Document(path.read_bytes(), _TYPES[path.suffix], headers)
+def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
+    """Give a file of the dashboard; whatever is none is a place in the page, which finds it."""
+    files = read_dashboard()
+    if place not in files and place.startswith(_HASHED):
+        raise NotFound(NOT_FOUND)
+    return files.get(place, files[_PAGE])(call)
 
 
 def _redirect_to_dashboard(_call: Call) -> Reply:
-    return Reply(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), _ASK_AGAIN))
+    return Reply(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), ASK_AGAIN))
 
 
 def add_description(routes: Routes) -> None:
     """Add the description of the interface."""
-    description = read_document(_DESCRIPTION, (_ASK_AGAIN, _NO_SNIFFING))
+    description = make_asset(
+        _DESCRIPTION.read_bytes(), TYPES[_DESCRIPTION.suffix], (ASK_AGAIN, NO_SNIFFING)
+    )
     routes.add("GET", "/openapi.yaml", description, Access.OPEN)
 
 
 def add_to(routes: Routes) -> None:
-    """Add what lies beside the interface."""
-    script = read_document(_FRONTEND / "tracker" / SCRIPT, _SCRIPT_HEADERS)
-    routes.add("GET", f"/{SCRIPT}", script, Access.OPEN)
+    """Add the dashboard. Raises OSError when the package was made without it."""
+    read_dashboard()
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)
-    for path in sorted((_FRONTEND / "dashboard").iterdir()):
-        if path.suffix in _TYPES:
-            page = read_document(path, _PAGE_HEADERS)
-            routes.add("GET", f"/dashboard/{path.name}", page, Access.OPEN)
-            if path.name == "index.html":
-                routes.add("GET", "/dashboard/", page, Access.OPEN)
+    routes.add("GET", "/dashboard/", open_dashboard, Access.OPEN)
+    routes.add("GET", "/dashboard/<path:place>", open_dashboard, Access.OPEN)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -15,9 +14,10 @@ from medamad.stats.question import MAX_ROWS, Question
 from medamad.stats.zones import zone_named
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
+from medamad.web.encodings import GZIP, chosen, zipped
 from medamad.web.gate import Call, Routes
 from medamad.web.parameters import Query
-from medamad.web.replies import JSON, NO_STORE, Reply, encode_json, json_reply
+from medamad.web.replies import Reply, json_reply
 
 MAX_OFFSET: Final = 5_000
 
@@ -51,16 +51,19 @@ def question_of(query: Query, *, has_summary: bool = True) -> Question:
 
 
 async def _answer(call: Call, hostname: str, question: Question, report: Report) -> Reply:
-    """Put a question in the question pool; what is found is encoded there too."""
+    """Put a question in the question pool; what is found is encoded and compressed there too."""
     backend = call.backend
     website, sources = call.website(hostname), backend.settings.sources
 
-    def answer() -> bytes:
-        return encode_json(
+    coding = chosen(call.request, (GZIP,))
+
+    def answer() -> Reply:
+        reply = json_reply(
             backend.store.ask(website, lambda snapshot: report(snapshot, question, sources))
         )
+        return zipped(reply) if coding == GZIP else reply
 
-    return Reply(HTTPStatus.OK, await backend.ask(answer), JSON, (NO_STORE,))
+    return await backend.ask(answer)
 
 
 async def summarise(call: Call, hostname: str) -> Reply:

@@ -1,50 +1,30 @@
-from pathlib import Path
+import gzip
 
 import pytest
 import pytest_twisted
 from browser import Browser
-from house import House
 
-import medamad
+from medamad.build import GENERATED
 
-PACKAGE = Path(medamad.__file__).parent
-SCRIPT = (PACKAGE / "frontend" / "tracker" / "script.js").read_bytes()
-PAGES = {path.name: path.read_bytes() for path in (PACKAGE / "frontend" / "dashboard").iterdir()}
-
-
-@pytest_twisted.ensureDeferred
-async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
-    answer = await stranger.ask("GET", "/script.js", headers={"Origin": "https://example.com"})
-    assert answer.status == 200
-    assert answer.body == SCRIPT
-    assert answer.header("Content-Type") == "text/javascript; charset=utf-8"
-    assert answer.header("Access-Control-Allow-Origin") == "*"
-    assert answer.header("Cross-Origin-Resource-Policy") == "cross-origin"
-    assert answer.header("X-Content-Type-Options") == "nosniff"
-    assert answer.header("Cache-Control") == "public, max-age=3600"
-    assert answer.header("Set-Cookie") is None
-    etag = answer.header("ETag") or ""
-    for known in (etag, f"W/{etag}", f'"x", {etag}', "*"):
-        answer = await stranger.ask("GET", "/script.js", headers={"If-None-Match": known})
-        assert (answer.status, answer.body) == (304, b"")
-        assert answer.header("ETag") == etag
-        assert answer.header("Access-Control-Allow-Origin") == "*"
-    answer = await stranger.ask("GET", "/script.js", headers={"If-None-Match": '"x"'})
-    assert (answer.status, answer.body) == (200, SCRIPT)
-    answer = await stranger.ask("HEAD", "/script.js")
-    assert (answer.status, answer.body) == (200, b"")
-    assert answer.header("Content-Length") == str(len(SCRIPT))
-
-
-@pytest.mark.parametrize("name", ["count.js", "lib-2.min.js", "stats"])
-@pytest_twisted.ensureDeferred
-async def test_the_tracker_has_a_further_name(house: House, stranger: Browser, name: str) -> None:
-    assert (await stranger.ask("GET", f"/{name}")).status == 404
-    house.set(script_name=name)
-    for target in (f"/{name}", "/script.js"):
-        answer = await stranger.ask("GET", target)
-        assert (answer.status, answer.body) == (200, SCRIPT)
-    assert (await stranger.ask("POST", f"/{name}")).status == 405
+FRONTEND = GENERATED / "frontend"
+DASHBOARD = FRONTEND / "dashboard"
+PAGE = (DASHBOARD / "index.html").read_bytes()
+FILES = sorted(
+    file.relative_to(DASHBOARD).as_posix()
+    for file in DASHBOARD.rglob("*")
+    if file.is_file() and file.suffix not in (".br", ".gz")
+)
+ASSETS = [name for name in FILES if name.startswith("assets/")]
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
 
 
 @pytest.mark.parametrize("target", ["/", "/dashboard"])
@@ -56,24 +36,90 @@ async def test_the_root_leads_to_the_dashboard(stranger: Browser, target: str) -
     assert answer.body == b""
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/dashboard/",
+        "/dashboard/index.html",
+        "/dashboard/websites",
+        "/dashboard/websites/",
+        "/dashboard/websites/example.com",
+        "/dashboard/websites/example.com?period=7d&path=%2Fa",
+        "/dashboard/websites/example.com/a/b/c/d",
+        "/dashboard/settings/tracker",
+        "/dashboard/assets",
+        "/dashboard/../../etc/passwd",
+        "/dashboard/%2e%2e%2fetc%2fpasswd",
+        "/dashboard/index.html.br",
+    ],
+)
 @pytest_twisted.ensureDeferred
-async def test_the_dashboard_is_a_page(stranger: Browser) -> None:
-    answer = await stranger.ask("GET", "/dashboard/")
-    assert answer.status == 200
+async def test_every_place_in_the_dashboard_is_the_page(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert (answer.status, answer.body) == (200, PAGE)
     assert answer.header("Content-Type") == "text/html; charset=utf-8"
+    assert answer.header("Cache-Control") == "no-cache"
     assert answer.header("X-Content-Type-Options") == "nosniff"
     assert answer.header("Referrer-Policy") == "no-referrer"
-    assert "frame-ancestors 'none'" in (answer.header("Content-Security-Policy") or "")
-    assert b"medamad" in answer.body
+    assert answer.header("Cross-Origin-Opener-Policy") == "same-origin"
+    assert answer.header("X-Api-Commit") == "c0ffee1"
+    assert answer.header("Set-Cookie") is None
+    policy = answer.header("Content-Security-Policy") or ""
+    assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == POLICY
 
 
-@pytest.mark.parametrize(("name", "content"), sorted(PAGES.items()))
+def test_the_page_keeps_to_its_policy() -> None:
+    text = PAGE.decode("utf-8")
+    assert text.count("<script") == text.count('<script src="/dashboard/assets/') + text.count(
+        '<script type="module" src="/dashboard/assets/'
+    )
+    assert "<style" not in text
+    assert " style=" not in text
+
+
+@pytest.mark.parametrize("name", FILES)
 @pytest_twisted.ensureDeferred
-async def test_the_dashboards_files_are_served(
-    stranger: Browser, name: str, content: bytes
-) -> None:
+async def test_the_dashboards_files_are_served(stranger: Browser, name: str) -> None:
     answer = await stranger.ask("GET", f"/dashboard/{name}")
-    assert (answer.status, answer.body) == (200, content)
+    assert (answer.status, answer.body) == (200, (DASHBOARD / name).read_bytes())
+    assert answer.header("X-Content-Type-Options") == "nosniff"
+    forever = "public, max-age=31536000, immutable"
+    assert answer.header("Cache-Control") == (forever if name in ASSETS else "no-cache")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/dashboard/assets/",
+        "/dashboard/assets/main-00000000.js",
+        f"/dashboard/{ASSETS[0]}.br",
+        f"/dashboard/{ASSETS[0]}/x",
+        f"/api/dashboard/{ASSETS[0]}",
+        "/api/dashboard/",
+        "/dashboards",
+        "/dashboard//x",
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_is_no_file_of_the_build_is_404(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 404
+    assert answer.error == "there is nothing at this address"
+
+
+@pytest.mark.parametrize("target", ["/dashboard/%zz", "/dashboard/%ff"])
+@pytest_twisted.ensureDeferred
+async def test_a_place_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 400
+    assert answer.error.startswith("path: ")
+
+
+@pytest_twisted.ensureDeferred
+async def test_pages_are_only_read(stranger: Browser) -> None:
+    answer = await stranger.ask("POST", "/dashboard/websites/example.com")
+    assert answer.status == 405
+    assert answer.header("Allow") == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
@@ -85,3 +131,7 @@ async def test_the_description_is_served(stranger: Browser, prefix: str) -> None
     assert answer.header("X-Api-Commit") == "c0ffee1"
     assert answer.body.startswith(b"# ")
     assert b"\n  version: 0.5.0\n" in answer.body
+    accepting = {"Accept-Encoding": "gzip"}
+    packed = await stranger.ask("GET", f"{prefix}/openapi.yaml", headers=accepting)
+    assert packed.header("Content-Encoding") == "gzip"
+    assert gzip.decompress(packed.body) == answer.body

@@ -1,0 +1,100 @@
+"""Files that are served from memory, each in the codings that it was compressed by."""
+
+import gzip
+from collections.abc import Mapping
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from medamad.web.encodings import BROTLI, GZIP, PLAIN, chosen, content_encoding
+from medamad.web.gate import Call
+from medamad.web.replies import Headers, Reply
+
+TYPES: Final = MappingProxyType(
+    {
+        ".css": b"text/css; charset=utf-8",
+        ".html": b"text/html; charset=utf-8",
+        ".js": b"text/javascript; charset=utf-8",
+        ".json": b"application/json",
+        ".png": b"image/png",
+        ".svg": b"image/svg+xml",
+        ".woff2": b"font/woff2",
+        ".yaml": b"application/yaml",
+    }
+)
+NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
+ASK_AGAIN: Final = (b"Cache-Control", b"no-cache")
+
+_SUFFIXES: Final = MappingProxyType({BROTLI: ".br", GZIP: ".gz"})
+"""How a file is called in each coding, the best one first."""
+
+
+@frozen
+class Form:
+    """The content in one coding, and the strong validator of these bytes (RFC 9110, 8.8.3)."""
+
+    body: bytes
+    etag: bytes
+
+
+@frozen
+class Asset:
+    """A file as it is served, with headers that say how. `forms` are by coding, PLAIN with them."""
+
+    content_type: bytes
+    headers: Headers
+    forms: Mapping[str, Form]
+
+    @property
+    def content(self) -> bytes:
+        """The content as it is."""
+        return self.forms[PLAIN].body
+
+    def __call__(self, call: Call) -> Reply:
+        """Give the file, or say that the client has it already."""
+        request = call.request
+        coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
+        form = self.forms[coding]
+        headers = (*self.headers, *content_encoding(coding), (b"ETag", form.etag))
+        known = request.requestHeaders.getRawHeaders(b"If-None-Match") or ()
+        tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(known).split(b",")}
+        if form.etag in tags or b"*" in tags:
+            return Reply(HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Reply(HTTPStatus.OK, form.body, self.content_type, headers)
+
+
+def read_asset(file: Path, headers: Headers) -> Asset:
+    """Read a file, and what was compressed when it was made."""
+    bodies = {
+        coding: beside.read_bytes()
+        for coding, suffix in _SUFFIXES.items()
+        if (beside := file.with_name(file.name + suffix)).exists()
+    }
+    return _asset({**bodies, PLAIN: file.read_bytes()}, TYPES[file.suffix], headers)
+
+
+def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
+    """Make an asset of a content that is known only now; it is compressed by gzip."""
+    return _asset({GZIP: gzip.compress(content, mtime=0), PLAIN: content}, content_type, headers)
+
+
+def files_below(folder: Path) -> Mapping[str, Path]:
+    """Give the files below a folder by their paths, without those that are compressed ones."""
+    return {
+        file.relative_to(folder).as_posix(): file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.suffix not in _SUFFIXES.values()
+    }
+
+
+def _asset(bodies: Mapping[str, bytes], content_type: bytes, headers: Headers) -> Asset:
+    forms = {coding: Form(body, _etag(body)) for coding, body in bodies.items()}
+    return Asset(content_type, headers, MappingProxyType(forms))
+
+
+def _etag(body: bytes) -> bytes:
+    return b'"%b"' % sha256(body).hexdigest()[:20].encode("ascii")

@@ -1,0 +1,87 @@
+"""The tracker's scripts: one for each set of features, and the one that the account chose."""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Final
+
+from attrs import define, field
+
+from medamad.build import GENERATED
+from medamad.model.accounts import SCRIPT_TYPES, Settings
+from medamad.model.errors import NotFound
+from medamad.web.assets import NO_SNIFFING, Asset, files_below, make_asset, read_asset
+from medamad.web.errors import NOT_FOUND
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.replies import Headers, Reply
+from medamad.web.settings import EVENTS
+
+SCRIPT: Final = "script.js"
+FIRST_SEGMENTS: Final = (SCRIPT, "scripts")
+"""How the paths begin that lead here."""
+
+_DEFAULT: Final = SCRIPT_TYPES[0]
+_FOLDER: Final = GENERATED / "frontend" / "scripts"
+_SUFFIX: Final = ".js"
+_PATH: Final = f"{EVENTS}/".encode("ascii")
+"""What stands in a script for the path that it sends events to, and nowhere else."""
+
+_HEADERS: Final[Headers] = (
+    (b"Cache-Control", b"public, max-age=3600"),
+    NO_SNIFFING,
+    (b"Access-Control-Allow-Origin", b"*"),
+    (b"Cross-Origin-Resource-Policy", b"cross-origin"),
+)
+
+
+@cache
+def read_scripts() -> Mapping[str, Asset]:
+    """Give every script by the name of its file."""
+    return {name: read_asset(file, _HEADERS) for name, file in files_below(_FOLDER).items()}
+
+
+def file_name(features: Collection[str]) -> str:
+    """Give the name of the file of a set of features, in whatever order they come."""
+    chosen = [each for each in SCRIPT_TYPES if each in features and each != _DEFAULT]
+    return (".".join(chosen) or _DEFAULT) + _SUFFIX
+
+
+@define(eq=False)
+class Scripts:
+    """The scripts, sending events to the path that the operator named."""
+
+    _event_name: str = EVENTS
+    _renamed: dict[str, Asset] = field(factory=dict)
+
+    def give(self, call: Call, features: Collection[str]) -> Reply:
+        """Give the script of a set of features."""
+        name, event_name = file_name(features), call.backend.settings.event_name
+        script = read_scripts()[name]
+        if event_name == EVENTS:
+            return script(call)
+        if event_name != self._event_name:
+            self._event_name, self._renamed = event_name, {}
+        if name not in self._renamed:
+            content = script.content.replace(_PATH, f"{event_name}/".encode("ascii"))
+            self._renamed[name] = make_asset(content, script.content_type, _HEADERS)
+        return self._renamed[name](call)
+
+    def chosen(self, call: Call) -> Reply:
+        """Give the script that the account chose."""
+        account = call.backend.store.account()
+        settings = Settings() if account is None else account.settings
+        return self.give(call, settings.script_type)
+
+    def named(self, call: Call, name: str) -> Reply:
+        """Give the script that an address names: features joined by dots, and the suffix."""
+        features = set(name.removesuffix(_SUFFIX).split("."))
+        if not name.endswith(_SUFFIX) or not features <= set(SCRIPT_TYPES):
+            raise NotFound(NOT_FOUND)
+        return self.give(call, features)
+
+
+def add_to(routes: Routes) -> None:
+    """Add the scripts. Raises OSError when the package was made without them."""
+    read_scripts()
+    scripts = Scripts()
+    routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.OPEN)
+    routes.add("GET", "/scripts/<name>", scripts.named, Access.OPEN)

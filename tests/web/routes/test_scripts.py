@@ -1,0 +1,149 @@
+import gzip
+from itertools import chain, combinations
+
+import pytest
+import pytest_twisted
+from browser import Browser
+from house import House
+
+from medamad.build import GENERATED
+from medamad.model.accounts import SCRIPT_TYPES
+from medamad.web.routes.scripts import file_name
+
+FOLDER = GENERATED / "frontend" / "scripts"
+FEATURES = SCRIPT_TYPES[1:]
+DEFAULT = (FOLDER / "default.js").read_bytes()
+EVERY_SET = list(
+    chain.from_iterable(combinations(FEATURES, size) for size in range(len(FEATURES) + 1))
+)
+
+
+def script(name: str) -> bytes:
+    return (FOLDER / f"{name}.js").read_bytes()
+
+
+def test_every_set_of_features_was_made() -> None:
+    made = {file.name for file in FOLDER.glob("*.js")}
+    assert made == {file_name(features) for features in EVERY_SET}
+    assert len(made) == 64
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
+    answer = await stranger.ask("GET", "/script.js", headers={"Origin": "https://example.com"})
+    assert answer.status == 200
+    assert answer.body == DEFAULT
+    assert answer.header("Content-Type") == "text/javascript; charset=utf-8"
+    assert answer.header("Access-Control-Allow-Origin") == "*"
+    assert answer.header("Cross-Origin-Resource-Policy") == "cross-origin"
+    assert answer.header("X-Content-Type-Options") == "nosniff"
+    assert answer.header("Cache-Control") == "public, max-age=3600"
+    assert answer.header("Vary") == "Accept-Encoding"
+    assert answer.header("Set-Cookie") is None
+    known = {"If-None-Match": answer.header("ETag") or ""}
+    again = await stranger.ask("GET", "/script.js", headers=known)
+    assert (again.status, again.body) == (304, b"")
+    assert again.header("Access-Control-Allow-Origin") == "*"
+    head = await stranger.ask("HEAD", "/script.js")
+    assert (head.status, head.body) == (200, b"")
+    assert head.header("Content-Length") == str(len(DEFAULT))
+
+
+@pytest.mark.parametrize("name", ["count.js", "lib-2.min.js", "stats"])
+@pytest_twisted.ensureDeferred
+async def test_the_tracker_has_a_further_name(house: House, stranger: Browser, name: str) -> None:
+    assert (await stranger.ask("GET", f"/{name}")).status == 404
+    house.set(script_name=name)
+    for target in (f"/{name}", "/script.js"):
+        answer = await stranger.ask("GET", target)
+        assert (answer.status, answer.body) == (200, DEFAULT)
+    assert (await stranger.ask("POST", f"/{name}")).status == 405
+    assert (await stranger.ask("GET", f"/api/{name}")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("script_type", "name"),
+    [
+        (["default"], "default"),
+        ([], "default"),
+        (["default", "click-events"], "click-events"),
+        (["hash-routing", "page-events"], "page-events.hash-routing"),
+        (list(reversed(SCRIPT_TYPES)), ".".join(FEATURES)),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_account_chooses_what_the_tracker_can(
+    house: House, owner: Browser, stranger: Browser, script_type: list[str], name: str
+) -> None:
+    house.set(script_name="s.js")
+    before = await stranger.ask("GET", "/script.js")
+    change = {"settings": {"script_type": script_type}}
+    assert (await owner.ask("PATCH", "/api/user", change)).status == 200
+    for target in ("/script.js", "/s.js"):
+        answer = await stranger.ask("GET", target)
+        assert (answer.status, answer.body) == (200, script(name))
+        assert (answer.header("ETag") == before.header("ETag")) is (name == "default")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("default", "default"),
+        ("default.click-events", "click-events"),
+        ("click-events.default", "click-events"),
+        ("hash-routing.click-events", "click-events.hash-routing"),
+        (".".join(FEATURES), ".".join(FEATURES)),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_each_script_has_an_address(stranger: Browser, asked: str, name: str) -> None:
+    answer = await stranger.ask("GET", f"/scripts/{asked}.js")
+    assert (answer.status, answer.body) == (200, script(name))
+    assert answer.header("Access-Control-Allow-Origin") == "*"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/scripts",
+        "/scripts/",
+        "/scripts/.js",
+        "/scripts/default",
+        "/scripts/nothing.js",
+        "/scripts/default.js.br",
+        "/scripts/default..js",
+        "/scripts/click-events.nothing.js",
+        "/scripts/default.js/x",
+        "/scripts/..%2Fdefault.js",
+        "/api/scripts/default.js",
+        "/api/script.js",
+        "/script.js/x",
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_other_scripts_are_404(stranger: Browser, target: str) -> None:
+    answer = await stranger.ask("GET", target)
+    assert answer.status == 404
+    assert answer.error
+
+
+@pytest_twisted.ensureDeferred
+async def test_scripts_send_to_the_path_that_the_operator_named(
+    house: House, stranger: Browser
+) -> None:
+    before = await stranger.ask("GET", "/script.js")
+    assert b"event/" in before.body
+    for name in ("pulse", "a.b-c_d"):
+        house.set(event_name=name)
+        for target, plain in (
+            ("/script.js", DEFAULT),
+            ("/scripts/not-found.js", script("not-found")),
+        ):
+            answer = await stranger.ask("GET", target)
+            assert answer.body == plain.replace(b"event/", name.encode() + b"/")
+            assert answer.header("ETag") != before.header("ETag")
+            packed = await stranger.ask("GET", target, headers={"Accept-Encoding": "br, gzip"})
+            assert packed.header("Content-Encoding") == "gzip"
+            assert gzip.decompress(packed.body) == answer.body
+    house.set(event_name="event")
+    assert (await stranger.ask("GET", "/script.js")).body == DEFAULT
