@@ -75,6 +75,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     timezone: ZoneInfo = ZoneInfo("UTC")
     bots: BotRule = "declared"
+    respect_gpc: bool = False
     referrers: PathText = PathText("")
     spam: PathText = PathText("")
     blocked: PathText = PathText("")

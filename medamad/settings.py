@@ -66,6 +66,7 @@ def rules(config: Config, lists: Lists) -> Rules:
         blocked=Networks(lists.blocked),
         spam=SpamHosts(lists.spam_hosts),
         zone=config.events.timezone,
+        respect_gpc=config.events.respect_gpc,
         hits_per_minute=config.limits.hits_per_minute,
     )
 
@@ -93,8 +94,8 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
             ip_network(proxy) for proxy in server.trusted_proxies if proxy != _UNIX
         ),
         trust_unix=_UNIX in server.trusted_proxies,
-        script_name=server.script_name,
-        event_name=server.event_name,
+        script_name=str(server.script_name),
+        event_name=str(server.event_name),
         max_body_bytes=config.limits.max_body_bytes,
         max_connections=config.limits.max_connections,
     )

@@ -54,6 +54,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         [events]
         timezone = "Europe/Berlin"
         bots = "strict"
+        respect_gpc = true
         """,
     )
     assert config.server.listen == ("tcp:80", "tcp6:80")
@@ -67,6 +68,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.store.min_free_disk == 1024**2
     assert config.events.timezone == ZoneInfo("Europe/Berlin")
     assert config.events.bots == "strict"
+    assert config.events.respect_gpc
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'

@@ -57,6 +57,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         [events]
         timezone = "Asia/Kathmandu"
         bots = "off"
+        respect_gpc = true
         [limits]
         hits_per_minute = 0
         max_body_bytes = 2048
@@ -91,7 +92,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         Dimension.PROPERTY: 15,
     }
     rules = settings.rules(config, lists)
-    assert (rules.bots, rules.hits_per_minute) == ("off", 0)
+    assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam
@@ -102,6 +103,8 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert ip_address("11.1.2.3") not in web.trusted_proxies
     assert (web.demo, web.trust_unix) == (True, True)
     assert (web.script_name, web.event_name) == ("s.js", "pulse")
+    # No answer can be made of a subclass.
+    assert {type(web.script_name), type(web.event_name)} == {str}
     assert (web.max_body_bytes, web.max_connections, web.data_dir) == (2048, 9, tmp_path)
 
 

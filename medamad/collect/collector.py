@@ -1,12 +1,14 @@
 """The way of a hit: who sends it, what it says, whether it counts; then into the queue."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
 
-from attrs import define
+from attrs import define, field
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
+from medamad.collect.hostnames import UnknownHostnames
 from medamad.collect.pages import page_of
 from medamad.collect.payload import Custom, Load, Unload, decode
 from medamad.collect.queue import HitQueue
@@ -15,6 +17,7 @@ from medamad.collect.referrers import referrer_of
 from medamad.collect.refusals import Refusals
 from medamad.collect.rules import Rules
 from medamad.collect.sender import Sender
+from medamad.collect.tallies import Tally
 from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.model.hits import Event, Hit, Leaving, View
 from medamad.model.websites import Website
@@ -26,6 +29,7 @@ from medamad.vocabulary.languages import locale_of
 BOT: Final = "bot"
 SPAM: Final = "spam"
 BLOCKED: Final = "blocked"
+GPC: Final = "gpc"
 """Reasons for which a hit is answered like any other and not stored."""
 
 
@@ -42,21 +46,33 @@ class Collector:
     rates: Rates
     rules: Rules
     _clock: Callable[[], float]
+    accepted: Tally = field(factory=Tally, init=False)
+    """The hits that were stored."""
+    unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
 
-    async def collect(self, body: bytes, sender: Sender) -> str | None:
+    def collect(self, body: bytes, sender: Sender) -> Coroutine[Any, Any, str | None]:
         """Take one hit. Returns once it is stored and synced, or at once when it is ignored.
 
         Returns the reason for which it was ignored, None when it counts. Raises BadRequest naming
         the field that is malformed, NotFound when no website is registered for it, TooMany and
         Unavailable when it was not stored and may be sent again.
         """
+        return self._collect(partial(decode, body), sender)
+
+    def collect_load(self, load: Load, sender: Sender) -> Coroutine[Any, Any, str | None]:
+        """Take a view that no tracker told of, in the same way."""
+        return self._collect(lambda: load, sender)
+
+    async def _collect(
+        self, read: Callable[[], Load | Unload | Custom], sender: Sender
+    ) -> str | None:
         now = self._clock()
         wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
         if wait_s:
             self.refusals.count(None, "rate", now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
         try:
-            payload = decode(body)
+            payload = read()
             match payload:
                 case Load():
                     return await self._load(payload, sender, now)
@@ -73,7 +89,7 @@ class Collector:
 
     async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
         page = page_of(load.url)
-        website = self._website("u", page.host)
+        website = self._website("u", page.host, now)
         reason = self._ignored(sender)
         referrer = ""
         if reason is None and load.referrer:
@@ -114,7 +130,7 @@ class Collector:
         return None
 
     async def _custom(self, custom: Custom, sender: Sender, now: float) -> str | None:
-        website = self._website("g", custom.hostname)
+        website = self._website("g", custom.hostname, now)
         reason = self._ignored(sender)
         if reason is not None:
             self.refusals.count(website.number, reason, now)
@@ -141,9 +157,10 @@ class Collector:
             )
         return reason
 
-    def _website(self, field: str, hostname: str) -> Website:
+    def _website(self, field: str, hostname: str, now: float) -> Website:
         website = self.websites.serving(hostname)
         if website is None:
+            self.unknown_hostnames.count(hostname, now)
             raise NotFound(f"{field}: no website is registered for {hostname}")
         return website
 
@@ -152,6 +169,8 @@ class Collector:
             return BLOCKED
         if is_bot(sender.user_agent, self.rules.bots):
             return BOT
+        if self.rules.respect_gpc and sender.gpc:
+            return GPC
         return None
 
     def _is_blocked(self, sender: Sender) -> bool:
@@ -164,5 +183,7 @@ class Collector:
             website = None if isinstance(hit, Leaving) else hit.website
             self.refusals.count(website, "capacity", now)
             raise
+        if outcome is Outcome.STORED:
+            self.accepted.count(now)
         if outcome is Outcome.NO_WEBSITE:
             raise NotFound("the website was deleted while the hit was being stored")

@@ -39,10 +39,21 @@ _FAR_YEARS: Final = 50
 
 @frozen
 class Ping:
-    """The answer: "0" for the visitor's first view of the day, else "1"; and Last-Modified."""
+    """What a visitor's browser is answered. `midnight` is the Unix second when the day began."""
 
-    body: Literal["0", "1"]
-    last_modified: str
+    midnight: int
+    views_before: int
+    """How many views of the day came before, as far as the browser knows."""
+
+    @property
+    def body(self) -> Literal["0", "1"]:
+        """The visitor's first view of the day is "0", any other "1"."""
+        return "1" if self.views_before else "0"
+
+    @property
+    def last_modified(self) -> str:
+        """What the browser keeps, and sends with its next view."""
+        return http_date(self.midnight + self.views_before)
 
 
 def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
@@ -52,11 +63,11 @@ def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
     """
     midnight = _midnight(now, zone)
     if if_modified_since is None:
-        return Ping("0", http_date(midnight))
+        return Ping(midnight, 0)
     received = _read(if_modified_since, now)
     if received < midnight:
-        return Ping("0", http_date(midnight))
-    return Ping("1", http_date(midnight + min(received - midnight + 1, MAX_VIEWS)))
+        return Ping(midnight, 0)
+    return Ping(midnight, min(received - midnight + 1, MAX_VIEWS))
 
 
 def http_date(seconds: int) -> str:

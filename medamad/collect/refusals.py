@@ -1,13 +1,11 @@
 """Hits that were refused or ignored, counted by website and reason, in memory."""
 
-from collections import Counter, deque
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from attrs import define, field, frozen
 
-_SLOT_S: Final = 60
-_SLOTS: Final = 1440
-"""A day in slots of a minute."""
+from medamad.collect.tallies import Tally
 
 
 @frozen
@@ -19,14 +17,6 @@ class Refused:
     last: int
 
 
-@define
-class _Tally:
-    """The hits of one website and reason: `[slot, hits]` in order of time."""
-
-    slots: deque[list[int]] = field(factory=lambda: deque(maxlen=_SLOTS + 1))
-    last: int = 0
-
-
 @define(eq=False)
 class Refusals:
     """Used in the reactor's thread. Forgotten when the daemon stops.
@@ -35,30 +25,28 @@ class Refusals:
     Hits that belong to no website are counted under None.
     """
 
-    _tallies: dict[int | None, dict[str, _Tally]] = field(factory=dict)
+    _tallies: dict[int | None, dict[str, Tally]] = field(factory=dict)
     _totals: Counter[str] = field(factory=Counter)
 
     def count(self, website: int | None, reason: str, now: float) -> None:
         """Count one hit."""
         self._totals[reason] += 1
-        tally = self._tallies.setdefault(website, {}).setdefault(reason, _Tally())
-        tally.last = int(now)
-        slot = int(now // _SLOT_S)
-        if not tally.slots or tally.slots[-1][0] < slot:
-            tally.slots.append([slot, 0])
-        tally.slots[-1][1] += 1
+        self._tallies.setdefault(website, {}).setdefault(reason, Tally()).count(now)
 
     def of(self, website: int | None, now: float) -> list[Refused]:
         """Give what was refused of a website in the last 24 hours, the most frequent first."""
-        oldest = int(now // _SLOT_S) - _SLOTS
-        counted = [
-            Refused(reason, sum(hits for slot, hits in tally.slots if slot >= oldest), tally.last)
-            for reason, tally in self._tallies.get(website, {}).items()
-        ]
-        return sorted(
-            (refused for refused in counted if refused.hits),
-            key=lambda refused: (-refused.hits, refused.reason),
-        )
+        return _in_order(_last_day(self._tallies.get(website, {}).items(), now))
+
+    def of_all(self, now: float) -> list[Refused]:
+        """Give the same of all websites together, and of none."""
+        reasons: dict[str, Refused] = {}
+        for tallies in self._tallies.values():
+            for one in _last_day(tallies.items(), now):
+                so_far = reasons.get(one.reason, Refused(one.reason, 0, 0))
+                reasons[one.reason] = Refused(
+                    one.reason, so_far.hits + one.hits, max(so_far.last, one.last)
+                )
+        return _in_order(reasons.values())
 
     def totals(self) -> dict[str, int]:
         """Give how many hits were refused since the start, by reason."""
@@ -67,3 +55,13 @@ class Refusals:
     def forget(self, website: int) -> None:
         """Let go of a website that is no more."""
         self._tallies.pop(website, None)
+
+
+def _last_day(tallies: Iterable[tuple[str, Tally]], now: float) -> Iterator[Refused]:
+    for reason, tally in tallies:
+        if hits := tally.last_day(now):
+            yield Refused(reason, hits, tally.last)
+
+
+def _in_order(refused: Iterable[Refused]) -> list[Refused]:
+    return sorted(refused, key=lambda one: (-one.hits, one.reason))

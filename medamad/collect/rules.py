@@ -20,4 +20,6 @@ class Rules:
     blocked: Networks = field(factory=Networks)
     spam: SpamHosts = field(factory=SpamHosts)
     zone: tzinfo = UTC
+    respect_gpc: bool = False
+    """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000

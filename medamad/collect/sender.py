@@ -19,3 +19,6 @@ class Sender:
     address: Address | None
     user_agent: str = ""
     accept_language: str = ""
+    gpc: bool = False
+    """Whether the browser objects to being followed (Global Privacy Control); told where rules
+    ask for it."""

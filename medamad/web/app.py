@@ -19,6 +19,7 @@ from medamad.web.routes import (
     authentication,
     documents,
     events,
+    pixel,
     scripts,
     statistics,
     user,
@@ -43,7 +44,7 @@ Lanes: TypeAlias = Mapping[tuple[bytes, str], Lane]
 def interface_routes(backend: Backend) -> Routes:
     """Make the routes of the interface."""
     routes = Routes(Klein(), backend)
-    for section in (authentication, events, user, websites, statistics):
+    for section in (authentication, events, pixel, user, websites, statistics):
         section.add_to(routes)
     documents.add_description(routes)
     return routes

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from attrs import evolve
+from msgspec import structs
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from medamad.collect.collector import Collector
 from medamad.collect.networks import Networks
+from medamad.collect.payload import Load
 from medamad.collect.queue import HitQueue, QueueSettings
 from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
@@ -132,6 +134,7 @@ async def test_leaving_and_custom_find_their_view(collector: Collector, store: S
 
 BOT = evolve(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
 BLOCKED = evolve(SENDER, address=ip_address("198.51.100.7"))
+OBJECTING = evolve(SENDER, gpc=True)
 SPAM = {"r": "https://buy.spam.example/now"}
 
 
@@ -143,13 +146,19 @@ SPAM = {"r": "https://buy.spam.example/now"}
         (SENDER, SPAM, "spam"),
         (BLOCKED, SPAM, "blocked"),
         (BOT, {"e": "custom", "g": "example.com"}, "bot"),
+        (OBJECTING, {}, "gpc"),
+        (OBJECTING, SPAM, "gpc"),
+        (OBJECTING, {"e": "custom", "g": "example.com"}, "gpc"),
+        (evolve(BOT, gpc=True), {}, "bot"),
     ],
 )
 @pytest_twisted.ensureDeferred
 async def test_what_does_not_count_is_named_and_counted(
     collector: Collector, store: Store, sender: Sender, changes: dict[str, object], reason: str
 ) -> None:
+    collector.rules = evolve(collector.rules, respect_gpc=True)
     assert await send(collector, sender, **changes) == reason
+    assert collector.accepted.last_day(NOW) == 0
     assert stored_views(store) == []
     website = store.websites.all()[0]
     assert [(r.reason, r.hits, r.last) for r in collector.refusals.of(website.number, NOW)] == [
@@ -161,6 +170,60 @@ async def test_what_does_not_count_is_named_and_counted(
 async def test_a_bots_leaving_is_ignored_as_well(collector: Collector) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'
     assert await collector.collect(body, BOT) == "bot"
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
+    collector: Collector, store: Store
+) -> None:
+    assert await send(collector, OBJECTING) is None
+    assert len(stored_views(store)) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_without_a_tracker_is_taken_as_any_other(
+    collector: Collector, store: Store
+) -> None:
+    load = Load("b1", "https://example.com/a", first_today=True, first_of_page=True)
+    assert await collector.collect_load(load, SENDER) is None
+    assert await collector.collect_load(load, BLOCKED) == "blocked"
+    with pytest.raises(NotFound):
+        await collector.collect_load(structs.replace(load, url="https://x.example/"), SENDER)
+    (view,) = stored_views(store)
+    assert (view["path"], view["flags"]) == ("/a", 3)
+    assert collector.refusals.totals() == {"blocked": 1, "unknown-website": 1}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_stored_is_counted_once(collector: Collector) -> None:
+    for body in (
+        LOAD,
+        LOAD,  # again, so not stored
+        {"e": "unload", "b": "beacon-1", "m": 4200},
+        {"e": "unload", "b": "of-no-view", "m": 4200},
+        {"e": "custom", "g": "example.com", "d": {"clicked": True}},
+    ):
+        await collector.collect(json.dumps(body).encode(), SENDER)
+    assert collector.accepted.last_day(NOW) == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_hostnames_that_nobody_registered_are_told(collector: Collector) -> None:
+    for changes in (
+        {"u": "https://WWW2.example.com/x"},
+        {"u": "http://192.0.2.7:8080/"},
+        {"e": "custom", "g": "Other.example."},
+        {"u": "https://other.example/"},
+    ):
+        with pytest.raises(NotFound):
+            await send(collector, **changes)
+    await send(collector)
+    unknown = collector.unknown_hostnames.newest(NOW)
+    assert [(each.hostname, each.hits) for each in unknown] == [
+        ("other.example", 2),
+        ("192.0.2.7", 1),
+        ("www2.example.com", 1),
+    ]
 
 
 @pytest_twisted.ensureDeferred

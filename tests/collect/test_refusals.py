@@ -52,6 +52,21 @@ def test_a_clock_set_back_loses_no_count() -> None:
     assert refusals.of(1, NOW) == [Refused("bot", 2, int(NOW) - 3_600)]
 
 
+def test_all_websites_are_counted_together() -> None:
+    refusals = Refusals()
+    assert refusals.of_all(NOW) == []
+    refusals.count(1, "spam", NOW - 2 * DAY_S)
+    for second, (website, reason) in enumerate(
+        [(2, "bot"), (1, "bot"), (None, "malformed"), (2, "blocked")]
+    ):
+        refusals.count(website, reason, NOW + second)
+    assert refusals.of_all(NOW + 3) == [
+        Refused("bot", 2, int(NOW) + 1),
+        Refused("blocked", 1, int(NOW) + 3),
+        Refused("malformed", 1, int(NOW) + 2),
+    ]
+
+
 def test_a_website_that_is_no_more_is_forgotten() -> None:
     refusals = Refusals()
     refusals.count(1, "bot", NOW)

@@ -17,7 +17,7 @@ from medamad.model.websites import MAX_HOSTNAME
 from medamad.stats.buckets import INTERVALS
 from medamad.stats.filters import FIELDS, OPERATORS
 from medamad.stats.question import MAX_ROWS
-from medamad.web.app import interface_routes
+from medamad.web.app import documents_routes, interface_routes
 from medamad.web.backend import Backend
 from medamad.web.routes.statistics import MAX_OFFSET
 
@@ -58,7 +58,14 @@ OURS = {
     "GET /website/{hostname}/contents",
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
+    "GET /event/pixel.gif",
+    "GET /script.js",
+    "GET /scripts/{name}",
     "GET /openapi.yaml",
+}
+OPEN = {
+    *("/auth/login", "/event/hit", "/event/ping", "/event/pixel.gif"),
+    *("/script.js", "/scripts/{name}", "/openapi.yaml"),
 }
 BY_COOKIE = {"POST /auth/login", "POST /auth/logout"}
 """What gives or ends the login; a page of another origin may do neither: 403."""
@@ -70,6 +77,7 @@ FILTERS = {
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
 QUERIES = {
     "/event/ping": {"u"},
+    "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone"} | FILTERS,
     "/website/{hostname}/referrers": ROWS | {"grouped"},
@@ -151,13 +159,22 @@ def test_version_and_servers() -> None:
 
 
 def test_the_documents_paths_and_methods_are_the_routes() -> None:
-    rules = interface_routes(cast(Backend, None)).app.url_map.iter_rules()
+    backend = cast(Backend, None)
+    rules = [*interface_routes(backend).app.url_map.iter_rules()]
+    at_the_root = [
+        rule
+        for rule in documents_routes(backend).app.url_map.iter_rules()
+        if rule.rule.startswith("/script")
+    ]
     routes = {
         f"{method} " + re.sub(r"<([a-z]+)>", r"{\1}", rule.rule)
-        for rule in rules
+        for rule in (*rules, *at_the_root)
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
     assert set(EVERY_NAME) == routes
+    for rule in at_the_root:
+        servers = DOCUMENT["paths"][re.sub(r"<([a-z]+)>", r"{\1}", rule.rule)]["servers"]
+        assert [server["url"] for server in servers] == ["/"]
 
 
 def test_every_operation_of_the_interface_is_there() -> None:
@@ -232,9 +249,8 @@ def test_the_cookie_is_asked_for_wherever_it_is_needed() -> None:
     assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "cookie", "_me_sess")
     assert DOCUMENT["security"] == [{"session": []}]
     for entry in OPERATIONS:
-        is_open = entry.path in ("/auth/login", "/event/hit", "/event/ping", "/openapi.yaml")
         assert entry.raw.get("security", DOCUMENT["security"]) == (
-            [] if is_open else [{"session": []}]
+            [] if entry.path in OPEN else [{"session": []}]
         )
 
 

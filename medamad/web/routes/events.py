@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from medamad.collect.ping import Ping
 from medamad.collect.ping import answer as answer_ping
 from medamad.collect.sender import Sender
 from medamad.web import clients, origins
@@ -16,7 +17,7 @@ from medamad.web.backend import Backend
 from medamad.web.errors import failure_reply
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.parameters import query_of
-from medamad.web.replies import Reply
+from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
 
 HIT: Final = "/event/hit"
@@ -27,12 +28,14 @@ _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
 EncodedNoContent: TypeAlias = Callable[[], bytes]
 
 
-def _sender(request: Request, backend: Backend) -> Sender:
+def sender_of(request: Request, backend: Backend) -> Sender:
+    """Tell who sends a hit."""
     headers = request.requestHeaders
     return Sender(
         address=clients.sender_address(request.peer, headers, backend.settings),
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
+        gpc=backend.collector.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
     )
 
 
@@ -42,14 +45,18 @@ def _text(request: Request, name: bytes) -> str:
 
 
 def _stored(ignored: str | None) -> Reply:
-    headers = ((IGNORED, ignored.encode("ascii")),) if ignored else ()
-    return Reply(HTTPStatus.NO_CONTENT, headers=headers)
+    return Reply(HTTPStatus.NO_CONTENT, headers=ignored_headers(ignored))
+
+
+def ignored_headers(ignored: str | None) -> Headers:
+    """Give what tells why a hit is ignored, if it is."""
+    return ((IGNORED, ignored.encode("ascii")),) if ignored else ()
 
 
 async def hit(call: Call) -> Reply:
     """Take a hit; the answer comes once it is on disk, or names why it is ignored."""
     backend, request = call.backend, call.request
-    return _stored(await backend.collector.collect(request.body, _sender(request, backend)))
+    return _stored(await backend.collector.collect(request.body, sender_of(request, backend)))
 
 
 def ping(call: Call) -> Reply:
@@ -58,15 +65,21 @@ def ping(call: Call) -> Reply:
 
 
 def _ping(request: Request, backend: Backend) -> Reply:
+    answer = ping_of(request, backend)
+    body = answer.body.encode("ascii")
+    return Reply(HTTPStatus.OK, body, b"text/plain; charset=utf-8", ping_headers(answer))
+
+
+def ping_of(request: Request, backend: Backend) -> Ping:
+    """Tell what a visitor's browser remembers of today. Raises BadRequest."""
     values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
     since = None if values is None else b", ".join(values).decode("latin-1")
-    answer = answer_ping(since, backend.clock(), backend.collector.rules.zone)
-    return Reply(
-        HTTPStatus.OK,
-        answer.body.encode("ascii"),
-        b"text/plain; charset=utf-8",
-        (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii"))),
-    )
+    return answer_ping(since, backend.clock(), backend.collector.rules.zone)
+
+
+def ping_headers(answer: Ping) -> Headers:
+    """Give what makes the browser remember."""
+    return (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii")))
 
 
 @frozen
@@ -80,7 +93,7 @@ class Lanes:
     def hit(self, request: Request) -> None:
         """Take a hit."""
         collected = Deferred.fromCoroutine(
-            self.backend.collector.collect(request.body, _sender(request, self.backend))
+            self.backend.collector.collect(request.body, sender_of(request, self.backend))
         )
         collected.addCallback(self._collected, request)
         collected.addErrback(self._failed, request, HIT)

@@ -4,8 +4,10 @@ from typing import Any, Final
 
 import msgspec
 
+from medamad import __version__
 from medamad.model.accounts import Account
 from medamad.web import sessions
+from medamad.web.backend import Backend
 from medamad.web.gate import Call, Routes
 from medamad.web.replies import Reply, json_reply, no_content
 
@@ -18,6 +20,7 @@ class UserChange(msgspec.Struct):
     settings: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
+_LICENCE: Final = "Apache-2.0"
 _CHANGE: Final = msgspec.json.Decoder(UserChange)
 
 
@@ -67,15 +70,40 @@ async def delete(call: Call) -> Reply:
 
 
 def usage(call: Call) -> Reply:
-    """Give what the machine and the service use."""
-    backend = call.backend
+    """Give what the machine and the service use, what hits came, and what the service is."""
+    backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
     return json_reply(
         {
-            **backend.usage.of_machine(backend.settings.data_dir),
-            "process": backend.usage.of_process(backend.clock()),
+            **backend.usage.of_machine(settings.data_dir),
+            "process": backend.usage.of_process(now),
             "storage": backend.store.usage(),
+            "hits": _hits(backend, now),
+            "tracker": {"script_name": settings.script_name, "event_name": settings.event_name},
+            "service": {
+                "version": __version__,
+                "commit": settings.commit,
+                "licence": _LICENCE,
+                "demo": settings.demo,
+            },
         }
     )
+
+
+def _hits(backend: Backend, now: float) -> dict[str, object]:
+    """Give what hits came in the last 24 hours, since the daemon started.
+
+    A hostname that was registered since is unknown no more.
+    """
+    collector, serving = backend.collector, backend.store.websites.serving
+    return {
+        "accepted": collector.accepted.last_day(now),
+        "refused": collector.refusals.of_all(now),
+        "unknown_hostnames": [
+            unknown
+            for unknown in collector.unknown_hostnames.newest(now)
+            if serving(unknown.hostname) is None
+        ],
+    }
 
 
 def add_to(routes: Routes) -> None:

@@ -3,6 +3,7 @@ from ipaddress import ip_network
 import msgspec
 import pytest
 import pytest_twisted
+from attrs import evolve
 from browser import Answer, Browser
 from house import NOW, House
 from logged import LoggedFailures
@@ -101,6 +102,24 @@ async def test_an_ignored_hit_says_why(
     answer = await owner.ask("GET", f"/website/{website}/ignored")
     assert answer.json == [{"reason": reason, "hits": 1, "last": NOW}]
     assert (await owner.ask("GET", f"/website/{website}/pages")).json == []
+
+
+@pytest.mark.parametrize("respected", [True, False])
+@pytest.mark.parametrize(
+    ("header", "value", "objects"),
+    [("Sec-GPC", "1", True), ("sec-gpc", "1", True), ("Sec-GPC", "0", False), ("DNT", "1", False)],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_objection_is_respected_when_the_operator_says_so(
+    house: House, stranger: Browser, header: str, value: str, *, objects: bool, respected: bool
+) -> None:
+    house.collector.rules = evolve(house.collector.rules, respect_gpc=respected)
+    for target in (HIT, "/event/h%69t"):
+        answer = await stranger.ask("POST", target, load(), headers={header: value})
+        assert answer.status == 204
+        expected = "gpc" if objects and respected else None
+        assert answer.header("X-Medamad-Ignored") == expected
 
 
 @pytest.mark.usefixtures("website")

@@ -1,7 +1,11 @@
+from importlib.metadata import metadata, version
+
 import pytest
 import pytest_twisted
 from browser import Browser
 from house import NOW, PASSWORD, USERNAME, House
+
+from medamad import __version__
 
 USER = "/user"
 
@@ -138,3 +142,55 @@ async def test_usage_tells_of_the_machine(owner: Browser) -> None:
         assert 0 < usage[volume]["used"] <= usage[volume]["total"]
     assert usage["process"]["memory"] > 0
     assert usage["process"]["threads"] >= 1
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_usage_tells_what_hits_came(house: House, owner: Browser, stranger: Browser) -> None:
+    async def hits() -> dict[str, object]:
+        return (await owner.ask("GET", "/api/user/usage")).json["hits"]
+
+    assert await hits() == {"accepted": 0, "refused": [], "unknown_hostnames": []}
+    load = {"e": "load", "p": True, "q": True}
+    for url, status in (
+        ("https://example.com/", 204),
+        ("https://shop.example.com/a", 404),
+        ("https://www2.example.com/b", 404),
+        ("ftp://example.com/", 400),
+    ):
+        house.now += 1
+        answer = await stranger.ask("POST", "/event/hit", {**load, "b": url[:20], "u": url})
+        assert answer.status == status
+    expected = {
+        "accepted": 1,
+        "refused": [
+            {"reason": "unknown-website", "hits": 2, "last": NOW + 3},
+            {"reason": "malformed", "hits": 1, "last": NOW + 4},
+        ],
+        "unknown_hostnames": [
+            {"hostname": "www2.example.com", "hits": 1, "last": NOW + 3},
+            {"hostname": "shop.example.com", "hits": 1, "last": NOW + 2},
+        ],
+    }
+    assert await hits() == expected
+    # What is registered is unknown no more.
+    await owner.ask("POST", "/websites", {"hostname": "shop.example.com"})
+    assert await hits() == expected | {"unknown_hostnames": expected["unknown_hostnames"][:1]}
+
+
+@pytest_twisted.ensureDeferred
+async def test_usage_tells_what_the_service_is(house: House, owner: Browser) -> None:
+    usage = (await owner.ask("GET", "/user/usage")).json
+    assert usage["tracker"] == {"script_name": "script.js", "event_name": "event"}
+    assert usage["service"] == {
+        "version": __version__,
+        "commit": "c0ffee1",
+        "licence": "Apache-2.0",
+        "demo": False,
+    }
+    assert version("medamad") == __version__
+    assert metadata("medamad")["License-Expression"] == usage["service"]["licence"]
+    house.set(demo=True, script_name="s.js", event_name="pulse")
+    usage = (await owner.ask("GET", "/user/usage")).json
+    assert usage["tracker"] == {"script_name": "s.js", "event_name": "pulse"}
+    assert usage["service"]["demo"] is True

@@ -1,0 +1,33 @@
+"""Counting what happens, by the minute and for a day, in memory."""
+
+from collections import deque
+from typing import Final
+
+from attrs import define, field
+
+_SLOT_S: Final = 60
+_SLOTS: Final = 1440
+"""A day in slots of a minute."""
+
+
+@define(eq=False)
+class Tally:
+    """How often something happened. `last` is when, in Unix seconds; 0 for never."""
+
+    last: int = 0
+    _slots: deque[list[int]] = field(factory=lambda: deque(maxlen=_SLOTS + 1), init=False)
+    """`[slot, hits]` in order of time."""
+
+    def count(self, now: float) -> None:
+        """Count one."""
+        self.last = int(now)
+        slot = int(now // _SLOT_S)
+        slots = self._slots
+        if not slots or slots[-1][0] < slot:
+            slots.append([slot, 0])
+        slots[-1][1] += 1
+
+    def last_day(self, now: float) -> int:
+        """Give how often it happened in the last 24 hours."""
+        oldest = int(now // _SLOT_S) - _SLOTS
+        return sum(hits for slot, hits in self._slots if slot >= oldest)

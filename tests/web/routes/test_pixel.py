@@ -1,0 +1,180 @@
+import struct
+from ipaddress import ip_network
+from urllib.parse import quote
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from browser import Answer, Browser
+from house import House
+
+from medamad.collect.networks import Networks
+from medamad.model.errors import Unavailable
+
+PIXEL = "/api/event/pixel.gif"
+PAGE = {"Referer": "https://example.com/a?utm_source=News"}
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+pytestmark = pytest.mark.usefixtures("website")
+
+
+def image(answer: Answer) -> None:
+    """Hold an answer to be an image of one transparent pixel, which is asked for again."""
+    assert answer.status == 200
+    assert answer.header("Content-Type") == "image/gif"
+    assert len(answer.body) == 43
+    assert answer.body[:6] == b"GIF89a"
+    assert struct.unpack("<HH", answer.body[6:10]) == (1, 1)
+    assert answer.header("Cache-Control") == "private, no-cache, max-age=86400"
+    assert answer.header("Cross-Origin-Resource-Policy") == "cross-origin"
+    assert answer.header("Access-Control-Allow-Origin") == "*"
+    assert answer.header("Set-Cookie") is None
+
+
+async def figures(house: House, statistic: str) -> object:
+    owner = await house.owner()
+    return (await owner.ask("GET", f"/website/example.com/{statistic}")).json
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_counted_once_it_is_answered(
+    house: House, stranger: Browser, prefix: str
+) -> None:
+    headers = {**PAGE, "User-Agent": FIREFOX, "Accept-Language": "de-AT"}
+    image(await stranger.ask("GET", f"{prefix}/event/pixel.gif", headers=headers))
+    (page,) = await figures(house, "pages")
+    assert (page["path"], page["visitors"], page["pageviews"]) == ("/a", 1, 1)
+    for statistic, name, value in (
+        ("sources", "source", "News"),
+        ("browsers", "browser", "Firefox"),
+        ("languages", "language", "German"),
+        ("countries", "country", "Unknown"),
+        ("referrers", "referrer", ""),
+    ):
+        (row,) = await figures(house, statistic)
+        assert row[name] == value
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_browsers_date_tells_whether_the_visitor_was_here_today(
+    house: House, stranger: Browser
+) -> None:
+    since: dict[str, str] = {}
+    for second, path in enumerate(["/a", "/b", "/a"]):
+        headers = {"Referer": f"https://example.com{path}", **since}
+        answer = await stranger.ask("GET", PIXEL, headers=headers)
+        image(answer)
+        assert answer.header("Last-Modified") == f"Sun, 15 Jun 2025 00:00:0{second} GMT"
+        since = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+    summary = (await figures(house, "summary"))["current"]
+    assert (summary["visitors"], summary["pageviews"]) == (1, 3)
+    rows = {
+        row["path"]: (row["visitors"], row["pageviews"]) for row in await figures(house, "pages")
+    }
+    assert rows == {"/a": (1, 2), "/b": (0, 1)}
+    yesterday = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:09 GMT"}
+    image(await stranger.ask("GET", PIXEL, headers=PAGE | yesterday))
+    assert (await figures(house, "summary"))["current"]["visitors"] == 2
+    numbers = house.store.ask(
+        house.store.websites.all()[0],
+        lambda seen: [int(n) for part in seen.parts for n in part.number_today],
+    )
+    assert numbers == [1, 2, 3, 1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -> None:
+    url, referrer = (
+        quote("https://example.com/b c?x=1", ""),
+        quote("https://www.news.example/1", ""),
+    )
+    target = f"{PIXEL}?u={url}&r={referrer}"
+    image(await stranger.ask("GET", target, headers={"Referer": "https://elsewhere.example/"}))
+    (page,) = await figures(house, "pages")
+    assert page["path"] == "/b c"
+    (row,) = await figures(house, "referrers?grouped=false")
+    assert row["referrer"] == "news.example/1"
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "message"),
+    [
+        (PIXEL, {}, "u: expected the URL of the page, since no Referer gives it"),
+        (PIXEL, {"Referer": ""}, "u: expected the URL of the page, since no Referer gives it"),
+        (
+            PIXEL,
+            {"Referer": "about:blank"},
+            "u: expected the URL of the page, since no Referer gives it",
+        ),
+        (PIXEL, {"Referer": "https://["}, "u: expected an http or https URL"),
+        (f"{PIXEL}?u=", PAGE, "u: expected an http or https URL"),
+        (f"{PIXEL}?u=%zz", PAGE, "u: an invalid percent-escape"),
+        (f"{PIXEL}?u=https://example.com/%00", PAGE, "u: expected text without NUL"),
+        (f"{PIXEL}?r=%ff", PAGE, "r: not valid UTF-8"),
+        (PIXEL, PAGE | {"If-Modified-Since": "x"}, "If-Modified-Since: expected an HTTP date"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_is_malformed_is_400(
+    house: House, stranger: Browser, target: str, headers: dict[str, str], message: str
+) -> None:
+    answer = await stranger.ask("GET", target, headers=headers)
+    assert (answer.status, answer.error) == (400, message)
+    assert answer.header("Access-Control-Allow-Origin") == "*"
+    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_page_of_no_website_is_404(stranger: Browser) -> None:
+    answer = await stranger.ask("GET", PIXEL, headers={"Referer": "https://x.example/"})
+    assert (answer.status, answer.error) == (404, "u: no website is registered for x.example")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_does_not_count_is_an_image_that_says_why(
+    house: House, stranger: Browser
+) -> None:
+    rules = house.collector.rules
+    house.collector.rules = evolve(
+        rules, respect_gpc=True, blocked=Networks([ip_network("198.51.100.0/24")])
+    )
+    blocked = house.browser("198.51.100.7")
+    for browser, further, target, reason in (
+        (stranger, {"User-Agent": "Googlebot/2.1"}, PIXEL, "bot"),
+        (stranger, {"Sec-GPC": "1"}, PIXEL, "gpc"),
+        (stranger, {}, f"{PIXEL}?r=https://spam.example/", "spam"),
+        (blocked, {}, PIXEL, "blocked"),
+    ):
+        answer = await browser.ask("GET", target, headers=PAGE | further)
+        image(answer)
+        assert answer.header("X-Medamad-Ignored") == reason
+    rows = await figures(house, "ignored")
+    assert {row["reason"] for row in rows} == {"bot", "gpc", "spam", "blocked"}
+    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_that_cannot_be_stored_is_503(house: House, stranger: Browser) -> None:
+    async def full(_hits: object) -> list[object]:
+        raise Unavailable("the disk is full", retry_after=30)
+
+    house.collector.queue._append = full
+    answer = await stranger.ask("GET", PIXEL, headers=PAGE)
+    assert (answer.status, answer.error) == (503, "the disk is full")
+
+
+@pytest_twisted.ensureDeferred
+async def test_head_counts_nothing(house: House, stranger: Browser) -> None:
+    answer = await stranger.ask("HEAD", PIXEL, headers=PAGE)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.header("Content-Length") == "43"
+    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_pixel_has_the_operators_path_too(house: House, stranger: Browser) -> None:
+    house.set(event_name="pulse")
+    image(await stranger.ask("GET", "/pulse/pixel.gif", headers=PAGE))
+    image(await stranger.ask("GET", "/api/pulse/pixel.gif", headers=PAGE))
+    assert (await figures(house, "summary"))["current"]["pageviews"] == 2
