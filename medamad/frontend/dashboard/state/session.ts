@@ -4,13 +4,18 @@ import { signal } from "@preact/signals";
 import { ApiError, change, isAway, onLoggedOut, read } from "../api/client.ts";
 import type { User, UserChange } from "../api/types.ts";
 import { speak } from "../i18n/index.ts";
+import { forgetAnswers } from "./ask.ts";
 
 /** The account; null when nobody is logged in, undefined as long as that is not known. */
 export const user = signal<User | null | undefined>(undefined);
 
-onLoggedOut(() => {
+onLoggedOut(leave);
+
+/** Nobody is logged in any more; who logs in next may be another one. */
+function leave(): void {
+  forgetAnswers();
   user.value = null;
-});
+}
 
 /** Find out who is logged in. Gives whether anybody is; a daemon that is away leaves it open. */
 export async function recognise(): Promise<boolean> {
@@ -37,7 +42,7 @@ export async function logOut(): Promise<void> {
   try {
     await change("POST", "/auth/logout");
   } finally {
-    user.value = null;
+    leave();
   }
 }
 

@@ -1,5 +1,152 @@
-// To come.
+// The websites: a card each, with the last day's visitors.
+
+import { Globe, Plus } from "lucide";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import type { Website } from "../api/types.ts";
+import { shortFigure, t, tn } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+import { useUsage } from "../state/usage.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { useShortcuts } from "../ui/shortcuts.ts";
+import { Trouble } from "../ui/trouble.tsx";
+import { Curve } from "./curve.tsx";
+
+const SEARCHED_FROM = 9;
+const ORDERS = ["visitors", "name"] as const;
+type Order = (typeof ORDERS)[number];
+const KEPT = "medamad.websites-order";
+
+const SUMMARY = () => new URLSearchParams({ summary: "true" });
 
 export function WebsitesPage() {
-  return <main class="page" />;
+  const { data: websites, error } = useAsk<Website[]>("/websites", SUMMARY);
+  const { isDemo } = useUsage();
+  const [sought, setSought] = useState("");
+  const [order, setOrder] = useState<Order>(keptOrder);
+  const { route } = useLocation();
+  useShortcuts(
+    isDemo ? [] : [{ keys: "n", label: t("websites.add"), act: () => route("/dashboard/add") }],
+  );
+  useEffect(() => {
+    document.title = `${t("websites.title")} · medamad`;
+  });
+
+  const choose = (chosen: Order) => {
+    localStorage.setItem(KEPT, chosen);
+    setOrder(chosen);
+  };
+  const found = inOrder(
+    (websites ?? []).filter(({ hostname }) => hostname.includes(sought.trim().toLowerCase())),
+    order,
+  );
+  const isSearched = (websites?.length ?? 0) >= SEARCHED_FROM;
+  return (
+    <main class="page">
+      <div class="websites-head">
+        <h1>{t("websites.title")}</h1>
+        {isSearched && (
+          <input
+            type="search"
+            class="websites-search"
+            aria-label={t("websites.search")}
+            placeholder={t("websites.search")}
+            value={sought}
+            onInput={(event) => setSought(event.currentTarget.value)}
+          />
+        )}
+        {found.length > 1 && (
+          <Menu
+            title={t("websites.order")}
+            label={t(`websites.by-${order}`)}
+            align="end"
+            groups={[
+              ORDERS.map((other) => ({
+                label: t(`websites.by-${other}`),
+                isChosen: other === order,
+                choose: () => choose(other),
+              })),
+            ]}
+          />
+        )}
+        {!isDemo && websites && websites.length > 0 && <AddLink />}
+      </div>
+      {isDemo && <p class="websites-note soft">{t("demo.note")}</p>}
+      {isSearched && (
+        <p class="hidden" role="status">
+          {sought && tn("websites.found", found.length)}
+        </p>
+      )}
+      {!websites && (error ? <Trouble error={error} /> : <Skeletons />)}
+      {websites?.length === 0 && <Empty isDemo={isDemo} />}
+      {found.length > 0 && (
+        <ul class="websites">
+          {found.map((website) => (
+            <Card key={website.hostname} {...website} />
+          ))}
+        </ul>
+      )}
+      {sought && websites && found.length === 0 && (
+        <p class="soft">{t("websites.none-found", { text: sought })}</p>
+      )}
+    </main>
+  );
+}
+
+function keptOrder(): Order {
+  return ORDERS.find((order) => order === localStorage.getItem(KEPT)) ?? "visitors";
+}
+
+/** The server gives them by name. */
+function inOrder(websites: Website[], order: Order): Website[] {
+  if (order === "name") return websites;
+  const visitors = ({ summary }: Website) => summary?.visitors ?? 0;
+  return websites.toSorted((one, other) => visitors(other) - visitors(one));
+}
+
+function Card({ hostname, summary }: Website) {
+  const visitors = summary?.visitors ?? 0;
+  return (
+    <li>
+      <a class="card website" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
+        <h2>{hostname}</h2>
+        <p class="website-figure">
+          <strong>{shortFigure(visitors)}</strong>{" "}
+          <span class="soft">{tn("websites.visitors", visitors)}</span>
+        </p>
+        <Curve hostname={hostname} />
+      </a>
+    </li>
+  );
+}
+
+function AddLink() {
+  return (
+    <a class="button main" href="/dashboard/add">
+      <Icon of={Plus} size={16} />
+      {t("websites.add")}
+    </a>
+  );
+}
+
+function Empty({ isDemo }: { isDemo: boolean }) {
+  return (
+    <section class="card websites-empty">
+      <Icon of={Globe} size={40} />
+      <h2>{t("websites.empty")}</h2>
+      <p class="soft">{t("websites.empty-text")}</p>
+      {!isDemo && <AddLink />}
+    </section>
+  );
+}
+
+function Skeletons() {
+  return (
+    <div class="websites" aria-hidden="true">
+      {["one", "two", "three"].map((key) => (
+        <span key={key} class="skeleton website-skeleton" />
+      ))}
+    </div>
+  );
 }

@@ -1,0 +1,73 @@
+// A website's visitors of the last 24 hours as a small curve.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { statistic } from "../api/client.ts";
+import type { Summary } from "../api/types.ts";
+import { figure, t } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+
+const HOUR_MS = 3_600_000;
+const [WIDTH, HEIGHT] = [240, 48];
+
+/** The last 24 hours of the clock, the one that runs included. */
+function lastHours(): URLSearchParams {
+  const now = new Date();
+  const start = new Date(now);
+  start.setMinutes(0, 0, 0);
+  return new URLSearchParams({
+    interval: "hour",
+    start: new Date(start.valueOf() - 23 * HOUR_MS).toISOString(),
+    end: now.toISOString(),
+  });
+}
+
+/** It is asked for as long as it is on the screen: a list may be long. */
+export function Curve({ hostname }: { hostname: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => setSeen(entries.some((entry) => entry.isIntersecting)),
+      { rootMargin: "100px" },
+    );
+    observer.observe(place.current as Element);
+    return () => observer.disconnect();
+  }, []);
+  const { data } = useAsk<Summary>(
+    isSeen ? statistic(hostname, "summary") : null,
+    lastHours,
+    "last 24 hours",
+  );
+  return (
+    <div class="curve" ref={place}>
+      {data?.interval && <Line visitors={data.interval.map(({ visitors }) => visitors)} />}
+    </div>
+  );
+}
+
+function Line({ visitors }: { visitors: number[] }) {
+  const most = Math.max(...visitors);
+  const points = visitors.map((count, place) => {
+    const x = (place / Math.max(visitors.length - 1, 1)) * WIDTH;
+    const y = HEIGHT - 2 - (count / Math.max(most, 1)) * (HEIGHT - 6);
+    return `${x.toFixed(1)},${y.toFixed(1)}`;
+  });
+  const label = t("websites.curve", { most: figure(most), now: figure(visitors.at(-1) ?? 0) });
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+    >
+      <polygon points={`0,${HEIGHT} ${points.join(" ")} ${WIDTH},${HEIGHT}`} />
+      <polyline points={points.slice(0, -1).join(" ")} vector-effect="non-scaling-stroke" />
+      {/* The hour that runs has not had all its visitors yet. */}
+      <polyline
+        class="so-far"
+        points={points.slice(-2).join(" ")}
+        vector-effect="non-scaling-stroke"
+      />
+    </svg>
+  );
+}
