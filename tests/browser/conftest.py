@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 from daemon import Client, Daemon, running
+from dashboard import dashboard_of, demo
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
+
+__all__ = ("dashboard_of", "demo")  # pytest finds fixtures by their names here
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

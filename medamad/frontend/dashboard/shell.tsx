@@ -61,7 +61,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {t("common.skip")}
       </a>
       <header class="bar">
-        <a class="brand" href="/dashboard/">
+        <a class="brand" href="/dashboard/" aria-label="medamad">
           <img src="/dashboard/icon.svg" alt="" width="28" height="28" />
           <span>medamad</span>
         </a>

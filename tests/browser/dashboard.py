@@ -1,0 +1,119 @@
+"""The dashboard in a browser, as its owner sees it."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from attrs import define, field
+from axe_playwright_python.sync_playwright import Axe
+from daemon import MEDAMAD, PASSWORD, USERNAME, Client, free_port
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
+
+PHONE_WIDTH = 360
+DESKTOP_WIDTH = 1280
+_STARTS_WITHIN_S = 30.0
+_FAULTS_FROM = 500
+
+
+@define(slots=False)  # Playwright puts marks on objects whose methods it calls.
+class Dashboard:
+    """The dashboard in a browser profile of its own; `complaints` is what went wrong in it."""
+
+    page: Page
+    base: str
+    complaints: list[str] = field(factory=list)
+
+    def open(self, path: str = "") -> Page:
+        """Open a page below /dashboard/ and wait for its heading."""
+        self.page.goto(f"{self.base}/dashboard/{path}")
+        self.page.get_by_role("heading", level=1).first.wait_for()
+        return self.page
+
+    def violations(self) -> list[str]:
+        """Give what axe finds, now that the page stands still."""
+        self.page.wait_for_load_state("networkidle")
+        results = Axe().run(self.page).response["violations"]
+        return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
+
+    def is_wider_than_the_window(self) -> bool:
+        """Tell whether the page scrolls sideways."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def hear(self, message: ConsoleMessage) -> None:
+        """Note an error. What the daemon refuses is no complaint: pages ask who is logged in."""
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def see(self, answer: Response) -> None:
+        """Note a fault of the daemon."""
+        if answer.status >= _FAULTS_FROM:
+            self.complaints.append(f"{answer.status} {answer.url}")
+
+
+@pytest.fixture
+def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
+    """Make dashboards: each for a client, logged in if the client is.
+
+    A test fails when the browser complained of anything that it did not clear.
+    """
+    contexts: list[BrowserContext] = []
+    made: list[Dashboard] = []
+
+    def make(client: Client, **options: Any) -> Dashboard:
+        context = chromium.new_context(
+            **(
+                {
+                    "locale": "en-GB",
+                    "timezone_id": "Europe/Berlin",
+                    "viewport": {"width": DESKTOP_WIDTH, "height": 800},
+                }
+                | options
+            )
+        )
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        base = f"http://localhost:{client.port}"
+        if client.cookie is not None:
+            name, _, value = client.cookie.partition("=")
+            context.add_cookies([{"name": name, "value": value, "url": base}])
+        dashboard = Dashboard(context.new_page(), base)
+        made.append(dashboard)
+        dashboard.page.on("console", dashboard.hear)
+        dashboard.page.on("response", dashboard.see)
+        dashboard.page.on("pageerror", lambda error: dashboard.complaints.append(str(error)))
+        return dashboard
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert [dashboard.complaints for dashboard in made if dashboard.complaints] == []
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[Client]:
+    """A demonstration with traffic on four websites; gives a client that is logged in."""
+    port = free_port()
+    process = subprocess.Popen(
+        [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+    )
+    try:
+        client = Client(port)
+        deadline = time.monotonic() + _STARTS_WITHIN_S
+        while client.cookie is None:
+            assert process.poll() is None, "the demonstration stopped"
+            assert time.monotonic() < deadline, "the demonstration does not answer"
+            try:
+                client.log_in()
+            except ConnectionError:
+                time.sleep(0.05)
+        yield client
+    finally:
+        process.terminate()
+        process.wait(10)
