@@ -3,7 +3,8 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -65,20 +66,25 @@ def run_daemon(
 
 def greet(started: Started) -> None:
     """Tell a person where to go, how to log in and what to put on a page."""
+    with suppress(OSError):  # the terminal may go at any moment; the hangup tells of that
+        print("\n".join(_greeting(started)), flush=True)
+
+
+def _greeting(started: Started) -> Iterator[str]:
     login = started.first_login
     for url in started.urls[:1]:
-        print(f"\nmedamad runs at {url}/")
-        print("Register a website (see there), then put this on its pages:")
-        print(f'  <script defer src="{url}/script.js"></script>')
+        yield f"\nmedamad runs at {url}/"
+        yield "Register a website (see there), then put this on its pages:"
+        yield f'  <script defer src="{url}/script.js"></script>'
     if login is not None:
-        print(f"Log in as {login.username} with the password {login.password}")
+        yield f"Log in as {login.username} with the password {login.password}"
         if login.file is not None:
-            print(f"(both are in {login.file} until you change the password)")
+            yield f"(both are in {login.file} until you change the password)"
     elif started.login_file is not None:
-        print(f"Log in as {started.username}; the password is in {started.login_file}")
+        yield f"Log in as {started.username}; the password is in {started.login_file}"
     else:
-        print(f"Log in as {started.username}; `medamad passwd` sets another password")
-    print("Ctrl-C stops it.\n", flush=True)
+        yield f"Log in as {started.username}; `medamad passwd` sets another password"
+    yield "Ctrl-C stops it.\n"
 
 
 def _lost_terminal() -> bool:
