@@ -6,6 +6,10 @@ from typing import Final
 
 from medamad import __version__
 
+VERSION: Final = __version__
+LICENCE: Final = "Apache-2.0"
+"""As an SPDX expression, as pyproject.toml says it too."""
+
 GENERATED: Final = Path(__file__).parent / "_build"
 """The folder of what is made while the package is built (see hatch_build.py)."""
 
@@ -14,6 +18,6 @@ GENERATED: Final = Path(__file__).parent / "_build"
 def commit() -> str:
     """Give the short commit id of the build, or the package's version where none is known."""
     try:
-        return (GENERATED / "commit.txt").read_text("ascii").strip() or __version__
+        return (GENERATED / "commit.txt").read_text("ascii").strip() or VERSION
     except FileNotFoundError:
-        return __version__
+        return VERSION

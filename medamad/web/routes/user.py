@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad import __version__
+from medamad.build import LICENCE, VERSION
 from medamad.model.accounts import Account
 from medamad.web import sessions
 from medamad.web.backend import Backend
@@ -20,7 +20,6 @@ class UserChange(msgspec.Struct):
     settings: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
-_LICENCE: Final = "Apache-2.0"
 _CHANGE: Final = msgspec.json.Decoder(UserChange)
 
 
@@ -80,9 +79,9 @@ def usage(call: Call) -> Reply:
             "hits": _hits(backend, now),
             "tracker": {"script_name": settings.script_name, "event_name": settings.event_name},
             "service": {
-                "version": __version__,
+                "version": VERSION,
                 "commit": settings.commit,
-                "licence": _LICENCE,
+                "licence": LICENCE,
                 "demo": settings.demo,
             },
         }
