@@ -83,12 +83,18 @@ def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
 
 
 def files_below(folder: Path) -> Mapping[str, Path]:
-    """Give the files below a folder by their paths, without those that are compressed ones."""
-    return {
+    """Give the files below a folder by their paths, without those that are compressed ones.
+
+    Raises FileNotFoundError when the package was made without them.
+    """
+    files = {
         file.relative_to(folder).as_posix(): file
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.suffix not in _SUFFIXES.values()
     }
+    if not files:
+        raise FileNotFoundError(f"medamad was installed without {folder}")
+    return files
 
 
 def _asset(bodies: Mapping[str, bytes], content_type: bytes, headers: Headers) -> Asset:

@@ -1,10 +1,12 @@
 import gzip
+from pathlib import Path
 
 import pytest
 import pytest_twisted
 from browser import Browser
 
 from medamad.build import GENERATED
+from medamad.web.assets import files_below
 
 DASHBOARD = GENERATED / "frontend" / "dashboard"
 STYLE = next(
@@ -18,6 +20,14 @@ FORMS = {
     "gzip": STYLE.with_name(STYLE.name + ".gz").read_bytes(),
     "br": STYLE.with_name(STYLE.name + ".br").read_bytes(),
 }
+
+
+def test_a_package_without_its_front_end_is_told(tmp_path: Path) -> None:
+    (tmp_path / "main.js.br").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match="medamad was installed without"):
+        files_below(tmp_path)
+    with pytest.raises(FileNotFoundError, match="medamad was installed without"):
+        files_below(tmp_path / "absent")
 
 
 def test_the_forms_are_of_one_content() -> None:

@@ -80,7 +80,7 @@ def add_description(routes: Routes) -> None:
 
 
 def add_to(routes: Routes) -> None:
-    """Add the dashboard. Raises OSError when the package was made without it."""
+    """Add the dashboard. Raises FileNotFoundError when the package was made without it."""
     read_dashboard()
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)

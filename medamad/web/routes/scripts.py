@@ -80,7 +80,7 @@ class Scripts:
 
 
 def add_to(routes: Routes) -> None:
-    """Add the scripts. Raises OSError when the package was made without them."""
+    """Add the scripts. Raises FileNotFoundError when the package was made without them."""
     read_scripts()
     scripts = Scripts()
     routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.OPEN)
