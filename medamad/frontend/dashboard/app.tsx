@@ -9,9 +9,11 @@ import { refreshes } from "./state/ask.ts";
 import { recognise, user } from "./state/session.ts";
 import { later } from "./ui/later.tsx";
 import { SitePage } from "./view/page.tsx";
-import { WebsitesPage } from "./websites/list.tsx";
 
 const LoginPage = later(() => import("./login.tsx").then(({ LoginPage }) => LoginPage));
+const WebsitesPage = later(() =>
+  import("./websites/list.tsx").then(({ WebsitesPage }) => WebsitesPage),
+);
 const AddPage = later(() => import("./websites/add.tsx").then(({ AddPage }) => AddPage));
 const SetupPage = later(() => import("./websites/setup.tsx").then(({ SetupPage }) => SetupPage));
 const SettingsPage = later(() =>

@@ -6,6 +6,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ApiError, isAway } from "./api/client.ts";
 import { t, tn } from "./i18n/index.ts";
 import { logIn } from "./state/session.ts";
+import { Filled } from "./ui/filled.tsx";
 import { Icon } from "./ui/icon.tsx";
 
 type Obstacle = "wrong" | "too-many" | "no-cookie" | "away" | { message: string };
@@ -72,10 +73,13 @@ export function LoginPage() {
       <aside class="login-first">
         <h2>{t("login.first")}</h2>
         <p>
-          <Filled text={t("login.first-file")} file="first-login.txt" />
+          <Filled text={t("login.first-file")} values={{ file: <code>first-login.txt</code> }} />
         </p>
         <p>
-          <Filled text={t("login.first-terminal")} command="medamad passwd" />
+          <Filled
+            text={t("login.first-terminal")}
+            values={{ command: <code>medamad passwd</code> }}
+          />
         </p>
       </aside>
     </main>
@@ -158,7 +162,10 @@ function NoCookie() {
           <p>{t("login.no-cookie-why")}</p>
           <ul>
             <li>
-              <Filled text={t("login.no-cookie-https")} address={`https://${hostname}`} />
+              <Filled
+                text={t("login.no-cookie-https")}
+                values={{ address: <code>{`https://${hostname}`}</code> }}
+              />
             </li>
             <li>
               {/* Browsers trust what never leaves the machine; Safari alone does not. */}
@@ -167,7 +174,7 @@ function NoCookie() {
               ) : (
                 <Filled
                   text={t("login.no-cookie-local")}
-                  address={`http://localhost${port && `:${port}`}`}
+                  values={{ address: <code>{`http://localhost${port && `:${port}`}`}</code> }}
                 />
               )}
             </li>
@@ -175,17 +182,5 @@ function NoCookie() {
         </>
       )}
     </div>
-  );
-}
-
-/** A text whose `{name}` is set as code. */
-function Filled({ text, ...values }: { text: string } & Record<string, string>) {
-  const parts = text.split(/\{(\w+)\}/);
-  return (
-    <>
-      {parts.map((part, place) =>
-        place % 2 ? <code key={part}>{(values as Record<string, string>)[part]}</code> : part,
-      )}
-    </>
   );
 }

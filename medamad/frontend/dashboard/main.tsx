@@ -7,6 +7,7 @@ import "./style/shell.css";
 import "./style/view.css";
 import "./style/panels.css";
 import "./style/websites.css";
+import "./style/settings.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { speakAsBefore } from "./i18n/index.ts";

@@ -87,7 +87,7 @@ export interface Usage {
   memory: { used: number; total: number };
   disk: { used: number; total: number };
   process: { cpu: number; memory: number; threads: number; uptime: number };
-  storage: Record<string, number>;
+  storage: { used: number; total: number };
   hits: {
     accepted: number;
     refused: Refused[];

@@ -137,8 +137,12 @@ export function moment(date: Date, options: Intl.DateTimeFormatOptions, zone?: s
 }
 
 /** How long ago something was: 5 minutes ago. */
-export function ago(unixSeconds: number, now = Date.now()): string {
-  const format = new Intl.RelativeTimeFormat(locale.value, { numeric: "auto" });
+export function ago(
+  unixSeconds: number,
+  style: Intl.RelativeTimeFormatStyle = "long",
+  now = Date.now(),
+): string {
+  const format = new Intl.RelativeTimeFormat(locale.value, { numeric: "auto", style });
   const seconds = Math.min(Math.round(unixSeconds - now / 1000), 0);
   if (seconds > -60) return format.format(seconds, "second");
   if (seconds > -3_600) return format.format(Math.round(seconds / 60), "minute");

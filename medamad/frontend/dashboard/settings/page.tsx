@@ -1,5 +1,58 @@
-// To come.
+// The settings: a page of sections, each with an address of its own.
+
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import { t } from "../i18n/index.ts";
+import { useUsage } from "../state/usage.ts";
+import { About } from "./about.tsx";
+import { Account } from "./account.tsx";
+import { Tracker } from "./tracker.tsx";
+import { UsageFigures } from "./usage.tsx";
+import { Websites } from "./websites.tsx";
+
+const SECTIONS = ["account", "websites", "tracker", "usage", "about"] as const;
+type Section = (typeof SECTIONS)[number];
+
+const CONTENTS: Record<Section, ComponentType> = {
+  account: Account,
+  websites: Websites,
+  tracker: Tracker,
+  usage: UsageFigures,
+  about: About,
+};
 
 export function SettingsPage() {
-  return <main class="page" />;
+  const named = useRoute().params.section;
+  const section = SECTIONS.find((section) => section === named) ?? "account";
+  const { isDemo } = useUsage();
+  const Content = CONTENTS[section];
+  useEffect(() => {
+    document.title = `${t(`settings.${section}`)} · ${t("settings.title")} · medamad`;
+  });
+  return (
+    <main class="page settings">
+      <h1 class="page-title">{t("settings.title")}</h1>
+      <nav aria-label={t("settings.title")}>
+        <ul class="settings-nav">
+          {SECTIONS.map((other) => (
+            <li key={other}>
+              <a
+                href={`/dashboard/settings/${other}`}
+                {...(other === section && { "aria-current": "page" as const })}
+              >
+                {t(`settings.${other}`)}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div class="settings-content">
+        {isDemo && section !== "usage" && section !== "about" && (
+          <p class="note">{t("demo.note")}</p>
+        )}
+        <Content />
+      </div>
+    </main>
+  );
 }

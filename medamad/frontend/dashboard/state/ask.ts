@@ -39,6 +39,17 @@ export function keepFresh(): void {
   });
 }
 
+/** Refresh more often than usual while a component is shown and the page visible; 0 is as usual. */
+export function useFresh(everyMs: number): void {
+  useEffect(() => {
+    if (!everyMs) return undefined;
+    const interval = setInterval(() => {
+      if (!document.hidden) refresh();
+    }, everyMs);
+    return () => clearInterval(interval);
+  }, [everyMs]);
+}
+
 export interface Answer<T> {
   /** What is known: of this question, or of the one before until this is answered. */
   data: T | undefined;

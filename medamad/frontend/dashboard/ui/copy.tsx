@@ -16,8 +16,7 @@ export function Copyable({ text, label }: { text: string; label: string }) {
   };
   return (
     <div class="copyable">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll what is wider than the page */}
-      <section tabIndex={0} aria-label={label}>
+      <section aria-label={label}>
         <code>{text}</code>
       </section>
       <button type="button" class="button" onClick={copy}>

@@ -1,5 +1,107 @@
-// To come.
+// A website's setup: its script tag, and the wait for its first visit.
+
+import { useEffect } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import { statistic } from "../api/client.ts";
+import type { Summary, Usage } from "../api/types.ts";
+import { t } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+import { useUsage } from "../state/usage.ts";
+import { Copyable } from "../ui/copy.tsx";
+import { Filled } from "../ui/filled.tsx";
+import { Trouble } from "../ui/trouble.tsx";
+import { isLocal, pixelTag, scriptTag } from "./tag.ts";
+import { Wait } from "./wait.tsx";
 
 export function SetupPage() {
-  return <main class="page" />;
+  const hostname = useRoute().params.hostname ?? "";
+  const { data: summary, error } = useAsk<Summary>(statistic(hostname, "summary"));
+  const { data: usage, error: usageError } = useUsage();
+  useEffect(() => {
+    document.title = `${t("setup.title", { hostname })} · medamad`;
+  }, [hostname]);
+
+  if (error?.status === 404 || error?.status === 400) {
+    return (
+      <main class="page narrow">
+        <h1>{t("view.no-website", { hostname })}</h1>
+        <p>
+          <a href="/dashboard/">{t("error.back")}</a>
+        </p>
+      </main>
+    );
+  }
+  const trouble = (!summary && error) || (!usage && usageError);
+  return (
+    <main class="page narrow" key={hostname}>
+      <div class="setup-head">
+        <h1>{t("setup.title", { hostname })}</h1>
+        <a class="button" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
+          {t("setup.to-statistics")}
+        </a>
+      </div>
+      {trouble && <Trouble error={trouble} />}
+      {usage && (
+        <ol class="steps">
+          <Tag hostname={hostname} names={usage.tracker} />
+          <Visit hostname={hostname} />
+          {summary && <Wait hostname={hostname} views={summary.current.pageviews} usage={usage} />}
+        </ol>
+      )}
+    </main>
+  );
+}
+
+function Tag({ hostname, names }: { hostname: string; names: Usage["tracker"] }) {
+  return (
+    <li class="card padded step">
+      <h2>{t("setup.tag")}</h2>
+      <p>{t("setup.tag-where")}</p>
+      <Copyable text={scriptTag(names)} label={t("setup.tag-copy")} />
+      <AddressNote hostname={hostname} />
+      <p class="soft">
+        <Filled
+          text={t("setup.more")}
+          values={{ features: <a href="/dashboard/settings/tracker">{t("setup.features")}</a> }}
+        />
+      </p>
+      <details>
+        <summary>{t("setup.pixel")}</summary>
+        <div class="step">
+          <p class="soft">{t("setup.pixel-text")}</p>
+          <Copyable text={pixelTag(names)} label={t("setup.pixel-copy")} />
+        </div>
+      </details>
+    </li>
+  );
+}
+
+/** What stands in the tag is the address of this page: visitors have to reach it too. */
+function AddressNote({ hostname }: { hostname: string }) {
+  if (isLocal(hostname)) return null;
+  const { origin, protocol } = location;
+  if (isLocal(location.hostname)) {
+    return <p class="note">{t("setup.not-reachable", { origin })}</p>;
+  }
+  return protocol === "http:" ? <p class="note">{t("setup.not-secure")}</p> : null;
+}
+
+function Visit({ hostname }: { hostname: string }) {
+  const link = (
+    <a href={`https://${hostname}/`} target="_blank" rel="noopener noreferrer">
+      {hostname}
+    </a>
+  );
+  return (
+    <li class="card padded step">
+      <h2>{t("setup.visit")}</h2>
+      <p>
+        {isLocal(hostname) ? (
+          t("setup.visit-yourself")
+        ) : (
+          <Filled text={t("setup.visit-text")} values={{ link }} />
+        )}
+      </p>
+    </li>
+  );
 }

@@ -1,0 +1,193 @@
+// The registered websites: rename and delete them.
+
+import { Plus } from "lucide";
+import type { TargetedSubmitEvent } from "preact";
+import { useId, useState } from "preact/hooks";
+import { change } from "../api/client.ts";
+import type { Website } from "../api/types.ts";
+import { t } from "../i18n/index.ts";
+import { refresh, useAsk } from "../state/ask.ts";
+import { useUsage } from "../state/usage.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Filled } from "../ui/filled.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Refusal, Trouble } from "../ui/trouble.tsx";
+import { HostnameField, hostnameIn } from "../websites/hostname-field.tsx";
+import { useSaving } from "./saving.ts";
+
+const SEARCHED_FROM = 9;
+
+type Doing = { what: "rename" | "delete"; hostname: string };
+
+export function Websites() {
+  const { data: websites, error } = useAsk<Website[]>("/websites");
+  const { isDemo } = useUsage();
+  const [doing, setDoing] = useState<Doing>();
+  const [sought, setSought] = useState("");
+  const end = () => setDoing(undefined);
+  if (!websites)
+    return error ? <Trouble error={error} /> : <span class="skeleton sites-skeleton" />;
+  return (
+    <section class="card padded form" aria-labelledby="settings-websites">
+      <div class="sites-head">
+        <h2 id="settings-websites">{t("settings.websites")}</h2>
+        {!isDemo && (
+          <a class="button" href="/dashboard/add">
+            <Icon of={Plus} size={16} />
+            {t("websites.add")}
+          </a>
+        )}
+      </div>
+      {websites.length === 0 && <p class="soft">{t("sites.none")}</p>}
+      {websites.length >= SEARCHED_FROM && (
+        <input
+          type="search"
+          aria-label={t("sites.search")}
+          placeholder={t("sites.search")}
+          value={sought}
+          onInput={(event) => setSought(event.currentTarget.value)}
+        />
+      )}
+      <ul class="sites">
+        {websites
+          .filter(({ hostname }) => hostname.includes(sought.trim().toLowerCase()))
+          .map(({ hostname }) => (
+            <Site key={hostname} hostname={hostname} isDemo={isDemo} onDo={setDoing} />
+          ))}
+      </ul>
+      {doing?.what === "rename" && <Rename hostname={doing.hostname} onClose={end} />}
+      {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
+    </section>
+  );
+}
+
+interface SiteProperties {
+  hostname: string;
+  isDemo: boolean;
+  onDo: (doing: Doing) => void;
+}
+
+function Site({ hostname, isDemo, onDo }: SiteProperties) {
+  const path = `/dashboard/websites/${encodeURIComponent(hostname)}`;
+  return (
+    <li>
+      <a class="sites-name" href={path}>
+        {hostname}
+      </a>
+      <div class="row">
+        <a class="button" href={`${path}/setup`} aria-label={t("sites.setup-of", { hostname })}>
+          {t("sites.setup")}
+        </a>
+        <button
+          type="button"
+          class="button"
+          disabled={isDemo}
+          aria-label={t("sites.rename-of", { hostname })}
+          onClick={() => onDo({ what: "rename", hostname })}
+        >
+          {t("sites.rename")}
+        </button>
+        <button
+          type="button"
+          class="button danger"
+          disabled={isDemo}
+          aria-label={t("sites.delete-of", { hostname })}
+          onClick={() => onDo({ what: "delete", hostname })}
+        >
+          {t("common.delete")}
+        </button>
+      </div>
+    </li>
+  );
+}
+
+interface DialogProperties {
+  hostname: string;
+  onClose: () => void;
+}
+
+function Rename({ hostname, onClose }: DialogProperties) {
+  const [typed, setTyped] = useState(hostname);
+  const saving = useSaving();
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const wanted = { hostname: hostnameIn(typed) };
+    if (await saving.save(() => change("PATCH", pathOf(hostname), wanted))) {
+      refresh();
+      onClose();
+    }
+  };
+  return (
+    <Dialog title={t("sites.rename-of", { hostname })} onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <p>{t("sites.rename-text")}</p>
+        <HostnameField
+          value={typed}
+          onInput={(text) => {
+            setTyped(text);
+            saving.forget();
+          }}
+        />
+        <Refusal error={saving.error} />
+        <div class="row">
+          <button type="submit" class="button main" disabled={saving.isBusy}>
+            {t("sites.rename")}
+          </button>
+          <button type="button" class="button" onClick={onClose}>
+            {t("common.cancel")}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Delete({ hostname, onClose }: DialogProperties) {
+  const [typed, setTyped] = useState("");
+  const saving = useSaving();
+  const text = useId();
+  const isConfirmed = typed.trim().toLowerCase() === hostname;
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (isConfirmed && (await saving.save(() => change("DELETE", pathOf(hostname))))) {
+      refresh();
+      onClose();
+    }
+  };
+  return (
+    <Dialog title={t("sites.delete-of", { hostname })} onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <p id={text}>
+          <Filled
+            text={t("sites.delete-text")}
+            values={{ hostname: <strong>{hostname}</strong> }}
+          />
+        </p>
+        <label class="field">
+          <span>{t("sites.delete-type")}</span>
+          <input
+            aria-describedby={text}
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+        <Refusal error={saving.error} />
+        <div class="row">
+          <button type="submit" class="button danger" disabled={!isConfirmed || saving.isBusy}>
+            {t("common.delete")}
+          </button>
+          <button type="button" class="button" onClick={onClose}>
+            {t("common.cancel")}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function pathOf(hostname: string): string {
+  return `/websites/${encodeURIComponent(hostname)}`;
+}

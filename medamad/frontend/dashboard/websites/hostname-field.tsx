@@ -1,0 +1,43 @@
+// The field for a website's hostname. An address that is pasted into it is taken for its host.
+
+import { t } from "../i18n/index.ts";
+
+/** The hostname in what was typed or pasted; what is no address is left to the server to judge. */
+export function hostnameIn(text: string): string {
+  const typed = text.trim();
+  if (!/[/:?#@]/.test(typed)) return typed;
+  const url = /^\w+:\/\//.test(typed) ? typed : `https://${typed}`;
+  return URL.canParse(url) ? new URL(url).hostname : typed;
+}
+
+interface Properties {
+  value: string;
+  onInput: (value: string) => void;
+  disabled?: boolean;
+}
+
+export function HostnameField({ value, onInput, disabled = false }: Properties) {
+  const hostname = hostnameIn(value);
+  const isTaken = hostname !== value.trim();
+  return (
+    <div class="field">
+      <label for="hostname">{t("hostname.label")}</label>
+      <input
+        id="hostname"
+        aria-describedby="hostname-hint"
+        autocomplete="off"
+        autocapitalize="none"
+        inputmode="url"
+        spellcheck={false}
+        required
+        disabled={disabled}
+        placeholder="example.com"
+        value={value}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      <p id="hostname-hint" class="soft" role="status">
+        {isTaken ? t("hostname.taken", { hostname }) : t("hostname.hint")}
+      </p>
+    </div>
+  );
+}

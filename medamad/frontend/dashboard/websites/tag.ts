@@ -1,0 +1,26 @@
+// The tags that a website puts into its pages.
+
+import type { Feature, Usage } from "../api/types.ts";
+
+type Names = Usage["tracker"];
+
+/** The script with the features that the account chose. */
+export function scriptTag({ script_name }: Names): string {
+  return `<script defer src="${location.origin}/${script_name}"></script>`;
+}
+
+/** The script with features of its own, whatever the account chose. */
+export function scriptTagWith(features: readonly Feature[]): string {
+  return `<script defer src="${location.origin}/scripts/${features.join(".") || "default"}.js"></script>`;
+}
+
+/** The image for browsers that run no scripts. */
+export function pixelTag({ event_name }: Names): string {
+  const source = `${location.origin}/api/${event_name}/pixel.gif`;
+  return `<noscript><img src="${source}" referrerpolicy="no-referrer-when-downgrade" alt=""></noscript>`;
+}
+
+/** Whether a hostname means the machine on which it is asked for. */
+export function isLocal(hostname: string): boolean {
+  return /(^|\.)localhost$|^127\.|^\[::1\]$/.test(hostname);
+}
