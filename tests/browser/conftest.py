@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from daemon import Client, Daemon, running
-from dashboard import dashboard_of, demo
+from dashboard import dashboard_of, demo, new_daemon
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 
-__all__ = ("dashboard_of", "demo")  # pytest finds fixtures by their names here
+__all__ = ("dashboard_of", "demo", "new_daemon")  # pytest finds fixtures by their names here
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

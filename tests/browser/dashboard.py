@@ -4,12 +4,13 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
-from daemon import MEDAMAD, PASSWORD, USERNAME, Client, free_port
+from daemon import MEDAMAD, PASSWORD, USERNAME, Client, Daemon, free_port, running
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
 
 PHONE_WIDTH = 360
@@ -90,6 +91,13 @@ def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
     for context in contexts:
         context.close()
     assert [dashboard.complaints for dashboard in made if dashboard.complaints] == []
+
+
+@pytest.fixture
+def new_daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon of the test's own, without a website."""
+    with running(tmp_path) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,19 @@
-"""The list of websites."""
+"""The list of websites, and adding one."""
 
 from collections.abc import Callable
 
 import pytest
-from daemon import Client
+from daemon import Client, Daemon
 from dashboard import PHONE_WIDTH, Dashboard
+from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
+
+
+def names(page: Page) -> list[str]:
+    return page.get_by_role("heading", level=2).all_inner_texts()
 
 
 def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: Make) -> None:
@@ -22,13 +27,81 @@ def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: M
         shown = int(card.locator("strong").inner_text().replace(",", ""))
         # The 24 hours move on between the two questions.
         assert shown == pytest.approx(website["summary"]["visitors"], abs=3)
+    cards[0].get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(websites[0]["hostname"])
+
+
+def test_a_demonstration_offers_no_adding(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open()
+    expect(page.get_by_text("This is a demonstration: nothing can be changed.")).to_be_visible()
+    assert page.get_by_role("link", name="Add a website").count() == 0
+
+
+def test_the_order_is_kept(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open()
+    page.get_by_role("button", name="Order").click()
+    page.get_by_role("menuitemradio", name="By name").click()
+    assert names(page) == sorted(names(page))
+    page.reload()
+    page.locator("main li").first.wait_for()
+    assert len(names(page)) == len(demo.get("/api/websites"))
+    assert names(page) == sorted(names(page))
+
+
+def test_many_websites(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    for number in range(60):
+        owner.add_website(f"site-{number:02}.example")
+    dashboard = dashboard_of(owner)
+    asked: list[str] = []
+    dashboard.page.on(
+        "request", lambda request: asked.append(request.url) if "/summary" in request.url else None
+    )
+    page = dashboard.open()
+    page.locator(".curve svg").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    assert 0 < len(asked) < 40, "those out of sight are not asked for"
+    page.get_by_label("Search websites").fill("-5")
+    expect(page.locator("main li")).to_have_count(10)
+    expect(page.get_by_role("status")).to_have_text("10 websites")
+    page.get_by_label("Search websites").fill("nowhere")
+    expect(page.get_by_text("No website has “nowhere” in its name.")).to_be_visible()
+
+
+def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    page = dashboard_of(owner).open()
+    expect(page.get_by_role("heading", level=2)).to_have_text("Add your first website")
+    page.keyboard.press("n")
+    field = page.get_by_label("Hostname")
+    expect(field).to_be_focused()
+    page.keyboard.type("https://Example.com/blog?page=2")
+    expect(page.get_by_text("Of the address, the hostname counts: example.com")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Set up example.com")
+    assert owner.get("/api/websites") == [{"hostname": "example.com"}]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("not a name", "hostname: "), ("taken.example", "taken.example is registered")],
+)
+def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
+    owner.request("POST", "/api/websites", {"hostname": "taken.example"})
+    page = dashboard_of(owner).open("add")
+    page.get_by_label("Hostname").fill(typed)
+    page.get_by_role("button", name="Add it").click()
+    expect(page.get_by_role("alert")).to_contain_text(said)
+    page.get_by_label("Hostname").fill("other.example")
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, demo: Client, dashboard_of: Make) -> None:
+@pytest.mark.parametrize("path", ["", "add"])
+def test_it_suits_everybody(path: str, scheme: str, demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         demo, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )
-    dashboard.open()
+    dashboard.open(path)
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()

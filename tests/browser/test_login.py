@@ -1,0 +1,126 @@
+"""Logging in and out."""
+
+from collections.abc import Callable
+
+import pytest
+from daemon import PASSWORD, USERNAME, Client, Daemon
+from dashboard import PHONE_WIDTH, Dashboard
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def enter(page: Page, password: str = PASSWORD) -> None:
+    page.get_by_label("Name", exact=True).fill(USERNAME)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_the_root_leads_to_the_login(daemon: Daemon, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(Client(daemon.port))
+    dashboard.page.goto(f"{dashboard.base}/")
+    expect(dashboard.page.get_by_role("heading", level=1)).to_have_text("Log in")
+    assert dashboard.page.url == f"{dashboard.base}/dashboard/"
+    assert dashboard.page.get_by_text("first-login.txt").is_visible()
+
+
+def test_it_leads_on_to_the_page_that_was_asked_for(demo: Client, dashboard_of: Make) -> None:
+    hostname = demo.get("/api/websites")[0]["hostname"]
+    dashboard = dashboard_of(Client(demo.port))
+    page = dashboard.open(f"websites/{hostname}?period=7d")
+    enter(page, "not the password")
+    expect(page.get_by_role("alert")).to_have_text("Name or password is wrong.")
+    expect(page.get_by_label("Password", exact=True)).to_be_focused()
+    enter(page)
+    expect(page.get_by_role("heading", level=1)).to_contain_text(hostname)
+    assert page.url == f"{dashboard.base}/dashboard/websites/{hostname}?period=7d"
+
+
+def test_the_password_can_be_shown(daemon: Daemon, dashboard_of: Make) -> None:
+    page = dashboard_of(Client(daemon.port)).open()
+    password = page.get_by_label("Password", exact=True)
+    password.fill("secret")
+    assert password.get_attribute("type") == "password"
+    page.get_by_role("button", name="Show the password").click()
+    assert password.get_attribute("type") == "text"
+    assert password.input_value() == "secret"
+    page.get_by_role("button", name="Hide the password").click()
+    assert password.get_attribute("type") == "password"
+
+
+def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
+    page = dashboard_of(Client(daemon.port)).open()
+    page.keyboard.press("Tab")
+    page.keyboard.type(USERNAME)
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
+
+
+def test_a_refused_cookie_is_told_in_plain_words(daemon: Daemon, dashboard_of: Make) -> None:
+    # The daemon answers as a proxy would pass it on: over plain HTTP, under another name.
+    dashboard = dashboard_of(
+        Client(daemon.port), proxy={"server": f"http://127.0.0.1:{daemon.port}"}
+    )
+    dashboard.base = "http://stats.example"
+    page = dashboard.open()
+    enter(page)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Your browser refused the login cookie")
+    expect(alert).to_contain_text("https://stats.example")
+    # COOP has no meaning over plain HTTP, and Chromium says so.
+    dashboard.complaints = [text for text in dashboard.complaints if "Opener-Policy" not in text]
+
+
+def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) -> None:
+    stranger = Client(new_daemon.port)
+    statuses = [
+        stranger.request("POST", "/api/auth/login", {"username": "x", "password": "y"}).status
+        for _ in range(11)
+    ]
+    assert statuses[-1] == 429
+    page = dashboard_of(stranger).open()
+    enter(page)
+    expect(page.get_by_role("alert")).to_have_text("Too many failed attempts from your network.")
+    expect(page.get_by_text("Try again in")).to_be_visible()
+    expect(page.get_by_role("button", name="Log in")).to_be_disabled()
+
+
+def test_a_server_that_is_away_and_comes_back(new_daemon: Daemon, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(Client(new_daemon.port))
+    page = dashboard.open()
+    new_daemon.stop()
+    enter(page)
+    expect(page.get_by_role("alert")).to_have_text("The server does not answer")
+    new_daemon.start()
+    enter(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
+
+
+def test_logging_out_ends_the_login(daemon: Daemon, dashboard_of: Make) -> None:
+    client = daemon.client()
+    page = dashboard_of(client).open()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("menuitem", name="Log out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+    assert client.request("GET", "/api/user").status == 401
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_suits_everybody(scheme: str, daemon: Daemon, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(
+        Client(daemon.port), color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
+    )
+    page = dashboard.open()
+    enter(page, "not the password")
+    page.get_by_text("Name or password is wrong.").wait_for()
+    assert dashboard.violations() == []
+    assert not dashboard.is_wider_than_the_window()
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    parts = [int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(",")]
+    assert (min(parts) > 200) == (scheme == "light")
