@@ -16,9 +16,9 @@ export function Copyable({ text, label }: { text: string; label: string }) {
   };
   return (
     <div class="copyable">
-      <section aria-label={label}>
+      <figure aria-label={label}>
         <code>{text}</code>
-      </section>
+      </figure>
       <button type="button" class="button" onClick={copy}>
         <Icon of={isCopied ? Check : Copy} size={16} />
         <span aria-live="polite">{t(isCopied ? "common.copied" : "common.copy")}</span>

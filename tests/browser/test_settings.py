@@ -1,0 +1,225 @@
+"""The settings."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from daemon import PASSWORD, USERNAME, Client, Daemon
+from dashboard import PHONE_WIDTH, Dashboard
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+SECTIONS = ("account", "websites", "tracker", "usage", "about")
+
+
+def section(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def test_each_section_has_an_address(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open()
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
+    for name in SECTIONS:
+        page.get_by_role("navigation").get_by_role("link", name=name.capitalize()).click()
+        current = page.locator("nav [aria-current=page]")
+        expect(current).to_have_text(name.capitalize())
+        assert page.url.endswith(f"/dashboard/settings/{name}")
+        expect(page).to_have_title(f"{name.capitalize()} · Settings · medamad")
+        page.locator(".settings-content h2").first.wait_for()
+    page.reload()
+    expect(page.locator("nav [aria-current=page]")).to_have_text("About")
+
+
+def test_the_name_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    page = dashboard_of(owner).open("settings")
+    name = section(page, "Name")
+    expect(name.get_by_role("textbox")).to_have_value(USERNAME)
+    expect(name.get_by_role("button")).to_be_disabled()
+    name.get_by_role("textbox").fill("grace")
+    name.get_by_role("button").click()
+    expect(name.get_by_role("status")).to_have_text("Saved")
+    assert owner.get("/api/user")["username"] == "grace"
+
+
+def test_the_password_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner, elsewhere = new_daemon.client(), new_daemon.client()
+    page = dashboard_of(owner).open("settings/account")
+    form = section(page, "Password")
+    form.get_by_label("New password", exact=False).first.fill("another password")
+    form.get_by_label("New password once more").fill("another pasword")
+    form.get_by_role("button").click()
+    expect(form.get_by_role("alert")).to_have_text("The two passwords differ.")
+    form.get_by_label("New password once more").fill("another password")
+    form.get_by_role("button").click()
+    expect(form.get_by_role("status")).to_have_text("Saved")
+    assert owner.request("GET", "/api/user").status == 200
+    assert elsewhere.request("GET", "/api/user").status == 401
+    Client(new_daemon.port).log_in(password="another password")
+    old = {"username": USERNAME, "password": PASSWORD}
+    assert Client(new_daemon.port).request("POST", "/api/auth/login", old).status == 401
+
+
+def test_language_and_theme(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    page = dashboard_of(owner, color_scheme="light").open("settings/account")
+    languages = page.locator("select")
+    assert languages.locator("option").all_inner_texts() == [
+        "English",
+        "Deutsch",
+        "Français",
+        "Español",
+        "日本語",
+        "中文",
+    ]
+    languages.select_option("de")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.get_by_role("status").filter(has_text=re.compile("."))).to_have_count(1)
+    assert owner.get("/api/user")["settings"] == {"language": "de", "script_type": ["default"]}
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+
+    def paper() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    page.get_by_role("radio").first.wait_for()
+    light = paper()
+    page.get_by_role("radio").nth(2).check()
+    assert paper() != light
+    page.reload()
+    expect(page.get_by_role("radio").nth(2)).to_be_checked()
+    assert paper() != light
+
+
+def test_websites_are_renamed_and_deleted(owner: Client, dashboard_of: Make) -> None:
+    owner.add_website("before.example")
+    page = dashboard_of(owner).open("settings/websites")
+    page.get_by_role("button", name="Rename before.example").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Hostname").fill("https://after.example/")
+    dialog.get_by_role("button", name="Rename", exact=True).click()
+    expect(page.get_by_role("link", name="after.example", exact=True)).to_be_visible()
+    expect(dialog).to_have_count(0)
+    assert owner.request("GET", "/api/websites/before.example").status == 404
+
+    page.get_by_role("button", name="Delete after.example").click()
+    delete = dialog.get_by_role("button", name="Delete", exact=True)
+    expect(delete).to_be_disabled()
+    dialog.get_by_label("Hostname").fill("after.exampl")
+    expect(delete).to_be_disabled()
+    dialog.get_by_label("Hostname").press_sequentially("")
+    dialog.get_by_label("Hostname").fill("after.example")
+    dialog.get_by_label("Hostname").press("Enter")
+    expect(page.get_by_role("link", name="after.example", exact=True)).to_have_count(0)
+    assert owner.request("GET", "/api/websites/after.example").status == 404
+
+
+def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
+    owner.add_website("one.example")
+    owner.add_website("two.example")
+    page = dashboard_of(owner).open("settings/websites")
+    page.get_by_role("button", name="Rename one.example").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Hostname").fill("two.example")
+    dialog.get_by_role("button", name="Rename", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("two.example")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert owner.request("GET", "/api/websites/one.example").status == 200
+
+
+def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    page = dashboard_of(owner).open("settings/tracker")
+    save = page.get_by_role("button", name="Save the choice")
+    expect(save).to_be_disabled()
+    page.get_by_label("Downloads").check()
+    page.get_by_label("Clicks on marked elements").check()
+    page.get_by_text("Another choice for one website").click()
+    base = f"http://localhost:{new_daemon.port}"
+    expect(page.get_by_role("figure", name="Another choice for one website")).to_have_text(
+        f'<script defer src="{base}/scripts/click-events.file-downloads.js"></script>'
+    )
+    save.click()
+    expect(page.get_by_text("Saved. Browsers take up the new script")).to_be_visible()
+    chosen = owner.get("/api/user")["settings"]["script_type"]
+    assert chosen == ["click-events", "file-downloads"]
+    assert owner.request("GET", "/scripts/click-events.file-downloads.js").status == 200
+    page.reload()
+    expect(page.get_by_label("Downloads")).to_be_checked()
+    page.get_by_label("Downloads").uncheck()
+    page.get_by_label("Clicks on marked elements").uncheck()
+    save.click()
+    expect(page.get_by_text("Saved. Browsers take up the new script")).to_be_visible()
+    assert owner.get("/api/user")["settings"]["script_type"] == ["default"]
+
+
+def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    page = dashboard_of(owner).open("settings/usage")
+    hits = section(page, "Hits in the last 24 hours")
+    expect(hits).to_contain_text("None was refused.")
+    for name in ("Processor", "Memory", "Disk", "Stored figures"):
+        assert 0 <= float(page.get_by_role("meter", name=name).get_attribute("value") or -1) <= 1
+    load = {"e": "load", "b": "one", "u": "https://unknown.example/", "p": True, "q": True}
+    assert owner.request("POST", "/api/event/hit", load).status == 404
+    row = hits.get_by_role("row").nth(1)
+    expect(row).to_contain_text("No website is registered for the page", timeout=9_000)
+    expect(row.get_by_role("cell").first).to_have_text("1")
+    page.get_by_role("link", name="Add unknown.example").click()
+    expect(page.get_by_label("Hostname")).to_have_value("unknown.example")
+
+
+def test_about(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open("settings/about")
+    service = demo.get("/api/user/usage")["service"]
+    facts = page.locator("dd").all_inner_texts()
+    assert facts == [service["version"], service["commit"], service["licence"]]
+    link = page.get_by_role("link", name="The OpenAPI document").get_attribute("href")
+    assert demo.request("GET", str(link)).status == 200
+
+
+def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open("settings/account")
+    expect(page.get_by_text("This is a demonstration: nothing can be changed.")).to_be_visible()
+    for name in ("Change the name", "Change the password"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+    page.locator("select").select_option("fr")
+    expect(page.locator("html")).to_have_attribute("lang", "fr")
+    page.locator("select").select_option("en")
+    page.get_by_role("link", name="Tracker").click()
+    page.get_by_label("Downloads").check()
+    expect(page.get_by_role("button", name="Save the choice")).to_be_disabled()
+    page.get_by_role("link", name="Websites").click()
+    for button in page.get_by_role("button", name=re.compile("Rename|Delete")).all():
+        expect(button).to_be_disabled()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SECTIONS)
+def test_it_suits_everybody(name: str, scheme: str, owner: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(
+        owner, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
+    )
+    page = dashboard.open(f"settings/{name}")
+    page.locator(".settings-content h2").first.wait_for()
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert dashboard.violations() == []
+    assert not dashboard.is_wider_than_the_window()
+
+
+@pytest.mark.parametrize("doing", ["Rename", "Delete"])
+def test_its_dialogs_suit_everybody(doing: str, owner: Client, dashboard_of: Make) -> None:
+    owner.request("POST", "/api/websites", {"hostname": "dialog.example"})
+    dashboard = dashboard_of(owner, viewport={"width": PHONE_WIDTH, "height": 700})
+    page = dashboard.open("settings/websites")
+    page.get_by_role("button", name=f"{doing} dialog.example").click()
+    expect(page.get_by_role("dialog", name=f"{doing} dialog.example")).to_be_visible()
+    assert dashboard.violations() == []
+    assert not dashboard.is_wider_than_the_window()
