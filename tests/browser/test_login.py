@@ -52,7 +52,6 @@ def test_the_password_can_be_shown(daemon: Daemon, dashboard_of: Make) -> None:
 
 def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
     page = dashboard_of(Client(daemon.port)).open()
-    page.keyboard.press("Tab")
     page.keyboard.type(USERNAME)
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)

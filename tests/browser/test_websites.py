@@ -31,6 +31,15 @@ def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: M
     expect(page.get_by_role("heading", level=1)).to_contain_text(websites[0]["hostname"])
 
 
+def test_a_card_leads_to_its_website_by_keys(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open()
+    page.locator("main li").first.get_by_role("link").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Switch website").wait_for()
+    # The card is gone; the next key goes on from the new page's beginning.
+    assert page.evaluate("document.activeElement.id") == "content"
+
+
 def test_a_demonstration_offers_no_adding(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     expect(page.get_by_text("This is a demonstration: nothing can be changed.")).to_be_visible()

@@ -17,11 +17,13 @@ export function LoginPage() {
   const [obstacle, setObstacle] = useState<Obstacle>();
   const [isBusy, setBusy] = useState(false);
   const [wait, setWait] = useSeconds();
+  const nameField = useRef<HTMLInputElement>(null);
   const passwordField = useRef<HTMLInputElement>(null);
 
   useEffect(() => {
     document.title = `${t("login.title")} · medamad`;
   });
+  useEffect(() => nameField.current?.focus(), []);
   useEffect(() => {
     if (wait === 0) setObstacle((known) => (known === "too-many" ? undefined : known));
   }, [wait]);
@@ -53,6 +55,7 @@ export function LoginPage() {
         <label class="field">
           <span>{t("login.name")}</span>
           <input
+            ref={nameField}
             name="username"
             autocomplete="username"
             autocapitalize="none"

@@ -11,7 +11,7 @@ import {
   Sun,
 } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
@@ -26,7 +26,15 @@ import { shortcuts, useShortcuts } from "./ui/shortcuts.ts";
 const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
 
 export function Shell({ children }: { children: ComponentChildren }) {
-  const { route } = useLocation();
+  const { path, route } = useLocation();
+  const shown = useRef(path);
+  useEffect(() => {
+    // What was pressed to come here may be gone with its page: the focus begins with the new one.
+    if (path !== shown.current && document.activeElement === document.body) {
+      document.getElementById("content")?.focus({ preventScroll: true });
+    }
+    shown.current = path;
+  }, [path]);
   const [showsKeys, setShowsKeys] = useState(false);
   useShortcuts([
     { keys: "?", label: t("shortcuts.help"), act: () => setShowsKeys(true) },
@@ -107,7 +115,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </button>
         </div>
       )}
-      <div id="content">{children}</div>
+      <div id="content" tabIndex={-1}>
+        {children}
+      </div>
       {showsKeys && <Keys onClose={() => setShowsKeys(false)} />}
     </>
   );

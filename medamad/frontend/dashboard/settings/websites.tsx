@@ -24,7 +24,15 @@ export function Websites() {
   const { isDemo } = useUsage();
   const [doing, setDoing] = useState<Doing>();
   const [sought, setSought] = useState("");
-  const end = () => setDoing(undefined);
+  const [done, setDone] = useState("");
+  const begin = (what: Doing) => {
+    setDone("");
+    setDoing(what);
+  };
+  const end = (what = "") => {
+    setDoing(undefined);
+    if (what) setDone(what);
+  };
   if (!websites)
     return error ? <Trouble error={error} /> : <span class="skeleton sites-skeleton" />;
   return (
@@ -42,8 +50,8 @@ export function Websites() {
       {websites.length >= SEARCHED_FROM && (
         <input
           type="search"
-          aria-label={t("sites.search")}
-          placeholder={t("sites.search")}
+          aria-label={t("websites.search")}
+          placeholder={t("websites.search")}
           value={sought}
           onInput={(event) => setSought(event.currentTarget.value)}
         />
@@ -52,9 +60,12 @@ export function Websites() {
         {websites
           .filter(({ hostname }) => hostname.includes(sought.trim().toLowerCase()))
           .map(({ hostname }) => (
-            <Site key={hostname} hostname={hostname} isDemo={isDemo} onDo={setDoing} />
+            <Site key={hostname} hostname={hostname} isDemo={isDemo} onDo={begin} />
           ))}
       </ul>
+      <p class="saved" role="status">
+        {done}
+      </p>
       {doing?.what === "rename" && <Rename hostname={doing.hostname} onClose={end} />}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
@@ -103,7 +114,8 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
 
 interface DialogProperties {
   hostname: string;
-  onClose: () => void;
+  /** Called with what was done, or with nothing. */
+  onClose: (done?: string) => void;
 }
 
 function Rename({ hostname, onClose }: DialogProperties) {
@@ -111,17 +123,18 @@ function Rename({ hostname, onClose }: DialogProperties) {
   const saving = useSaving();
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const wanted = { hostname: hostnameIn(typed) };
-    if (await saving.save(() => change("PATCH", pathOf(hostname), wanted))) {
+    const wanted = hostnameIn(typed);
+    if (await saving.save(() => change("PATCH", pathOf(hostname), { hostname: wanted }))) {
       refresh();
-      onClose();
+      onClose(t("sites.renamed", { hostname, wanted }));
     }
   };
   return (
-    <Dialog title={t("sites.rename-of", { hostname })} onClose={onClose}>
+    <Dialog title={t("sites.rename-of", { hostname })} onClose={() => onClose()}>
       <form class="form" onSubmit={submit}>
         <p>{t("sites.rename-text")}</p>
         <HostnameField
+          isFirst
           value={typed}
           onInput={(text) => {
             setTyped(text);
@@ -133,7 +146,7 @@ function Rename({ hostname, onClose }: DialogProperties) {
           <button type="submit" class="button main" disabled={saving.isBusy}>
             {t("sites.rename")}
           </button>
-          <button type="button" class="button" onClick={onClose}>
+          <button type="button" class="button" onClick={() => onClose()}>
             {t("common.cancel")}
           </button>
         </div>
@@ -151,11 +164,11 @@ function Delete({ hostname, onClose }: DialogProperties) {
     event.preventDefault();
     if (isConfirmed && (await saving.save(() => change("DELETE", pathOf(hostname))))) {
       refresh();
-      onClose();
+      onClose(t("sites.deleted", { hostname }));
     }
   };
   return (
-    <Dialog title={t("sites.delete-of", { hostname })} onClose={onClose}>
+    <Dialog title={t("sites.delete-of", { hostname })} onClose={() => onClose()}>
       <form class="form" onSubmit={submit}>
         <p id={text}>
           <Filled
@@ -166,6 +179,7 @@ function Delete({ hostname, onClose }: DialogProperties) {
         <label class="field">
           <span>{t("sites.delete-type")}</span>
           <input
+            autofocus
             aria-describedby={text}
             autocomplete="off"
             autocapitalize="none"
@@ -179,7 +193,7 @@ function Delete({ hostname, onClose }: DialogProperties) {
           <button type="submit" class="button danger" disabled={!isConfirmed || saving.isBusy}>
             {t("common.delete")}
           </button>
-          <button type="button" class="button" onClick={onClose}>
+          <button type="button" class="button" onClick={() => onClose()}>
             {t("common.cancel")}
           </button>
         </div>

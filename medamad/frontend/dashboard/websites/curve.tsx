@@ -55,6 +55,7 @@ function Line({ visitors }: { visitors: number[] }) {
   const label = t("websites.curve", { most: figure(most), now: figure(visitors.at(-1) ?? 0) });
   return (
     <svg
+      class={most ? "" : "flat"}
       role="img"
       aria-label={label}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}

@@ -14,9 +14,11 @@ interface Properties {
   value: string;
   onInput: (value: string) => void;
   disabled?: boolean;
+  /** Whether the focus begins here when it is part of a dialog. */
+  isFirst?: boolean;
 }
 
-export function HostnameField({ value, onInput, disabled = false }: Properties) {
+export function HostnameField({ value, onInput, disabled = false, isFirst = false }: Properties) {
   const hostname = hostnameIn(value);
   const isTaken = hostname !== value.trim();
   return (
@@ -24,6 +26,7 @@ export function HostnameField({ value, onInput, disabled = false }: Properties) 
       <label for="hostname">{t("hostname.label")}</label>
       <input
         id="hostname"
+        autofocus={isFirst}
         aria-describedby="hostname-hint"
         autocomplete="off"
         autocapitalize="none"

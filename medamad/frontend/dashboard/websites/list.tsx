@@ -22,12 +22,13 @@ const SUMMARY = () => new URLSearchParams({ summary: "true" });
 
 export function WebsitesPage() {
   const { data: websites, error } = useAsk<Website[]>("/websites", SUMMARY);
-  const { isDemo } = useUsage();
+  const { data: usage, error: usageError, isDemo } = useUsage();
+  const mayAdd = usage || usageError ? !isDemo : false;
   const [sought, setSought] = useState("");
   const [order, setOrder] = useState<Order>(keptOrder);
   const { route } = useLocation();
   useShortcuts(
-    isDemo ? [] : [{ keys: "n", label: t("websites.add"), act: () => route("/dashboard/add") }],
+    !mayAdd ? [] : [{ keys: "n", label: t("websites.add"), act: () => route("/dashboard/add") }],
   );
   useEffect(() => {
     document.title = `${t("websites.title")} · medamad`;
@@ -70,7 +71,7 @@ export function WebsitesPage() {
             ]}
           />
         )}
-        {!isDemo && websites && websites.length > 0 && <AddLink />}
+        {mayAdd && websites && websites.length > 0 && <AddLink />}
       </div>
       {isDemo && <p class="websites-note soft">{t("demo.note")}</p>}
       {isSearched && (
@@ -79,7 +80,7 @@ export function WebsitesPage() {
         </p>
       )}
       {!websites && (error ? <Trouble error={error} /> : <Skeletons />)}
-      {websites?.length === 0 && <Empty isDemo={isDemo} />}
+      {websites?.length === 0 && <Empty mayAdd={mayAdd} />}
       {found.length > 0 && (
         <ul class="websites">
           {found.map((website) => (
@@ -110,7 +111,7 @@ function Card({ hostname, summary }: Website) {
   return (
     <li>
       <a class="card website" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
-        <h2>{hostname}</h2>
+        <h2 title={hostname}>{hostname}</h2>
         <p class="website-figure">
           <strong>{shortFigure(visitors)}</strong>{" "}
           <span class="soft">{tn("websites.visitors", visitors)}</span>
@@ -130,13 +131,13 @@ function AddLink() {
   );
 }
 
-function Empty({ isDemo }: { isDemo: boolean }) {
+function Empty({ mayAdd }: { mayAdd: boolean }) {
   return (
     <section class="card websites-empty">
       <Icon of={Globe} size={40} />
       <h2>{t("websites.empty")}</h2>
       <p class="soft">{t("websites.empty-text")}</p>
-      {!isDemo && <AddLink />}
+      {mayAdd && <AddLink />}
     </section>
   );
 }
