@@ -1,19 +1,36 @@
 """The tracker as it is delivered."""
 
-import gzip
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "medamad" / "frontend" / "tracker" / "script.js"
+import medamad
+
+BUILT = Path(medamad.__file__).parent / "_build" / "frontend"
+SCRIPTS = sorted((BUILT / "scripts").glob("*.js"))
 
 
-def test_it_is_small() -> None:
-    assert len(gzip.compress(SCRIPT.read_bytes(), mtime=0)) < 1_500
+def test_every_set_of_features_has_a_script() -> None:
+    assert len(SCRIPTS) == 2**6
 
 
-@pytest.mark.parametrize("word", ["cookie", "localStorage", "sessionStorage", "indexedDB"])
-def test_it_keeps_nothing_of_its_own(word: str) -> None:
-    code = re.sub(r"^\s*//.*$", "", SCRIPT.read_text(), flags=re.MULTILINE)
-    assert word not in code
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_it_keeps_nothing_but_a_visitors_objection(script: Path) -> None:
+    code = script.read_text("utf-8")
+    assert not re.search("cookie|sessionStorage|indexedDB", code)
+    assert code.count("localStorage") == 1
+    assert set(re.findall(r"\.(medamad)\b", code)) == {"medamad"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_path_of_events_is_named_once(script: Path) -> None:
+    assert script.read_text("utf-8").count("event/") == 1
+
+
+def test_the_sizes_are_those_of_the_files() -> None:
+    sizes = json.loads((BUILT / "sizes.json").read_text("utf-8"))
+    for script in SCRIPTS:
+        assert sizes["scripts"][script.stem]["plain"] == script.stat().st_size
+        assert sizes["scripts"][script.stem]["gzip"] == Path(f"{script}.gz").stat().st_size

@@ -7,6 +7,7 @@ import type { Bucket } from "../api/types.ts";
 import { locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
+import { startsUntil } from "./periods.ts";
 import { bucketLabel, tickLabel } from "./spans.ts";
 import { measured } from "./tiles.tsx";
 
@@ -23,8 +24,14 @@ interface Properties {
 
 const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_628_000 };
 const TICK_WIDTH_PX = 84;
-/** Steps between labels that people count in: hours of a day, days of a week, months of a year. */
-const STEPS = [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 48, 56, 60, 120, 180, 240, 360];
+/** Steps between labels that people count in. */
+const STEPS: Record<Interval, number[]> = {
+  minute: [1, 5, 10, 15, 30, 60, 120, 180, 360],
+  hour: [1, 2, 3, 4, 6, 12, 24, 48, 96, 168],
+  day: [1, 2, 7, 14, 28, 56, 91, 182, 364],
+  week: [1, 2, 4, 8, 13, 26, 52, 104],
+  month: [1, 2, 3, 6, 12, 24],
+};
 const DURATION_STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400]
   .map((seconds) => seconds * 1000)
   .concat([28_800_000, 86_400_000]);
@@ -155,7 +162,8 @@ function optionsOf(
         font,
         grid: { show: false },
         ticks: { stroke: line, size: 5 },
-        splits: (chart) => splitsOf(chart),
+        size: 32,
+        splits: (chart) => splitsOf(chart, latest.current),
         values: (_chart, splits) => ticks(splits, interval, zone),
       },
       {
@@ -239,14 +247,26 @@ function topOf(measure: Measure, most: number | null): number {
   return Math.max((most ?? 0) * 1.08, measure === "duration" ? 5_000 : 4);
 }
 
-/** The starts that get a label: so many steps apart that each has room. */
-function splitsOf(chart: uPlot): number[] {
-  const starts = [...chart.data[0]];
-  const [first = 0, second = 0] = starts;
+/** The starts that get a label: so many steps apart that each has room, also beyond now. */
+function splitsOf(chart: uPlot, { buckets, interval, zone, end }: Properties): number[] {
+  const starts = startsUntil(buckets, interval, zone, end);
+  const [first = 0, second = 0] = starts.map((start) => start.valueOf() / 1000);
   const width = Math.abs(chart.valToPos(second, "x") - chart.valToPos(first, "x"));
   const least = starts.length > 1 ? TICK_WIDTH_PX / Math.max(width, 0.01) : 1;
-  const step = STEPS.find((step) => step >= least) ?? Math.ceil(least);
-  return starts.filter((_start, place) => place % step === 0);
+  const step = STEPS[interval].find((step) => step >= least) ?? Math.ceil(least);
+  const shown = starts.filter((start, place) => (countOf(start, interval) ?? place) % step === 0);
+  return shown.map((start) => start.valueOf() / 1000);
+}
+
+/** What steps are counted by: hours and minutes from midnight on, the rest from the first start. */
+function countOf(start: Date, interval: Interval): number | undefined {
+  if (interval === "hour") return dayNumber(start) * 24 + start.getHours();
+  if (interval === "minute") return start.getHours() * 60 + start.getMinutes();
+  return undefined;
+}
+
+function dayNumber(date: Date): number {
+  return Math.round(Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / 86_400_000);
 }
 
 function ticks(splits: number[], interval: Interval, zone: string): string[] {

@@ -3,8 +3,10 @@
 import { TZDateMini } from "@date-fns/tz";
 import {
   addDays,
+  addHours,
   addMinutes,
   addMonths,
+  addWeeks,
   differenceInCalendarDays,
   differenceInCalendarMonths,
   differenceInMinutes,
@@ -14,6 +16,8 @@ import {
   subMonths,
 } from "date-fns";
 import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
+
+const MAX_STARTS = 5_000;
 
 /** The reader's own zone. */
 export function ownZone(): string {
@@ -169,6 +173,31 @@ export function rangeOf(start: Date, end: Date, interval: Interval, zone: string
   const [first, last] = [new TZDateMini(start, zone), new TZDateMini(end, zone)];
   const isFine = interval === "minute" || interval === "hour";
   return isFine ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
+}
+
+const FOLLOWING = {
+  minute: addMinutes,
+  hour: addHours,
+  day: addDays,
+  week: addWeeks,
+  month: addMonths,
+};
+
+/** The starts of buckets by the clock of the zone, and of those that follow them until `end`. */
+export function startsUntil(
+  buckets: readonly { date: string }[],
+  interval: Interval,
+  zone: string,
+  end: Date,
+): Date[] {
+  const starts: Date[] = buckets.map(({ date }) => new TZDateMini(date, zone));
+  const last = starts.at(-1);
+  for (let count = 1; last && starts.length < MAX_STARTS; count += 1) {
+    const next = FOLLOWING[interval](last, count);
+    if (next >= end) break;
+    starts.push(next);
+  }
+  return starts;
 }
 
 /** The intervals in which a stretch may be shown, the finest first. */
