@@ -52,5 +52,5 @@ async function compose(features) {
     mangle: true,
     format: { quote_style: 1 },
   });
-  return code;
+  return code.replace(/^'use strict';/, "");
 }

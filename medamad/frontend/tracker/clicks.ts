@@ -2,14 +2,14 @@
 
 import { read } from "./properties.ts";
 
-export const onClicks = (report: (properties: object) => void): void => {
+export const onClicks = (report: (event: undefined, properties: object) => void): void => {
   const told = (event: Event) => {
     const { target } = event;
     // What is pressed may be a text within a shadow tree or a window.
     if (!(target instanceof Element)) return;
     if (CLICK_EVENTS && event.type === "click") {
       const text = target.closest("[data-m\\:click]")?.getAttribute("data-m:click");
-      if (text) report(read(text));
+      if (text) report(undefined, read(text));
     }
     const link = (OUTBOUND_LINKS || FILE_DOWNLOADS) && target.closest<HTMLAnchorElement>("a[href]");
     if (link && /^http/.test(link.protocol)) {
@@ -20,8 +20,9 @@ export const onClicks = (report: (properties: object) => void): void => {
           link.pathname,
         )
       ) {
-        report({ download: address });
-      } else if (OUTBOUND_LINKS && link.host !== location.host) report({ outbound: address });
+        report(undefined, { download: address });
+      } else if (OUTBOUND_LINKS && link.host !== location.host)
+        report(undefined, { outbound: address });
     }
   };
   for (const name of ["click", "auxclick"]) addEventListener(name, told, true);

@@ -1,152 +1,124 @@
 // The tracker: counts views without cookies. What the visitor saw today is known only to the
-// browser's own cache, by the dates in the answers to two pings.
+// browser's own cache, by the dates in the answers to two pings. Every byte is sent to every
+// visitor, so what could be said shorter is.
 
 import { onClicks } from "./clicks.ts";
 import { propertiesOfPage } from "./page.ts";
 
-interface View {
-  /** The beacon's identity. */
-  b: string;
-  /** Address and path at which the view began. */
-  u: string;
-  path: string;
-  /** Whether the visitor seems to come from elsewhere; counts as long as no ping has answered. */
-  guess: boolean;
-  /** The load that is still to be sent. */
-  load: object | null;
-  /** When the page came into sight, 0 while it is out of it; how long it was, in milliseconds. */
-  since: number;
-  seen: number;
-  /** The time that was told last. */
-  told: number;
-}
-
 const page = document;
 const place = location;
 const { src, dataset } = page.currentScript as HTMLScriptElement;
-// `event/` stands here alone: a server with a name of its own for this path puts it in its place.
-const api = new URL(dataset.api?.replace(/^(?!\/|\w+:\/\/)/, "//") || "api", src).href;
-const events = `${api.replace(/\/?(event\/?)?$/, "")}/event/`;
 
-let view: View;
+/** Where events go. A server with a name of its own for them puts it in the place of `event/`. */
+const events = new URL(dataset.api?.replace(/^(?!\/|\w+:)/, "//") || "api", src).href.replace(
+  /\/?(event\/?)?$/,
+  "/event/",
+);
 
-const post = (hit: object) => {
-  fetch(`${events}hit`, {
-    credentials: "omit",
-    method: "POST",
-    body: JSON.stringify(hit),
-    keepalive: true,
-  }).catch(() => {});
-};
+const listen = addEventListener;
 
-/** For what is told when the page may go any moment. */
-const beacon = (hit: object) =>
-  navigator.sendBeacon?.(`${events}hit`, JSON.stringify(hit)) || post(hit);
+/** The view: its beacon, address and path; since when it is in sight, for how long it was. */
+let b: string;
+let address: string;
+let path: string | undefined;
+let since = 0;
+let seen = 0;
+let told = 0;
+/** Sends the load, if it has not been sent, by what can be known without an answer to a ping. */
+let flush: () => void;
+
+/** A beacon reaches its end also when the page is gone before. */
+const send = (hit: object) => navigator.sendBeacon(`${events}hit`, JSON.stringify(hit));
 
 /** How many views of today came before: the seconds past midnight, wherever midnight is. */
 const ping = async (what: string) => {
-  const answer = await fetch(`${events}ping?u=${encodeURIComponent(what)}`, {
-    credentials: "omit",
-  });
-  if (!answer.ok) throw answer;
+  const answer = await fetch(`${events}ping?u=${what}`);
   const date = Date.parse(answer.headers.get("Last-Modified") as string) / 1000;
-  return +(await answer.text()) && (date % 900 || 900);
+  return +(await answer.text()) * (date % 900 || 900);
 };
 
-const pathNow = () => place.pathname + (HASH_ROUTING ? place.hash.replace("#", "%23") : "");
+const pathNow = () =>
+  HASH_ROUTING ? place.pathname + place.hash.replace("#", "%23") : place.pathname;
 
-const tell = (told: View, send: (hit: object) => void, p: boolean, q: boolean, n?: number) => {
-  if (told.load) send({ ...told.load, p, q, n });
-  told.load = null;
-};
+const bare = (url: string) => url.replace("//www.", "//");
 
 const begin = (r: string) => {
-  const { host } = place;
-  const path = pathNow();
-  const u = place.origin + path + place.search;
-  const b = Date.now().toString(36) + Math.random().toString(36).slice(2);
-  const t = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const bare = (name = "") => name.replace(/^www\./, "");
-  const begun: View = {
-    b,
-    u,
-    path,
-    guess: bare(r.split("/")[2]) !== bare(host),
-    load: {
-      e: "load",
-      b,
-      u: u.slice(0, 8_000),
-      r: r.slice(0, 4_000),
-      t,
-      w: innerWidth,
-      ...(PAGE_EVENTS || NOT_FOUND ? { d: propertiesOfPage(!view, path) } : {}),
-    },
-    since: 0,
-    seen: 0,
-    told: 0,
+  const guess = !bare(r).startsWith(bare(`${place.origin}/`));
+  let hit: object | undefined;
+  const load = (p: boolean, q: boolean, n?: number) => {
+    if (hit) send({ ...hit, p, q, n });
+    hit = undefined;
   };
-  view = begun;
+  path = pathNow();
+  hit = {
+    e: "load",
+    b: (b = `${Math.random()}${Math.random()}`),
+    u: (address = (place.origin + path + place.search).slice(0, 8_000)),
+    r,
+    t: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    w: innerWidth,
+    ...((PAGE_EVENTS || NOT_FOUND) && { d: propertiesOfPage(!flush, path) }),
+  };
+  flush = () => load(guess, guess);
+  since = seen = told = 0;
   show();
-  Promise.all([ping(host), ping(host + path.replace(/(.)\/$/, "$1"))]).then(
-    ([today, here]) => tell(begun, post, !today, !here, today + 1),
-    () => tell(begun, post, begun.guess, begun.guess),
+  Promise.all([ping(place.host), ping(place.host + path)]).then(
+    ([today, here]) => (today + here >= 0 ? load(!today, !here, today + 1) : flush()),
+    flush,
   );
 };
 
 const show = () => {
-  if (!page.hidden) view.since ||= performance.now();
+  if (!page.hidden) since ||= Date.now();
 };
 
 /** The page may never be seen again: tell what is known; the longest time counts. */
 const hide = () => {
-  tell(view, beacon, view.guess, view.guess);
-  if (view.since) view.seen += performance.now() - view.since;
-  view.since = 0;
-  const m = Math.round(view.seen);
-  if (m > view.told) beacon({ e: "unload", b: view.b, m });
-  view.told = m;
+  flush();
+  if (since) seen += Date.now() - since;
+  since = 0;
+  if (seen > told) send({ e: "unload", b, m: (told = seen) });
 };
 
 const move = () => {
-  if (pathNow() !== view.path) {
+  if (pathNow() !== path) {
     hide();
-    begin(view.u);
+    begin(address);
   }
 };
 
-const report = (d: object) => beacon({ e: "custom", b: view.b, g: place.hostname, d });
+const report = (event?: string, properties?: object) => {
+  send({ e: "custom", b, g: place.hostname, d: { event, ...properties } });
+};
 
 const start = () => {
   begin(page.referrer);
-  for (const name of ["pushState", "replaceState"] as const) {
+  for (const change of ["push", "replace"] as const) {
+    const name = `${change}State` as const;
     const original = history[name];
-    history[name] = function (...given) {
-      original.apply(this, given);
+    history[name] = (...given) => {
+      original.apply(history, given);
       move();
     };
   }
-  addEventListener("popstate", move);
-  addEventListener("pagehide", hide);
-  addEventListener("pageshow", (event) => event.persisted && begin(page.referrer));
-  addEventListener("visibilitychange", () => (page.hidden ? hide() : show()));
-  window.medamad = (event, properties) => report({ event, ...properties });
+  listen("popstate", move);
+  listen("pagehide", hide);
+  listen("pageshow", (event) => event.persisted && begin(page.referrer));
+  listen("visibilitychange", () => (page.hidden ? hide() : show()));
+  window.medamad = report;
   if (CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS) onClicks(report);
 };
 
-/** Whether the visitor asked not to be counted, by a mark that #medamad-ignore sets and removes. */
-const isIgnored = () => {
-  try {
-    const mark = localStorage;
-    if (place.hash === "#medamad-ignore") {
-      mark.medamad = mark.medamad ? "" : "ignore";
-      alert(`medamad: ${mark.medamad || "count"}`);
-    }
-    return mark.medamad;
-  } catch {}
-};
+/** A visitor who asks not to be counted has a mark, which #medamad-ignore sets and removes. */
+let isIgnored: string | undefined;
+try {
+  const marks = localStorage;
+  if (place.hash === "#medamad-ignore") marks.medamad = marks.medamad ? "" : 1;
+  isIgnored = marks.medamad;
+} catch {}
 
-if (!isIgnored()) {
+if (!isIgnored) {
   if ((page as { prerendering?: boolean }).prerendering) {
-    page.addEventListener("prerenderingchange", start);
+    listen("prerenderingchange", start, true);
   } else start();
 }
