@@ -50,10 +50,12 @@ const begin = (r: string) => {
     hit = undefined;
   };
   path = pathNow();
+  address = (place.origin + path + place.search).slice(0, 8_000);
+  b = `${Math.random()}${Math.random()}`;
   hit = {
     e: "load",
-    b: (b = `${Math.random()}${Math.random()}`),
-    u: (address = (place.origin + path + place.search).slice(0, 8_000)),
+    b,
+    u: address,
     r,
     t: Intl.DateTimeFormat().resolvedOptions().timeZone,
     w: innerWidth,
@@ -77,7 +79,10 @@ const hide = () => {
   flush();
   if (since) seen += Date.now() - since;
   since = 0;
-  if (seen > told) send({ e: "unload", b, m: (told = seen) });
+  if (seen > told) {
+    told = seen;
+    send({ e: "unload", b, m: told });
+  }
 };
 
 const move = () => {
