@@ -76,7 +76,8 @@ def git(root: Path, *arguments: str) -> str:
 def write_names(target: Path) -> None:
     """Write the English names of countries and languages by their codes, as the daemon gives them.
 
-    `numeric` are the countries' codes by their ISO 3166 numbers, which maps go by.
+    Locales with a name of their own are among the languages: `en_GB` is British English. `numeric`
+    are the countries' codes by their ISO 3166 numbers, which maps go by.
     """
     from babel.core import Locale, get_global  # noqa: PLC0415 - a build requirement
 
@@ -84,7 +85,7 @@ def write_names(target: Path) -> None:
     countries = set(get_global("zone_territories").values()) - {NOWHERE}
     names = {
         "territories": {code: english.territories[code] for code in countries},
-        "languages": {code: name for code, name in english.languages.items() if "_" not in code},
+        "languages": dict(english.languages),
         "numeric": {
             number: codes[0]
             for number, codes in get_global("territory_aliases").items()

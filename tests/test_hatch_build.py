@@ -9,7 +9,7 @@ import pytest
 
 import medamad
 from medamad.vocabulary.countries import _countries, country_name
-from medamad.vocabulary.languages import _languages, language_name
+from medamad.vocabulary.languages import _languages, locale_name
 
 ROOT = Path(medamad.__file__).parents[1]
 BUILD = """
@@ -65,8 +65,8 @@ def test_names_are_those_that_the_daemon_gives(hook: ModuleType, tmp_path: Path)
     hook.write_names(tmp_path / "names.json")
     names = json.loads((tmp_path / "names.json").read_text("utf-8"))
     assert names["territories"] == {code: country_name(code) for code in _countries().values()}
-    codes = {code.partition("_")[0] for code in _languages()}
-    assert names["languages"] == {code: language_name(code) for code in codes}
+    locales = {code: locale_name(code.replace("_", "-")) for code in _languages()}
+    assert names["languages"] == locales
     assert names["numeric"]["840"] == "US"
     assert names["numeric"]["276"] == "DE"
     assert set(names["numeric"].values()) <= set(names["territories"])

@@ -5,6 +5,7 @@ import { basename, relative, resolve } from "node:path";
 import { build } from "esbuild";
 import { minify } from "terser";
 import { put } from "./files.mjs";
+import { laterThan } from "./later.mjs";
 import { worldMap } from "./map.mjs";
 import { names } from "./names.mjs";
 
@@ -28,7 +29,7 @@ export async function buildDashboard(folder) {
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
     legalComments: "none",
-    plugins: [names, worldMap],
+    plugins: [laterThan(`${SOURCE}/app.tsx`), names, worldMap],
   });
   const sizes = new Map();
   for (const file of bundled.outputFiles) {

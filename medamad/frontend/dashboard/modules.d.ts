@@ -3,21 +3,20 @@
 declare module "*.css";
 
 declare module "world-map" {
-  /** Outlines as SVG paths; `id` is the country's ISO 3166 numeric code, "" for a land without. */
+  /** Outlines as SVG paths; `code` is the country's ISO 3166 code, "" for a land without. */
   const map: {
     width: number;
     height: number;
-    countries: { id: string; name: string; path: string }[];
+    countries: { code: string; path: string }[];
   };
   export default map;
 }
 
 declare module "names" {
-  /** The English names that the interface uses, by code; and countries by numeric code. */
+  /** The codes of countries (ISO 3166) and of languages (BCP 47) by their English names. */
   const names: {
-    territories: Record<string, string>;
+    countries: Record<string, string>;
     languages: Record<string, string>;
-    numeric: Record<string, string>;
   };
   export default names;
 }
