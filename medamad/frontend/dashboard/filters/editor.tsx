@@ -1,69 +1,136 @@
 // Making a filter, or another one of one that is there.
 
-import { useEffect, useId, useState } from "preact/hooks";
-import { t } from "../i18n/index.ts";
+import { X } from "lucide";
+import { useContext, useId, useMemo, useState } from "preact/hooks";
+import { language, t } from "../i18n/index.ts";
+import { valueNamed, wordOf } from "../panels/words.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { useStatistic } from "../view/asking.ts";
-import {
-  FIELDS,
-  type Field,
-  type Filter,
-  OPERATORS,
-  type Operator,
-  takesMany,
-} from "../view/filters.ts";
+import { Icon } from "../ui/icon.tsx";
+import { type Viewing, ViewingContext } from "../view/asking.ts";
+import { type Field, type Filter, OPERATORS, type Operator, takesMany } from "../view/filters.ts";
+import { useSuggestions } from "./suggestions.ts";
+import { ValueField } from "./value-field.tsx";
+import { comparesWhole, mayBeEmpty } from "./words.ts";
 
-/** Where the values of a field are counted, and what they are called there. */
-const SOURCES: Record<Field, [path: string, value: string]> = {
-  path: ["pages", "path"],
-  referrer: ["referrers", "referrer"],
-  utm_source: ["sources", "source"],
-  utm_medium: ["mediums", "medium"],
-  utm_campaign: ["campaigns", "campaign"],
-  utm_term: ["terms", "term"],
-  utm_content: ["contents", "content"],
-  country: ["countries", "country"],
-  language: ["languages", "language"],
-  browser: ["browsers", "browser"],
-  os: ["os", "os"],
-  device: ["devices", "device"],
-  prop_name: ["properties", "name"],
-  prop_value: ["properties", "value"],
-};
-
-const SUGGESTIONS = "30";
-const TYPING_MS = 250;
+const GROUPS = {
+  content: ["path"],
+  sources: ["referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"],
+  places: ["country", "language"],
+  technology: ["browser", "os", "device"],
+  properties: ["prop_name", "prop_value"],
+} as const satisfies Record<string, Field[]>;
 
 interface Properties {
   filter: Filter | undefined;
-  onApply: (filter: Filter) => void;
+  /** The other filters in force: values are suggested under these. */
+  others: Filter[];
+  apply: (filter: Filter) => void;
   onClose: () => void;
 }
 
-export function Editor({ filter, onApply, onClose }: Properties) {
-  const [field, setField] = useState<Field>(filter?.field ?? "path");
-  const [operator, setOperator] = useState<Operator>(filter?.operator ?? "contains");
-  const [text, setText] = useState(filter?.values.join(",") ?? "");
-  const list = useId();
-  const last = takesMany(operator) ? text.slice(text.lastIndexOf(",") + 1).trim() : text;
-  const kept = text.slice(0, text.length - last.length);
-  const suggestions = useSuggestions(field, last);
-  const apply = (event: Event) => {
-    event.preventDefault();
-    const values = takesMany(operator) ? text.split(",").map((value) => value.trim()) : [text];
-    onApply({ field, operator, values });
-    onClose();
-  };
+export function Editor({ filter, others, apply, onClose }: Properties) {
+  const viewing = useContext(ViewingContext) as Viewing;
+  const without = useMemo(
+    () => ({ ...viewing, view: { ...viewing.view, filters: others } }),
+    [viewing],
+  );
   return (
     <Dialog title={t(filter ? "filters.edit" : "filters.add")} onClose={onClose}>
-      <form class="form" onSubmit={apply}>
+      <ViewingContext.Provider value={without}>
+        <EditorForm filter={filter} apply={apply} />
+      </ViewingContext.Provider>
+    </Dialog>
+  );
+}
+
+/** What is typed for a value: its name where whole values are compared. */
+function textOf(field: Field, operator: Operator, value: string): string {
+  return value && comparesWhole(operator) ? wordOf(field, value) : value;
+}
+
+function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
+  const [field, setField] = useState<Field>(filter?.field ?? "path");
+  const [operator, setOperator] = useState<Operator>(filter?.operator ?? "eq");
+  const isList = takesMany(operator);
+  const [values, setValues] = useState(isList ? (filter?.values ?? []) : []);
+  const [text, setText] = useState(
+    !filter || isList ? "" : textOf(field, operator, filter.values[0] ?? ""),
+  );
+  const suggestions = useSuggestions(field, text);
+  const notes = useId();
+
+  const offered = suggestions?.filter(({ value }) =>
+    isList
+      ? !values.includes(value) && !value.includes(",")
+      : value !== "" || (comparesWhole(operator) && mayBeEmpty(field)),
+  );
+  const named = (typed: string) =>
+    comparesWhole(operator)
+      ? valueNamed(field, typed, suggestions?.map(({ value }) => value) ?? [])
+      : typed;
+  const all = isList && text.trim() ? [...values, named(text)] : values;
+  const isComplete = isList
+    ? all.length > 0
+    : text.trim() !== "" || (comparesWhole(operator) && mayBeEmpty(field));
+
+  const chooseField = (chosen: Field) => {
+    setField(chosen);
+    setValues([]);
+    setText("");
+  };
+  const chooseOperator = (chosen: Operator) => {
+    if (takesMany(chosen) && !isList) {
+      setValues(text && !text.includes(",") ? [named(text)] : []);
+      setText("");
+    } else if (isList && !takesMany(chosen)) {
+      setText(textOf(field, chosen, values[0] ?? ""));
+      setValues([]);
+    }
+    setOperator(chosen);
+  };
+  const type = (typed: string) => {
+    if (!isList || !typed.includes(",")) return setText(typed);
+    const parts = typed.split(",");
+    const rest = parts.pop() ?? "";
+    take(parts.filter((part) => part.trim()).map(named));
+    return setText(rest);
+  };
+  const take = (taken: readonly string[]) => {
+    setValues([...new Set([...values, ...taken])]);
+    setText("");
+  };
+  const choose = (value: string) => {
+    if (isList) take([value]);
+    else setText(textOf(field, operator, value));
+  };
+  const enter = () => {
+    if (!isList || !text.trim()) return false;
+    take([named(text)]);
+    return true;
+  };
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (!isComplete) return;
+    (event.currentTarget as Element).closest("dialog")?.close();
+    apply({ field, operator, values: isList ? [...new Set(all)] : [named(text)] });
+  };
+  return (
+    <form class="form filter-form" onSubmit={submit}>
+      <div class="filter-choices">
         <label class="field">
           <span>{t("filters.field")}</span>
-          <select value={field} onChange={(event) => setField(event.currentTarget.value as Field)}>
-            {FIELDS.map((field) => (
-              <option key={field} value={field}>
-                {t(`field.${field}`)}
-              </option>
+          <select
+            value={field}
+            onChange={(event) => chooseField(event.currentTarget.value as Field)}
+          >
+            {Object.entries(GROUPS).map(([group, fields]) => (
+              <optgroup key={group} label={t(`filters.group.${group as keyof typeof GROUPS}`)}>
+                {fields.map((name) => (
+                  <option key={name} value={name}>
+                    {t(`filters.field.${name}`)}
+                  </option>
+                ))}
+              </optgroup>
             ))}
           </select>
         </label>
@@ -71,52 +138,61 @@ export function Editor({ filter, onApply, onClose }: Properties) {
           <span>{t("filters.operator")}</span>
           <select
             value={operator}
-            onChange={(event) => setOperator(event.currentTarget.value as Operator)}
+            onChange={(event) => chooseOperator(event.currentTarget.value as Operator)}
           >
-            {OPERATORS.map((operator) => (
-              <option key={operator} value={operator}>
-                {t(`operator.${operator}`)}
+            {OPERATORS.map((name) => (
+              <option key={name} value={name}>
+                {t(`filters.operator.${name}`)}
               </option>
             ))}
           </select>
         </label>
-        <label class="field">
-          <span>{t(takesMany(operator) ? "filters.values" : "filters.value")}</span>
-          <input
-            list={list}
-            value={text}
-            autocomplete="off"
-            spellcheck={false}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
-        <datalist id={list}>
-          {suggestions.map((value) => (
-            <option key={value} value={kept + value} />
+      </div>
+      {values.length > 0 && (
+        <ul class="filter-values">
+          {values.map((value) => (
+            <li key={value}>
+              <bdi>{wordOf(field, value)}</bdi>
+              <button
+                type="button"
+                title={t("filters.remove-value", { value: wordOf(field, value) })}
+                onClick={(event) => {
+                  event.currentTarget.form?.querySelector("input")?.focus();
+                  setValues(values.filter((other) => other !== value));
+                }}
+              >
+                <Icon of={X} size={14} />
+                <span class="hidden">
+                  {t("filters.remove-value", { value: wordOf(field, value) })}
+                </span>
+              </button>
+            </li>
           ))}
-        </datalist>
-        <button type="submit" class="button main">
-          {t("filters.apply")}
-        </button>
-      </form>
-    </Dialog>
+        </ul>
+      )}
+      <ValueField
+        label={t(isList ? "filters.values" : "filters.value")}
+        text={text}
+        suggestions={offered}
+        describedBy={notes}
+        onText={type}
+        onChoose={choose}
+        onEnter={enter}
+      />
+      <div id={notes} class="filter-notes soft">
+        {isList && <p>{t("filters.comma")}</p>}
+        {!isList && text === "" && isComplete && <p>{t("filters.empty")}</p>}
+        {comparesEnglish(field, operator) && <p>{t("filters.english")}</p>}
+      </div>
+      <button type="submit" class="button main" disabled={!isComplete}>
+        {t("filters.apply")}
+      </button>
+    </form>
   );
 }
 
-/** Values of a field that hold what was typed, the most frequent first. */
-function useSuggestions(field: Field, typed: string): string[] {
-  const [sought, setSought] = useState(typed);
-  useEffect(() => {
-    const waiting = setTimeout(() => setSought(typed), TYPING_MS);
-    return () => clearTimeout(waiting);
-  }, [typed]);
-  const [path, value] = SOURCES[field];
-  const { data, isStale } = useStatistic<Record<string, string | number>[]>(path, {
-    limit: SUGGESTIONS,
-    ...(path !== "properties" && { summary: "true" }),
-    ...(field === "prop_value" && { "prop_name[contains]": "" }),
-    ...(sought && { [`${field}[contains]`]: sought }),
-  });
-  if (isStale || !data) return [];
-  return [...new Set(data.map((row) => String(row[value] ?? "")))].filter(Boolean);
+/** Whether a part of a name is compared that the reader knows by another one. */
+function comparesEnglish(field: Field, operator: Operator): boolean {
+  const isNamed = field === "country" || field === "language" || field === "device";
+  return isNamed && !comparesWhole(operator) && language.value !== "en";
 }

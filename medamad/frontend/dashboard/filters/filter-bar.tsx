@@ -1,13 +1,15 @@
-// The filters in force, in words, each to edit, to turn round and to take away.
+// The filters in force, in words: each to change, to turn into its opposite and to take away.
 
-import { Plus, Repeat2, X } from "lucide";
-import { useState } from "preact/hooks";
-import { t } from "../i18n/index.ts";
+import { Ban, Filter as FilterIcon, X } from "lucide";
+import { useRef, useState } from "preact/hooks";
+import { t, tn } from "../i18n/index.ts";
+import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/later.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { useViewing } from "../view/asking.ts";
-import { type Filter, opposite } from "../view/filters.ts";
+import { type Filter, opposite, placed } from "../view/filters.ts";
+import { inWords, valuesInWords } from "./words.ts";
 
 const Editor = later(() => import("./editor.tsx").then(({ Editor }) => Editor));
 
@@ -15,44 +17,61 @@ export function FilterBar() {
   const { view, show } = useViewing();
   const { filters } = view;
   const [edited, setEdited] = useState<number>();
-  useShortcuts([{ keys: "f", label: t("filters.add"), act: () => setEdited(filters.length) }]);
-  const put = (place: number, filter?: Filter) => {
-    show({ filters: filters.toSpliced(place, 1, ...(filter ? [filter] : [])) });
+  const adding = useRef<HTMLButtonElement>(null);
+  const add = () => setEdited(filters.length);
+  useShortcuts([{ keys: "f", label: t("filters.add"), act: add }]);
+
+  const put = (place: number, filter?: Filter) => show({ filters: placed(filters, place, filter) });
+  const remove = (place: number) => {
+    // Chips move up, and with them the focus; the last one leaves it to what comes after.
+    if (place === filters.length - 1) adding.current?.focus();
+    put(place);
   };
   return (
     <section class="filters" aria-label={t("filters.title")}>
-      {filters.map((filter, place) => (
-        <span class="chip" key={`${filter.field} ${filter.operator} ${filter.values.join()}`}>
-          <button type="button" title={t("filters.edit")} onClick={() => setEdited(place)}>
-            {t(`field.${filter.field}`)} <em>{t(`operator.${filter.operator}`)}</em>{" "}
-            <strong dir="auto">{valuesOf(filter)}</strong>
-          </button>
-          <button
-            type="button"
-            title={t("filters.negate")}
-            onClick={() => put(place, { ...filter, operator: opposite(filter.operator) })}
-          >
-            <Icon of={Repeat2} size={14} />
-            <span class="hidden">{t("filters.negate")}</span>
-          </button>
-          <button type="button" title={t("filters.remove")} onClick={() => put(place)}>
-            <Icon of={X} size={14} />
-            <span class="hidden">{t("filters.remove")}</span>
-          </button>
-        </span>
-      ))}
-      <button type="button" class="quiet" onClick={() => setEdited(filters.length)}>
-        <Icon of={Plus} size={16} /> {t("filters.add")}
+      {filters.length > 0 && (
+        <ul>
+          {filters.map((filter, place) => (
+            <Chip
+              key={place}
+              filter={filter}
+              edit={() => setEdited(place)}
+              negate={() => put(place, { ...filter, operator: opposite(filter.operator) })}
+              remove={() => remove(place)}
+            />
+          ))}
+        </ul>
+      )}
+      <button
+        ref={adding}
+        type="button"
+        class="button"
+        aria-haspopup="dialog"
+        title={t("filters.add")}
+        onClick={add}
+      >
+        <Icon of={FilterIcon} size={16} /> {t("filters.add")}
       </button>
       {filters.length > 1 && (
-        <button type="button" class="quiet" onClick={() => show({ filters: [] })}>
-          {t("filters.clear")}
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => {
+            adding.current?.focus();
+            show({ filters: [] });
+          }}
+        >
+          {t("filters.remove-all")}
         </button>
       )}
+      <span class="hidden" role="status">
+        {tn("filters.count", filters.length)}
+      </span>
       {edited !== undefined && (
         <Editor
           filter={filters[edited]}
-          onApply={(filter) => put(edited, filter)}
+          others={filters.filter((_filter, place) => place !== edited)}
+          apply={(filter) => put(edited, filter)}
           onClose={() => setEdited(undefined)}
         />
       )}
@@ -60,6 +79,45 @@ export function FilterBar() {
   );
 }
 
-function valuesOf({ values }: Filter): string {
-  return values.map((value) => value || t("filters.empty")).join(", ");
+interface ChipProperties {
+  filter: Filter;
+  edit: () => void;
+  negate: () => void;
+  remove: () => void;
+}
+
+function Chip({ filter, edit, negate, remove }: ChipProperties) {
+  const words = inWords(filter);
+  const value = valuesInWords(filter);
+  return (
+    <li class="chip">
+      <button
+        type="button"
+        class="chip-words"
+        aria-haspopup="dialog"
+        title={t("filters.edit-what", { filter: words })}
+        onClick={edit}
+      >
+        <Filled
+          text={t(`filters.chip.${filter.operator}`)}
+          values={{
+            field: t(`filters.field.${filter.field}`),
+            value: (
+              <strong>
+                <bdi>{value || "“”"}</bdi>
+              </strong>
+            ),
+          }}
+        />
+      </button>
+      <button type="button" title={t("filters.negate")} onClick={negate}>
+        <Icon of={Ban} size={14} />
+        <span class="hidden">{t("filters.negate-what", { filter: words })}</span>
+      </button>
+      <button type="button" title={t("filters.remove")} onClick={remove}>
+        <Icon of={X} size={14} />
+        <span class="hidden">{t("filters.remove-what", { filter: words })}</span>
+      </button>
+    </li>
+  );
 }

@@ -1,202 +1,292 @@
-// All rows of a statistic with every column: to search, sort, page through and take along.
+// A list in full: every column, to search, sort, page through and take along as a file.
 
-import { Download } from "lucide";
-import { useEffect, useState } from "preact/hooks";
-import { duration, figure, type Key, percent, t } from "../i18n/index.ts";
+import { TZDateMini } from "@date-fns/tz";
+import { ArrowDown, ArrowLeft, ArrowRight, ArrowUp, Download } from "lucide";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { figure, language, t, tn } from "../i18n/index.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { useStatistic, useViewing } from "../view/asking.ts";
-import { isSame, toggled } from "../view/filters.ts";
 import { dayOf, spanUntilNow } from "../view/periods.ts";
-import { save, writeCsv } from "./csv.ts";
-import type { Statistic } from "./statistics.ts";
-
-type Values = Record<string, string | number>;
-
-interface Column {
-  name: string;
-  title: Key;
-  write: (value: number) => string;
-}
+import { useChoosing } from "./choosing.ts";
+import { type Column, columnsOf, inOrder, type Order } from "./columns.ts";
+import { saveCsv, writeCsv } from "./csv.ts";
+import { isChosen, type Listing, type ListRow, listLabel } from "./listings.ts";
+import { LinkOut } from "./rows.tsx";
+import { names as codes } from "./words.ts";
 
 const MOST_ROWS = 5_000;
 const PAGE_ROWS = 100;
 const TYPING_MS = 300;
 
-const TIMES: Column[] = [
-  { name: "visitors", title: "panels.visitors", write: figure },
-  { name: "duration", title: "panels.median", write: duration },
-  { name: "duration_lower_quartile", title: "panels.lower", write: duration },
-  { name: "duration_upper_quartile", title: "panels.upper", write: duration },
-  { name: "duration_percentage", title: "panels.share", write: percent },
-];
-
-const COUNTS: Column[] = [
-  { name: "visitors", title: "panels.visitors", write: figure },
-  { name: "visitors_percentage", title: "panels.share", write: percent },
-  { name: "pageviews", title: "panels.views", write: figure },
-  { name: "bounce_percentage", title: "panels.bounce", write: percent },
-  { name: "duration", title: "panels.total-time", write: duration },
-];
-
 interface Properties {
-  statistic: Statistic;
+  listing: Listing;
+  further: Record<string, string>;
+  /** What the list is a part of. */
+  of?: string;
   onClose: () => void;
 }
 
-export function Details({ statistic, onClose }: Properties) {
-  const { hostname, view, zone, show } = useViewing();
+export function Details({ listing, further, of, onClose }: Properties) {
   const [typed, setTyped] = useState("");
-  const [sought, setSought] = useState("");
-  const [order, setOrder] = useState<{ column: string; falls: boolean }>();
+  const [order, setOrder] = useState<Order>({ column: listing.columns[0] ?? "", falls: true });
   const [page, setPage] = useState(0);
-  useEffect(() => {
-    const waiting = setTimeout(() => {
-      setSought(typed);
-      setPage(0);
-    }, TYPING_MS);
-    return () => clearTimeout(waiting);
-  }, [typed]);
-
-  const { data, error, isStale } = useStatistic<Values[]>(statistic.path, {
-    ...statistic.further,
-    limit: String(MOST_ROWS),
-    ...(sought && { [`${statistic.field}[contains]`]: sought }),
-  });
-  const columns = (statistic.path === "time" ? TIMES : COUNTS).filter(
-    ({ name }) => !data?.[0] || name in data[0],
+  const whole = useStatistic<ListRow[]>(listing.statistic, asked(listing, further));
+  const isCapped = (whole.data?.length ?? 0) >= MOST_ROWS;
+  // The interface looks for more than it can give at once; all else is quicker found here.
+  const sought = useSettled(isCapped ? typed : "");
+  const found = useStatistic<ListRow[]>(
+    sought ? listing.statistic : null,
+    asked(listing, { ...further, [`${listing.field}[contains]`]: sought }),
   );
-  const rows = data && sorted(data, order);
-  const pages = Math.max(1, Math.ceil((rows?.length ?? 0) / PAGE_ROWS));
-  const textOf = (row: Values) => String(row[statistic.value] ?? "");
-  const sortBy = (column: string) => {
-    const isNumber = column !== statistic.value;
-    setOrder({ column, falls: order?.column === column ? !order.falls : isNumber });
+  const { data, error, isStale } = sought ? found : whole;
+  const columns = columnsOf(listing, listing.name === "values" && of === undefined);
+  const names = codes.value;
+  const rows = useMemo(() => {
+    const column = columns.find(({ name }) => name === order.column) as Column;
+    const shown = sought ? (data ?? []) : matching(data ?? [], columns, typed);
+    return inOrder(shown, column, order.falls);
+  }, [data, typed, sought, order.column, order.falls, language.value, names]);
+  const title = of ? t("panels.of", { list: listLabel(listing), value: of }) : listLabel(listing);
+  const sortBy = ({ name, isText }: Column) => {
+    setOrder({ column: name, falls: order.column === name ? !order.falls : !isText });
     setPage(0);
   };
-  const download = () => {
-    const { start, end } = spanUntilNow(view.period, zone);
-    const days = [start, end].filter((date) => date !== undefined).map(dayOf);
-    const head = [statistic.value, ...columns.map(({ name }) => name)];
-    const cells = (rows ?? []).map((row) => [
-      textOf(row),
-      ...columns.map(({ name }) => row[name] ?? ""),
-    ]);
-    save(`${[hostname, statistic.id, ...days].join("-")}.csv`, writeCsv([head, ...cells]));
-  };
-  const heading = (column: string, title: Key) => (
-    <th
-      scope="col"
-      key={column}
-      aria-sort={order?.column !== column ? "none" : order.falls ? "descending" : "ascending"}
-    >
-      <button type="button" onClick={() => sortBy(column)}>
-        {t(title)}
-        <span aria-hidden="true">
-          {order?.column === column ? (order.falls ? " ▼" : " ▲") : ""}
-        </span>
-      </button>
-    </th>
-  );
-  const title = t("panels.details-of", { title: t(statistic.title) });
   return (
     <Dialog title={title} onClose={onClose} wide>
-      <div class="row">
-        <label class="details-search">
+      <div class="details-head">
+        <label>
           <span class="hidden">{t("panels.search")}</span>
           <input
             type="search"
             placeholder={t("panels.search")}
             value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
+            onInput={(event) => {
+              setTyped(event.currentTarget.value);
+              setPage(0);
+            }}
           />
         </label>
-        <button type="button" class="button" disabled={!rows?.length} onClick={download}>
-          <Icon of={Download} size={16} /> {t("panels.download")}
-        </button>
+        <p role="status" class="soft">
+          {data && tn("panels.rows", rows.length)}
+        </p>
+        <DownloadButton listing={listing} of={of} columns={columns} rows={rows} />
       </div>
-      {error && !data && <Trouble error={error} />}
-      {!error && !data && <span class="skeleton chart-skeleton" />}
-      {rows && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll what is longer than its place
-        <section class={isStale ? "details stale" : "details"} aria-label={title} tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                {heading(statistic.value, `field.${statistic.field}`)}
-                {columns.map(({ name, title }) => heading(name, title))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((row) => {
-                const value = textOf(row);
-                const filter = { field: statistic.field, operator: "eq" as const, values: [value] };
-                return (
-                  <tr key={value}>
-                    <th scope="row">
-                      <button
-                        type="button"
-                        class="link"
-                        dir="auto"
-                        aria-pressed={view.filters.some((other) => isSame(other, filter))}
-                        onClick={() => {
-                          show({ filters: toggled(view.filters, statistic.field, value) });
-                          onClose();
-                        }}
-                      >
-                        {value || t(statistic.empty)}
-                      </button>
-                    </th>
-                    {columns.map(({ name, write }) => (
-                      <td key={name}>{write(Number(row[name]))}</td>
-                    ))}
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-          {rows.length === 0 && <p class="panel-empty soft">{t("panels.empty")}</p>}
-        </section>
+      {isCapped && <p class="soft">{t("panels.capped", { n: figure(MOST_ROWS) })}</p>}
+      {!data && (error ? <Trouble error={error} /> : <span class="skeleton details-waiting" />)}
+      {data && rows.length > 0 && (
+        <Table
+          title={title}
+          listing={listing}
+          columns={columns}
+          rows={rows.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS)}
+          order={order}
+          isStale={isStale}
+          sortBy={sortBy}
+          page={page}
+        />
       )}
-      {rows && rows.length >= MOST_ROWS && (
-        <p class="soft">{t("panels.cut", { n: figure(MOST_ROWS) })}</p>
+      {data && rows.length === 0 && (
+        <p class="rows-empty soft">
+          {typed ? t("panels.nothing-found", { text: typed }) : t("panels.empty")}
+        </p>
       )}
-      {pages > 1 && (
-        <div class="row">
-          <button
-            type="button"
-            class="button"
-            disabled={page === 0}
-            onClick={() => setPage(page - 1)}
-          >
-            {t("panels.earlier")}
-          </button>
-          <span aria-live="polite">
-            {t("panels.page-of", { page: figure(page + 1), pages: figure(pages) })}
-          </span>
-          <button
-            type="button"
-            class="button"
-            disabled={page + 1 >= pages}
-            onClick={() => setPage(page + 1)}
-          >
-            {t("panels.later")}
-          </button>
-        </div>
-      )}
+      {rows.length > PAGE_ROWS && <Pages page={page} count={rows.length} setPage={setPage} />}
     </Dialog>
   );
 }
 
-/** The rows in the order of a column; without one as they came. Equal ones stay as they came. */
-function sorted(rows: Values[], order: { column: string; falls: boolean } | undefined): Values[] {
-  if (!order) return rows;
-  const sign = order.falls ? -1 : 1;
-  const collator = new Intl.Collator();
-  return [...rows].sort((one, other) => {
-    const [a = "", b = ""] = [one[order.column], other[order.column]];
-    const isBefore = typeof a === "string" ? collator.compare(a, String(b)) : a - Number(b);
-    return sign * isBefore;
-  });
+function asked(listing: Listing, further: Record<string, string>): Record<string, string> {
+  return { ...listing.further, ...further, limit: String(MOST_ROWS) };
+}
+
+/** A text once it has not changed for a moment; none at once. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timeout = setTimeout(() => setSettled(text), TYPING_MS);
+    return () => clearTimeout(timeout);
+  }, [text]);
+  return text && settled;
+}
+
+function matching(rows: readonly ListRow[], columns: readonly Column[], text: string) {
+  const sought = text.toLowerCase();
+  if (!sought) return rows;
+  const texts = columns.filter(({ isText }) => isText);
+  return rows.filter((row) =>
+    texts.some(({ value }) => String(value(row)).toLowerCase().includes(sought)),
+  );
+}
+
+interface TableProperties {
+  title: string;
+  listing: Listing;
+  columns: readonly Column[];
+  rows: readonly ListRow[];
+  order: Order;
+  isStale: boolean;
+  sortBy: (column: Column) => void;
+  page: number;
+}
+
+function Table(properties: TableProperties) {
+  const { title, listing, columns, rows, order, isStale, sortBy, page } = properties;
+  const { view } = useViewing();
+  const choose = useChoosing(listing);
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => {
+    place.current?.scrollTo({ top: 0 });
+  }, [page]);
+  return (
+    <section
+      ref={place}
+      class={isStale ? "details stale" : "details"}
+      aria-label={title}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll what is longer than its place
+      tabIndex={0}
+    >
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Heading key={column.name} column={column} order={order} sortBy={sortBy} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => {
+            const value = String(row[listing.column]);
+            return (
+              <tr key={`${row.name ?? ""} ${value}`}>
+                {columns.map((column) =>
+                  column.name === listing.column ? (
+                    <th scope="row" key={column.name}>
+                      <div class="details-name">
+                        <button
+                          type="button"
+                          class="link"
+                          aria-pressed={isChosen(view.filters, listing.field, value)}
+                          title={column.shown(row)}
+                          onClick={(event) => {
+                            event.currentTarget.closest("dialog")?.close();
+                            choose(row);
+                          }}
+                        >
+                          <bdi>{column.shown(row)}</bdi>
+                        </button>
+                        <LinkOut listing={listing} value={value} />
+                      </div>
+                    </th>
+                  ) : (
+                    <td key={column.name} class={column.isText ? "details-text" : ""}>
+                      <bdi>{column.shown(row)}</bdi>
+                    </td>
+                  ),
+                )}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface HeadingProperties {
+  column: Column;
+  order: Order;
+  sortBy: (column: Column) => void;
+}
+
+function Heading({ column, order, sortBy }: HeadingProperties) {
+  const isSorted = order.column === column.name;
+  return (
+    <th
+      scope="col"
+      class={column.isText ? "details-text" : ""}
+      aria-sort={isSorted ? (order.falls ? "descending" : "ascending") : "none"}
+    >
+      <button type="button" onClick={() => sortBy(column)}>
+        {column.label}
+        <span class={isSorted ? "" : "unsorted"}>
+          <Icon of={isSorted && !order.falls ? ArrowUp : ArrowDown} size={14} />
+        </span>
+      </button>
+    </th>
+  );
+}
+
+interface PagesProperties {
+  page: number;
+  count: number;
+  setPage: (page: number) => void;
+}
+
+function Pages({ page, count, setPage }: PagesProperties) {
+  const last = Math.ceil(count / PAGE_ROWS) - 1;
+  return (
+    <div class="details-pages">
+      <button
+        type="button"
+        class="button"
+        title={t("panels.page-before")}
+        disabled={page === 0}
+        onClick={() => setPage(page - 1)}
+      >
+        <Icon of={ArrowLeft} size={16} />
+        <span class="hidden">{t("panels.page-before")}</span>
+      </button>
+      <span aria-live="polite">
+        {t("panels.shown", {
+          first: figure(page * PAGE_ROWS + 1),
+          last: figure(Math.min((page + 1) * PAGE_ROWS, count)),
+          all: figure(count),
+        })}
+      </span>
+      <button
+        type="button"
+        class="button"
+        title={t("panels.page-after")}
+        disabled={page >= last}
+        onClick={() => setPage(page + 1)}
+      >
+        <Icon of={ArrowRight} size={16} />
+        <span class="hidden">{t("panels.page-after")}</span>
+      </button>
+    </div>
+  );
+}
+
+interface DownloadProperties {
+  listing: Listing;
+  of: string | undefined;
+  columns: readonly Column[];
+  rows: readonly ListRow[];
+}
+
+function DownloadButton({ listing, of, columns, rows }: DownloadProperties) {
+  const { hostname, view, zone } = useViewing();
+  const save = () => {
+    const { start, end } = spanUntilNow(view.period, zone);
+    // The end itself is no more part of the period.
+    const days = [start, new Date(end.valueOf() - 1)].map(
+      (date) => date && dayOf(new TZDateMini(date, zone)),
+    );
+    const name = [hostname, listing.name, of && plain(of), ...days].filter(Boolean).join("-");
+    const head = columns.map(({ fileLabel }) => fileLabel);
+    const table = rows.map((row) => columns.map(({ inFile }) => inFile(row)));
+    saveCsv(`${name}.csv`, writeCsv([head, ...table]));
+  };
+  return (
+    <button type="button" class="button" disabled={rows.length === 0} onClick={save}>
+      <Icon of={Download} size={16} /> {t("panels.csv")}
+    </button>
+  );
+}
+
+/** What of a text may stand in the name of a file. */
+function plain(text: string): string {
+  return text.replace(/[^\p{L}\p{N}.]+/gu, "-").slice(0, 40);
 }

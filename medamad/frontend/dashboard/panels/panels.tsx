@@ -1,16 +1,139 @@
-// The panels of a website's page: who came from where, to what, with what.
+// All panels of a website's page, each with its tabs, and the way to the full lists.
 
-import { Panel } from "./panel.tsx";
-import { Properties } from "./properties.tsx";
-import { PANELS } from "./statistics.ts";
+import { ListTree } from "lucide";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/later.tsx";
+import { Back, Frame } from "./frame.tsx";
+import { LISTINGS, type ListingName, tabLabel } from "./listings.ts";
+import { PropertiesPanel } from "./properties.tsx";
+import { Rows } from "./rows.tsx";
+import { Tabs, useTab } from "./tabs.tsx";
+import { wordOf } from "./words.ts";
+
+const World = later(() => import("./world.tsx").then(({ World }) => World));
 
 export function Panels() {
   return (
     <div class="panels">
-      {PANELS.map((panel) => (
-        <Panel key={panel.id} {...panel} />
-      ))}
-      <Properties />
+      <Panel title={t("panels.pages")} kept="pages" names={["pages", "time"]} />
+      <Panel
+        title={t("panels.referrers")}
+        kept="referrers"
+        names={["referrers", "sources", "mediums", "campaigns", "terms", "contents"]}
+      />
+      <Panel
+        title={t("panels.places")}
+        kept="places"
+        names={["map", "countries", "languages", "locales"]}
+      />
+      <Panel
+        title={t("panels.technology")}
+        kept="technology"
+        names={["browsers", "os", "devices"]}
+      />
+      <PropertiesPanel />
     </div>
   );
+}
+
+type Name = ListingName | "map";
+
+interface Properties {
+  title: string;
+  /** The name under which the chosen tab is kept. */
+  kept: string;
+  names: readonly Name[];
+}
+
+function Panel({ title, kept, names }: Properties) {
+  const id = useId();
+  const [name, setName] = useTab(kept, names);
+  const [source, setSource] = useState<string>();
+  const listing = LISTINGS[name === "map" ? "countries" : name];
+  const isDrilled = name === "referrers" && source !== undefined;
+  return (
+    <Frame
+      title={title}
+      head={
+        <Tabs
+          label={title}
+          panel={id}
+          names={names}
+          words={(name) => (name === "map" ? t("panels.tab.map") : tabLabel(name))}
+          chosen={name}
+          choose={setName}
+        />
+      }
+      listing={isDrilled ? LISTINGS.addresses : listing}
+      {...(isDrilled && { further: behind(source) })}
+      {...(isDrilled && { of: source })}
+    >
+      <div
+        class="panel-body"
+        role="tabpanel"
+        id={id}
+        tabIndex={-1}
+        aria-labelledby={`${id}-${name}`}
+      >
+        {name === "map" ? (
+          <WhenNear>
+            <World />
+          </WhenNear>
+        ) : isDrilled ? (
+          <>
+            <Back label={t("panels.all-referrers")} onClick={() => setSource(undefined)}>
+              {wordOf("referrer", source)}
+            </Back>
+            <Rows key="addresses" listing={LISTINGS.addresses} further={behind(source)} />
+          </>
+        ) : (
+          <Rows
+            key={name}
+            listing={listing}
+            {...(name === "referrers" && {
+              more: (row) =>
+                row.referrer === "" ? null : (
+                  <button
+                    type="button"
+                    class="row-more"
+                    title={t("panels.addresses")}
+                    onClick={() => setSource(String(row.referrer))}
+                  >
+                    <Icon of={ListTree} size={14} />
+                    <span class="hidden">
+                      {t("panels.addresses-of", { source: String(row.referrer) })}
+                    </span>
+                  </button>
+                ),
+            })}
+          />
+        )}
+      </div>
+    </Frame>
+  );
+}
+
+/** What asks for the addresses behind a source. */
+function behind(source: string): Record<string, string> {
+  return { "referrer[eq]": source };
+}
+
+/** Shows its content once it is near to what the reader sees. */
+function WhenNear({ children }: { children: ComponentChildren }) {
+  const place = useRef<HTMLDivElement>(null);
+  const [isNear, setNear] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (entries.some(({ isIntersecting }) => isIntersecting)) setNear(true);
+      },
+      { rootMargin: "300px" },
+    );
+    observer.observe(place.current as Element);
+    return () => observer.disconnect();
+  }, []);
+  return <div ref={place}>{isNear && children}</div>;
 }

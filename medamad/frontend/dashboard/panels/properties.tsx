@@ -1,68 +1,63 @@
-// The panel of custom properties: their names, and the values of the one that is chosen.
+// The panel of properties: their names, and the values of one of them.
 
-import { ArrowLeft } from "lucide";
-import { useId, useState } from "preact/hooks";
-import type { PropertyRow } from "../api/types.ts";
-import { figure, shortFigure, t } from "../i18n/index.ts";
-import { Icon } from "../ui/icon.tsx";
-import { useStatistic, useViewing } from "../view/asking.ts";
-import { isSame, toggled } from "../view/filters.ts";
-import { Bars } from "./panel.tsx";
+import { useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+import { useViewing } from "../view/asking.ts";
+import { Back, Frame } from "./frame.tsx";
+import { LISTINGS, type ListRow } from "./listings.ts";
+import { Rows } from "./rows.tsx";
+import { wordOf } from "./words.ts";
 
-export function Properties() {
-  const { view, show } = useViewing();
-  const [name, setName] = useState<string>();
-  const heading = useId();
-  const { data, error, isStale } = useStatistic<PropertyRow[]>("properties", {
-    limit: "9",
-    ...(name !== undefined && { "prop_name[eq]": name }),
-  });
-  // Most websites send none: nothing is said about what is not there.
-  if (error || !data || (data.length === 0 && name === undefined)) return null;
-  const rows = data.map((row) => ({
-    value: name === undefined ? row.name : (row.value ?? ""),
-    label: (name === undefined ? row.name : row.value) || t("panels.none"),
-    share: row.events_percentage,
-    amount: shortFigure(row.events),
-    exact: figure(row.events),
-  }));
-  const of = (value: string) => ({
-    field: "prop_value" as const,
-    operator: "eq" as const,
-    values: [value],
-  });
+export function PropertiesPanel() {
+  const { view } = useViewing();
+  const [chosen, setChosen] = useState<string>();
+  // With a filter on names the interface gives values, of every name that passes it.
+  const named = view.filters.filter(({ field }) => field === "prop_name");
+  const exact = named.find(({ operator }) => operator === "eq")?.values[0];
+  const name = exact ?? chosen;
+  const showsValues = name !== undefined || named.length > 0;
+  const further = name === undefined ? {} : { "prop_name[eq]": name };
+  const valueWord = (row: ListRow) => {
+    const value = wordOf("prop_value", String(row.value));
+    return name === undefined
+      ? t("panels.property-value", { name: String(row.name), value })
+      : value;
+  };
   return (
-    <section class="card panel" aria-labelledby={heading}>
-      <header class="panel-head">
-        <h2 id={heading} dir="auto">
-          {name === undefined ? t("panels.properties") : t("panels.values", { name })}
-        </h2>
-        {name !== undefined && (
-          <button type="button" class="quiet" onClick={() => setName(undefined)}>
-            <Icon of={ArrowLeft} size={16} /> {t("panels.all-properties")}
-          </button>
+    <Frame
+      title={t("panels.properties")}
+      class="panel-wide"
+      listing={showsValues ? LISTINGS.values : LISTINGS.properties}
+      further={further}
+      {...(name !== undefined && { of: name })}
+    >
+      <div class="panel-body" tabIndex={-1}>
+        {name !== undefined && exact === undefined && (
+          <Back label={t("panels.all-properties")} onClick={() => setChosen(undefined)}>
+            {name}
+          </Back>
         )}
-      </header>
-      <Bars
-        rows={rows}
-        isStale={isStale}
-        isChosen={(value) =>
-          name !== undefined && view.filters.some((filter) => isSame(filter, of(value)))
-        }
-        onChoose={(value) => {
-          if (name === undefined) return setName(value);
-          const named = toggled(
-            view.filters.filter(({ field }) => field !== "prop_name"),
-            "prop_name",
-            name,
-          );
-          const filters = toggled(named, "prop_value", value);
-          const isKept = filters.some((filter) => isSame(filter, of(value)));
-          show({
-            filters: isKept ? filters : filters.filter(({ field }) => field !== "prop_name"),
-          });
-        }}
-      />
-    </section>
+        {showsValues ? (
+          <Rows
+            key={`values ${name ?? ""}`}
+            listing={LISTINGS.values}
+            further={further}
+            words={valueWord}
+          />
+        ) : (
+          <Rows
+            key="names"
+            listing={LISTINGS.properties}
+            choose={({ name }) => setChosen(String(name))}
+            empty={
+              <>
+                <p>{t("panels.no-properties")}</p>
+                <p>{t("panels.no-properties-text")}</p>
+              </>
+            }
+          />
+        )}
+      </div>
+    </Frame>
   );
 }

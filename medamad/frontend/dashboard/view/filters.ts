@@ -41,14 +41,17 @@ export interface Filter {
 
 const PARAMETER = /^(\w+)(?:\[(\w+)\])?$/;
 
-/** The filters in the query of an address. What is not understood is passed over. */
+/**
+ * The filters in the query of an address. What is not understood is passed over; lists of one
+ * operator on one field are one list, as the interface takes them.
+ */
 export function filtersIn(query: URLSearchParams): Filter[] {
-  const found: Filter[] = [];
+  let found: Filter[] = [];
   for (const [name, value] of query) {
     const [, field, operator = "eq"] = PARAMETER.exec(name) ?? [];
     if (!isField(field) || !isOperator(operator)) continue;
     const values = takesMany(operator) ? value.split(",") : [value];
-    found.push({ field, operator, values });
+    found = placed(found, found.length, { field, operator, values });
   }
   return found;
 }
@@ -86,6 +89,25 @@ export function isSame(one: Filter, other: Filter): boolean {
     one.operator === other.operator &&
     one.values.join("\0") === other.values.join("\0")
   );
+}
+
+/**
+ * Filters with another one in a place, or none. What would be there twice is there once, and lists
+ * that the interface would take for one become one.
+ */
+export function placed(filters: readonly Filter[], place: number, filter?: Filter): Filter[] {
+  const others = filters.toSpliced(place, 1);
+  if (!filter) return others;
+  const twin = others.findIndex((other) =>
+    takesMany(filter.operator)
+      ? other.field === filter.field && other.operator === filter.operator
+      : isSame(other, filter),
+  );
+  const [at, known] = twin < 0 ? [place, []] : [twin, others[twin]?.values ?? []];
+  const values = takesMany(filter.operator)
+    ? [...new Set([...known, ...filter.values])]
+    : filter.values;
+  return others.toSpliced(at, twin < 0 ? 0 : 1, { ...filter, values });
 }
 
 /**

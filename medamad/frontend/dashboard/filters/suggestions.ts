@@ -1,0 +1,57 @@
+// What a filter may look for: values that there are in the period shown.
+
+import { useEffect, useState } from "preact/hooks";
+import { type ListRow, listingOf } from "../panels/listings.ts";
+import { wordOf } from "../panels/words.ts";
+import { useStatistic } from "../view/asking.ts";
+import type { Field } from "../view/filters.ts";
+
+export interface Suggestion {
+  value: string;
+  word: string;
+  /** Its visitors, or events. */
+  count: number;
+}
+
+const SHOWN = 50;
+const TYPING_MS = 250;
+
+/** Fields of which there are few values, that have other names in other languages. */
+const SEARCHED_HERE: readonly Field[] = ["country", "language", "device", "prop_name"];
+const MOST_SEARCHED = "400";
+
+/** Values of a field that hold what was typed, the most frequent first. */
+export function useSuggestions(field: Field, typed: string): Suggestion[] | undefined {
+  const isSearchedHere = SEARCHED_HERE.includes(field);
+  const sought = useSettled(isSearchedHere ? "" : typed);
+  const listing = listingOf(field);
+  const { data, isStale } = useStatistic<ListRow[]>(listing.statistic, {
+    ...listing.further,
+    summary: "true",
+    limit: isSearchedHere ? MOST_SEARCHED : String(SHOWN),
+    // It is a filter on names that gives values.
+    ...(field === "prop_value" && { "prop_name[contains]": "" }),
+    ...(sought && { [`${field}[contains]`]: sought }),
+  });
+  if (!data || (isStale && !(listing.column in (data[0] ?? {})))) return undefined;
+  const text = typed.toLowerCase();
+  const found = new Map<string, Suggestion>();
+  for (const row of data) {
+    const value = String(row[listing.column]);
+    const word = wordOf(field, value);
+    const isSought = [value, word].some((name) => name.toLowerCase().includes(text));
+    if (isSought && !found.has(value)) {
+      found.set(value, { value, word, count: Number(row[listing.figure]) });
+    }
+  }
+  return [...found.values()].slice(0, SHOWN);
+}
+
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timeout = setTimeout(() => setSettled(text), TYPING_MS);
+    return () => clearTimeout(timeout);
+  }, [text]);
+  return text && settled;
+}

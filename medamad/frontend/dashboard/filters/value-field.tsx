@@ -1,0 +1,91 @@
+// A field to type a value into, with the values that there are below it: arrows move along them,
+// Enter takes one.
+
+import type { TargetedKeyboardEvent } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { shortFigure, t } from "../i18n/index.ts";
+import type { Suggestion } from "./suggestions.ts";
+
+interface Properties {
+  label: string;
+  text: string;
+  suggestions: readonly Suggestion[] | undefined;
+  /** The id of what else is said of the value. */
+  describedBy: string;
+  onText: (text: string) => void;
+  onChoose: (value: string) => void;
+  /** Take what was typed; gives whether there was anything to take. */
+  onEnter: () => boolean;
+}
+
+export function ValueField(properties: Properties) {
+  const { label, text, suggestions, describedBy, onText, onChoose, onEnter } = properties;
+  const [at, setAt] = useState(-1);
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const all = suggestions ?? [];
+  const active = all[at];
+  useEffect(() => setAt(-1), [text]);
+  useEffect(() => {
+    if (active) document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" });
+  }, [at]);
+
+  const choose = (value: string) => {
+    onChoose(value);
+    setAt(-1);
+    input.current?.focus();
+  };
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLInputElement>) => {
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown") setAt(Math.min(at + 1, all.length - 1));
+    else if (event.key === "ArrowUp") setAt(Math.max(at - 1, -1));
+    else if (event.key === "Enter" && active) choose(active.value);
+    else if (event.key !== "Enter" || !onEnter()) return;
+    event.preventDefault();
+  };
+  return (
+    <div class="value-field">
+      <label class="field">
+        <span>{label}</span>
+        <input
+          ref={input}
+          role="combobox"
+          aria-expanded={all.length > 0}
+          aria-controls={`${id}-list`}
+          aria-autocomplete="list"
+          aria-describedby={describedBy}
+          {...(active && { "aria-activedescendant": `${id}-${at}` })}
+          value={text}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          onInput={(event) => onText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+      </label>
+      <div class="suggestions">
+        {all.length > 0 ? (
+          <div id={`${id}-list`} role="listbox" aria-label={t("filters.suggestions")}>
+            {all.map(({ value, word, count }, place) => (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the field above hears the keys
+              // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
+              <div
+                key={value}
+                id={`${id}-${place}`}
+                role="option"
+                aria-selected={place === at}
+                onPointerDown={(event) => event.preventDefault()}
+                onClick={() => choose(value)}
+              >
+                <bdi>{word}</bdi>
+                <span class="soft">{shortFigure(count)}</span>
+              </div>
+            ))}
+          </div>
+        ) : (
+          <p class="soft">{suggestions ? t("filters.none-suggested") : t("common.loading")}</p>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+// What choosing a row does: the page shows only that, or all again if it did already.
+
+import { useViewing } from "../view/asking.ts";
+import { type Filter, isSame, toggled } from "../view/filters.ts";
+import type { Listing, ListRow } from "./listings.ts";
+
+export function useChoosing(listing: Listing): (row: ListRow) => void {
+  const { view, show } = useViewing();
+  return (row) => {
+    const value = String(row[listing.column]);
+    const filters =
+      listing.field === "prop_value"
+        ? toggledProperty(view.filters, String(row.name), value)
+        : toggled(view.filters, listing.field, value);
+    show({ filters });
+  };
+}
+
+/** A value alone says little: its property's name goes with it. */
+function toggledProperty(filters: readonly Filter[], name: string, value: string): Filter[] {
+  const wanted: Filter[] = [
+    { field: "prop_name", operator: "eq", values: [name] },
+    { field: "prop_value", operator: "eq", values: [value] },
+  ];
+  const others = filters.filter(
+    ({ field, operator }) => !(field.startsWith("prop_") && operator === "eq"),
+  );
+  const isThere = wanted.every((filter) => filters.some((other) => isSame(filter, other)));
+  return isThere ? others : [...others, ...wanted];
+}

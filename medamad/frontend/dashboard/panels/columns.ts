@@ -1,0 +1,82 @@
+// The columns of a full list: what each is called, how its figures are written, on the page and in
+// a file.
+
+import { duration, figure, type Key, percent, t } from "../i18n/index.ts";
+import { columnLabel, keyOf, type Listing, type ListRow } from "./listings.ts";
+import { wordOf } from "./words.ts";
+
+export interface Column {
+  name: string;
+  label: string;
+  isText: boolean;
+  /** What sorting goes by, and a search looks at. */
+  value: (row: ListRow) => string | number;
+  /** What the page shows. */
+  shown: (row: ListRow) => string;
+  /** What a file says: figures as they are, times in seconds and shares in percents. */
+  inFile: (row: ListRow) => string | number;
+  fileLabel: string;
+}
+
+/** The columns of a list; `hasNames` where values are of several properties. */
+export function columnsOf(listing: Listing, hasNames: boolean): Column[] {
+  const value = text(listing.column, columnLabel(listing), (row) =>
+    wordOf(listing.field, String(row[listing.column])),
+  );
+  const names = text("name", t("filters.field.prop_name"), ({ name }) => String(name));
+  return [...(hasNames ? [names] : []), value, ...listing.columns.map(numbers)];
+}
+
+function text(name: string, label: string, word: (row: ListRow) => string): Column {
+  return {
+    name,
+    label,
+    isText: true,
+    value: word,
+    shown: word,
+    inFile: word,
+    fileLabel: label,
+  };
+}
+
+function numbers(name: string): Column {
+  const key = keyOf(name);
+  const label = t(`panels.column.${name}` as Key);
+  const value = (row: ListRow) => Number(row[key]);
+  const column = { name, label, isText: false, value };
+  if (name.endsWith("_percentage")) {
+    return {
+      ...column,
+      shown: (row) => percent(value(row)),
+      inFile: (row) => Math.round(value(row) * 10_000) / 100,
+      fileLabel: t("panels.csv-percent", { column: label }),
+    };
+  }
+  if (key.startsWith("duration")) {
+    return {
+      ...column,
+      shown: (row) => duration(value(row)),
+      inFile: (row) => value(row) / 1000,
+      fileLabel: t("panels.csv-seconds", { column: label }),
+    };
+  }
+  return { ...column, shown: (row) => figure(value(row)), inFile: value, fileLabel: label };
+}
+
+export interface Order {
+  column: string;
+  falls: boolean;
+}
+
+/** Rows in the order of a column. Equal ones stay as they came. */
+export function inOrder(rows: readonly ListRow[], column: Column, falls: boolean): ListRow[] {
+  const sign = falls ? -1 : 1;
+  const keyed = rows.map((row) => [column.value(row), row] as const);
+  if (column.isText) {
+    const { compare } = new Intl.Collator(undefined, { numeric: true });
+    keyed.sort(([one], [other]) => sign * compare(String(one), String(other)));
+  } else {
+    keyed.sort(([one], [other]) => sign * (Number(one) - Number(other)));
+  }
+  return keyed.map(([, row]) => row);
+}

@@ -1,0 +1,90 @@
+// What every panel has: a heading, the way to its full list, and the way back from a part of it.
+
+import { ArrowLeft, List } from "lucide";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
+import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/later.tsx";
+import { type Listing, listLabel } from "./listings.ts";
+
+const Details = later(() => import("./details.tsx").then(({ Details }) => Details));
+
+interface FrameProperties {
+  title: string;
+  head?: ComponentChildren;
+  /** The list that is there in full. */
+  listing: Listing;
+  further?: Record<string, string>;
+  /** What the list is a part of. */
+  of?: string;
+  class?: string;
+  children: ComponentChildren;
+}
+
+/** A panel's heading, its content, and the way to its full list. */
+export function Frame(properties: FrameProperties) {
+  const { title, head, listing, further, of, children } = properties;
+  const heading = useId();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section class={`card panel ${properties.class ?? ""}`} aria-labelledby={heading}>
+      <header class="panel-head">
+        <h2 id={heading}>{title}</h2>
+        {head}
+      </header>
+      {children}
+      <footer class="panel-foot">
+        <button
+          type="button"
+          class="quiet"
+          aria-haspopup="dialog"
+          onClick={() => setOpen(true)}
+          title={t("panels.full-of", { list: listLabel(listing) })}
+        >
+          <Icon of={List} size={16} /> {t("panels.full")}
+          <span class="hidden">: {listLabel(listing)}</span>
+        </button>
+      </footer>
+      {isOpen && (
+        <Details
+          listing={listing}
+          further={further ?? {}}
+          {...(of !== undefined && { of })}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </section>
+  );
+}
+
+interface BackProperties {
+  label: string;
+  onClick: () => void;
+  children: ComponentChildren;
+}
+
+/** Above a part of a list: which part it is, and the way back to the whole. */
+export function Back({ label, onClick, children }: BackProperties) {
+  const button = useRef<HTMLButtonElement>(null);
+  // The row that was pressed to come here is gone.
+  useEffect(() => button.current?.focus(), []);
+  return (
+    <p class="panel-back">
+      <button
+        ref={button}
+        type="button"
+        class="quiet"
+        title={label}
+        onClick={(event) => {
+          event.currentTarget.closest<HTMLElement>(".panel-body")?.focus();
+          onClick();
+        }}
+      >
+        <Icon of={ArrowLeft} size={16} />
+        <span class="hidden">{label}</span>
+      </button>
+      <bdi>{children}</bdi>
+    </p>
+  );
+}

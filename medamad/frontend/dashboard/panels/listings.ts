@@ -1,0 +1,149 @@
+// The lists that a website's page shows: which statistic each one is of, what its rows are called
+// and counted by, and which filter a row stands for.
+
+import { type Key, t } from "../i18n/index.ts";
+import type { Field, Filter } from "../view/filters.ts";
+
+export type ListingName =
+  | "pages"
+  | "time"
+  | "referrers"
+  | "addresses"
+  | "sources"
+  | "mediums"
+  | "campaigns"
+  | "terms"
+  | "contents"
+  | "countries"
+  | "languages"
+  | "locales"
+  | "browsers"
+  | "os"
+  | "devices"
+  | "properties"
+  | "values";
+
+/** A row of any list. What it stands for is under the list's `column`. */
+export type ListRow = Record<string, string | number | undefined>;
+
+export interface Listing {
+  name: ListingName;
+  statistic: string;
+  further: Record<string, string>;
+  /** What a row calls the value that it stands for. */
+  column: string;
+  field: Field;
+  /** The figure of a row, and its share of all. */
+  figure: "visitors" | "duration" | "events";
+  share: "visitors_percentage" | "duration_percentage" | "events_percentage";
+  /** The columns beside the value that the full list has. */
+  columns: readonly string[];
+}
+
+const VIEWS = ["visitors", "visitors_percentage", "bounce_percentage", "time"];
+
+const TIMES = [
+  "duration",
+  "duration_lower_quartile",
+  "duration_upper_quartile",
+  "duration_percentage",
+  "visitors",
+];
+
+function listing(
+  name: ListingName,
+  column: string,
+  field: Field,
+  further: Partial<Listing> = {},
+): Listing {
+  return {
+    name,
+    statistic: name,
+    further: {},
+    column,
+    field,
+    figure: "visitors",
+    share: "visitors_percentage",
+    columns: VIEWS,
+    ...further,
+  };
+}
+
+const EVENTS = {
+  statistic: "properties",
+  figure: "events",
+  share: "events_percentage",
+  columns: ["events", "events_percentage"],
+} as const;
+
+export const LISTINGS: Record<ListingName, Listing> = {
+  pages: listing("pages", "path", "path", {
+    columns: [
+      "visitors",
+      "visitors_percentage",
+      "pageviews",
+      "pageviews_percentage",
+      "bounce_percentage",
+      "time",
+    ],
+  }),
+  time: listing("time", "path", "path", {
+    figure: "duration",
+    share: "duration_percentage",
+    columns: TIMES,
+  }),
+  referrers: listing("referrers", "referrer", "referrer"),
+  addresses: listing("addresses", "referrer", "referrer", {
+    statistic: "referrers",
+    further: { grouped: "false" },
+  }),
+  sources: listing("sources", "source", "utm_source"),
+  mediums: listing("mediums", "medium", "utm_medium"),
+  campaigns: listing("campaigns", "campaign", "utm_campaign"),
+  terms: listing("terms", "term", "utm_term"),
+  contents: listing("contents", "content", "utm_content"),
+  countries: listing("countries", "country", "country"),
+  languages: listing("languages", "language", "language"),
+  locales: listing("locales", "language", "language", {
+    statistic: "languages",
+    further: { locale: "true" },
+  }),
+  browsers: listing("browsers", "browser", "browser"),
+  os: listing("os", "os", "os"),
+  devices: listing("devices", "device", "device"),
+  properties: listing("properties", "name", "prop_name", EVENTS),
+  values: listing("values", "value", "prop_value", EVENTS),
+};
+
+/** The list that has the values of a field. */
+export function listingOf(field: Field): Listing {
+  const usual = Object.values(LISTINGS).find((listing) => listing.field === field);
+  return usual as Listing;
+}
+
+/** What a row's value stands under in the answer: `time` is the total that pages call duration. */
+export function keyOf(column: string): string {
+  return column === "time" ? "duration" : column;
+}
+
+/** What a list is called where it stands alone. */
+export function listLabel({ name }: Listing): string {
+  return t(`panels.list.${name}` as Key);
+}
+
+/** What a list is called on its tab, beside others of the same panel. */
+export function tabLabel(name: ListingName): string {
+  return t(`panels.tab.${name}` as Key);
+}
+
+/** What the values of a list are called. */
+export function columnLabel({ name, field }: Listing): string {
+  return name === "locales" ? t("panels.locale") : t(`filters.field.${field}`);
+}
+
+/** Whether the page shows only what a row stands for. */
+export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
+  return filters.some(
+    (filter) => filter.field === field && filter.operator === "eq" && filter.values[0] === value,
+  );
+}

@@ -1,0 +1,131 @@
+// The first rows of a list: a bar behind each, and what it stands for as a filter.
+
+import { ExternalLink } from "lucide";
+import type { ComponentChildren } from "preact";
+import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Trouble } from "../ui/trouble.tsx";
+import { useStatistic, useViewing } from "../view/asking.ts";
+import { addressOfPage, addressOfReferrer } from "./addresses.ts";
+import { useChoosing } from "./choosing.ts";
+import { columnLabel, isChosen, type Listing, type ListRow } from "./listings.ts";
+import { wordOf } from "./words.ts";
+
+export const SHOWN_ROWS = 9;
+
+interface Properties {
+  listing: Listing;
+  /** What is asked for beside what the list asks for. */
+  further?: Record<string, string>;
+  /** What else there is to do with a row. */
+  more?: (row: ListRow) => ComponentChildren;
+  /** What choosing a row does, if it is not to filter. */
+  choose?: ((row: ListRow) => void) | undefined;
+  /** What is said where there is no row. */
+  empty?: ComponentChildren;
+  /** What a row is called, if that is not its value. */
+  words?: (row: ListRow) => string;
+}
+
+export function Rows({ listing, further, more, choose, empty, words }: Properties) {
+  const { data, error, isStale } = useStatistic<ListRow[]>(listing.statistic, {
+    ...listing.further,
+    ...further,
+    summary: "true",
+    limit: String(SHOWN_ROWS),
+  });
+  const { view } = useViewing();
+  const filter = useChoosing(listing);
+  if (!data) return error ? <Trouble error={error} /> : <Waiting />;
+  if (data.length === 0) {
+    return <div class="rows-empty soft">{empty ?? <p>{t("panels.empty")}</p>}</div>;
+  }
+  const most = Math.max(...data.map((row) => Number(row[listing.share])));
+  return (
+    <table class={isStale ? "rows stale" : "rows"}>
+      <thead>
+        <tr>
+          <th scope="col">{columnLabel(listing)}</th>
+          <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
+          <th scope="col">{t("panels.share")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {data.map((row) => {
+          const value = String(row[listing.column]);
+          const word = words?.(row) ?? wordOf(listing.field, value);
+          const isPressed = isChosen(view.filters, listing.field, value);
+          return (
+            <tr key={`${row.name ?? ""} ${value}`}>
+              <th scope="row">
+                <div class="row-name">
+                  <span
+                    class="row-bar"
+                    style={{ width: `${most ? (Number(row[listing.share]) / most) * 100 : 0}%` }}
+                  />
+                  <button
+                    type="button"
+                    title={word}
+                    {...(!choose && { "aria-pressed": isPressed })}
+                    onClick={() => (choose ?? filter)(row)}
+                  >
+                    <bdi>{word}</bdi>
+                  </button>
+                  {more?.(row)}
+                  <LinkOut listing={listing} value={value} />
+                </div>
+              </th>
+              <td title={exact(listing, row)}>{short(listing, row)}</td>
+              <td>{percent(Number(row[listing.share]))}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function short({ figure: name }: Listing, row: ListRow): string {
+  const value = Number(row[name]);
+  return name === "duration" ? duration(value) : shortFigure(value);
+}
+
+function exact({ figure: name }: Listing, row: ListRow): string {
+  const value = Number(row[name]);
+  return name === "duration" ? duration(value) : figure(value);
+}
+
+/** A way to where a page or a referrer is, where that can be told. */
+export function LinkOut({ listing, value }: { listing: Listing; value: string }) {
+  const { hostname } = useViewing();
+  const address =
+    listing.field === "path"
+      ? addressOfPage(hostname, value)
+      : listing.field === "referrer"
+        ? addressOfReferrer(value)
+        : undefined;
+  return address ? (
+    <a
+      class="row-more"
+      href={address}
+      target="_blank"
+      rel="noopener noreferrer"
+      title={t("panels.open")}
+    >
+      <Icon of={ExternalLink} size={14} />
+      <span class="hidden">{t("panels.open-what", { what: value })}</span>
+    </a>
+  ) : null;
+}
+
+/** What stands in the place of rows that have not come yet. */
+function Waiting() {
+  return (
+    <div class="rows-waiting" aria-busy="true">
+      <span class="hidden">{t("common.loading")}</span>
+      {Array.from({ length: SHOWN_ROWS }, (_nothing, place) => (
+        <span key={place} class="skeleton" style={{ width: `${96 - place * 9}%` }} />
+      ))}
+    </div>
+  );
+}

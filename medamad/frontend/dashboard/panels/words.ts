@@ -1,0 +1,95 @@
+// What values of the interface are called in the reader's language: it gives countries, languages
+// and devices by their English names, and nothing at all where there was nothing.
+
+import { signal } from "@preact/signals";
+import { type Key, language, locale, t } from "../i18n/index.ts";
+import type { Field } from "../view/filters.ts";
+
+type Names = typeof import("names").default;
+
+/** The codes of English names, once they were fetched. */
+export const names = signal<Names>();
+let asked = false;
+
+/** Have the codes of the English names fetched; until they are here the English names are shown. */
+function codes(): Names | undefined {
+  if (!asked) {
+    asked = true;
+    import("names").then(
+      (module) => {
+        names.value = module.default;
+      },
+      () => {
+        asked = false;
+      },
+    );
+  }
+  return names.value;
+}
+
+const DEVICES = ["Desktop", "Mobile", "Tablet", "TV", "Console"];
+const MAY_BE_UNKNOWN: readonly Field[] = ["country", "language", "browser", "os", "device"];
+
+/** Give what a value of a field is called. */
+export function wordOf(field: Field, value: string): string {
+  if (value === "") return t(field === "referrer" ? "panels.direct" : "panels.none");
+  if (value === "(other)") return t("panels.other");
+  if (value === "Unknown" && MAY_BE_UNKNOWN.includes(field)) return t("panels.unknown");
+  if (field === "device" && DEVICES.includes(value)) return t(`panels.device.${value}` as Key);
+  if (language.value === "en") return value;
+  if (field === "country") return countryWord(codes()?.countries[value]) ?? value;
+  if (field === "language") return languageWord(value) ?? value;
+  return value;
+}
+
+/** Give what a country is called, by its ISO code. */
+export function countryWord(code: string | undefined): string | undefined {
+  return code && word("region", code);
+}
+
+/** English names of locales are those of the language, with what further there is in brackets. */
+const LOCALE = /^(.+?)(?: \(([^()]+)\))?$/;
+
+function languageWord(name: string): string | undefined {
+  const known = codes();
+  if (!known) return undefined;
+  const [, base = "", rest] = LOCALE.exec(name) ?? [];
+  const tag = known.languages[name] ?? known.languages[base];
+  if (!tag || known.languages[name] || !rest) return tag && word("language", tag);
+  const region = known.countries[rest];
+  return region && word("language", `${tag}-${region}`);
+}
+
+const displays = new Map<string, Intl.DisplayNames>();
+
+function word(type: "region" | "language", code: string): string | undefined {
+  const key = `${type} ${locale.value}`;
+  const display = displays.get(key) ?? new Intl.DisplayNames(locale.value, { type });
+  displays.set(key, display);
+  try {
+    return display.of(code);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Give the English name that the interface knows a value by, from what its reader calls it. What
+ * is not known stays as it is.
+ */
+export function valueNamed(field: Field, typed: string, among: readonly string[]): string {
+  const sought = typed.trim().toLocaleLowerCase(locale.value);
+  const known =
+    field === "country"
+      ? Object.keys(codes()?.countries ?? {})
+      : field === "language"
+        ? Object.keys(codes()?.languages ?? {})
+        : field === "device"
+          ? DEVICES
+          : [];
+  const all = [...among, ...(language.value === "en" && field !== "device" ? [] : known)];
+  return (
+    all.find((name) => wordOf(field, name).toLocaleLowerCase(locale.value) === sought) ??
+    typed.trim()
+  );
+}

@@ -1,0 +1,117 @@
+// The map of the world: countries coloured by their visitors. Choosing one is a filter.
+
+import names from "names";
+import { useMemo, useRef, useState } from "preact/hooks";
+import map from "world-map";
+import { percent, t, tn } from "../i18n/index.ts";
+import { Trouble } from "../ui/trouble.tsx";
+import { useStatistic, useViewing } from "../view/asking.ts";
+import { useChoosing } from "./choosing.ts";
+import { isChosen, LISTINGS, type ListRow } from "./listings.ts";
+import { countryWord, wordOf } from "./words.ts";
+
+const STEPS = 5;
+const LISTING = LISTINGS.countries;
+
+export function World() {
+  const { data, error, isStale } = useStatistic<ListRow[]>("countries", { summary: "true" });
+  const { view } = useViewing();
+  const choose = useChoosing(LISTING);
+  const [pointed, setPointed] = useState<{ code: string; x: number; y: number }>();
+  const place = useRef<HTMLDivElement>(null);
+  const rows = useMemo(() => byCode(data ?? []), [data]);
+  if (!data && error) return <Trouble error={error} />;
+  const most = Math.max(...[...rows.values()].map(({ visitors }) => Number(visitors)), 1);
+  const unknown = data?.find(({ country }) => country === "Unknown");
+  const codeAt = (event: Event) => (event.target as Element).getAttribute("data-code") ?? "";
+  const point = (event: PointerEvent) => {
+    const code = codeAt(event);
+    const bounds = place.current?.getBoundingClientRect();
+    if (!code || !bounds) return setPointed(undefined);
+    return setPointed({ code, x: event.clientX - bounds.x, y: event.clientY - bounds.y });
+  };
+  const press = (event: Event) => {
+    const row = rows.get(codeAt(event));
+    if (row) choose(row);
+  };
+  return (
+    <div class={isStale ? "map stale" : "map"} ref={place}>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the list of countries is there for keys */}
+      <svg
+        viewBox={`0 0 ${map.width} ${map.height}`}
+        role="img"
+        aria-label={t("panels.map.label")}
+        onPointerMove={point}
+        onPointerLeave={() => setPointed(undefined)}
+        onClick={press}
+      >
+        {map.countries.map(({ code, path }) => {
+          const row = rows.get(code);
+          const step = row ? Math.ceil(STEPS * Math.sqrt(Number(row.visitors) / most)) : 0;
+          const isShown = row && isChosen(view.filters, "country", String(row.country));
+          return (
+            <path
+              key={path}
+              d={path}
+              data-code={code}
+              data-step={step}
+              {...(isShown && { "data-chosen": "" })}
+            />
+          );
+        })}
+      </svg>
+      <Legend unknown={Number(unknown?.visitors ?? 0)} />
+      {pointed && <Tip {...pointed} row={rows.get(pointed.code)} place={place.current} />}
+    </div>
+  );
+}
+
+/** The rows of countries by their codes. */
+function byCode(rows: readonly ListRow[]): Map<string, ListRow> {
+  const found = new Map<string, ListRow>();
+  for (const row of rows) {
+    const code = names.countries[String(row.country)];
+    if (code) found.set(code, row);
+  }
+  return found;
+}
+
+function Legend({ unknown }: { unknown: number }) {
+  return (
+    <p class="map-legend soft">
+      <span>{unknown > 0 && tn("panels.map.unknown", unknown)}</span>
+      <span class="map-scale" aria-hidden="true">
+        {t("panels.map.fewer")}
+        {Array.from({ length: STEPS }, (_nothing, place) => (
+          <i key={place} data-step={place + 1} />
+        ))}
+        {t("panels.map.more")}
+      </span>
+    </p>
+  );
+}
+
+interface TipProperties {
+  code: string;
+  x: number;
+  y: number;
+  row: ListRow | undefined;
+  place: HTMLElement | null;
+}
+
+function Tip({ code, x, y, row, place }: TipProperties) {
+  const isRight = x > (place?.clientWidth ?? 0) / 2;
+  return (
+    <div
+      class="map-tip"
+      data-side={isRight ? "left" : "right"}
+      style={{ left: `${x}px`, top: `${y}px` }}
+    >
+      <strong>{row ? wordOf("country", String(row.country)) : countryWord(code)}</strong>
+      <div>
+        {tn("panels.map.visitors", Number(row?.visitors ?? 0))}
+        {row && ` · ${percent(Number(row.visitors_percentage))}`}
+      </div>
+    </div>
+  );
+}
