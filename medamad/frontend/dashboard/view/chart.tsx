@@ -63,9 +63,10 @@ export function Chart(properties: Properties) {
     };
   }, [look]);
 
+  // Only for other figures: the chart tells of its cursor again each time that it gets its data.
   useEffect(() => {
     chart.current?.setData(data);
-  });
+  }, [buckets, before, measure]);
 
   const move = (index: number) => {
     const { current } = chart;
