@@ -42,7 +42,7 @@ async function draw() {
   const drawn = new Set(outlines.map(({ code }) => code));
   const dots = fine
     .filter((country) => !drawn.has(codeOf(country)))
-    .map((country) => ({ code: codeOf(country), path: dot(path.centroid(country)) }));
+    .map((country) => ({ code: codeOf(country), path: dot(path.centroid(country)), isDot: true }));
   return { width: WIDTH, height: HEIGHT, countries: [...outlines, ...dots] };
 }
 

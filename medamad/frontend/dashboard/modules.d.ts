@@ -3,11 +3,14 @@
 declare module "*.css";
 
 declare module "world-map" {
-  /** Outlines as SVG paths; `code` is the country's ISO 3166 code, "" for a land without. */
+  /**
+   * Outlines as SVG paths; `code` is the country's ISO 3166 code, "" for a land without. A country
+   * that is too small for an outline is a dot.
+   */
   const map: {
     width: number;
     height: number;
-    countries: { code: string; path: string }[];
+    countries: { code: string; path: string; isDot?: true }[];
   };
   export default map;
 }

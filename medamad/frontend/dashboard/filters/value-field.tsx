@@ -4,6 +4,7 @@
 import type { TargetedKeyboardEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { shortFigure, t } from "../i18n/index.ts";
+import { hasKeyboard } from "../ui/dialog.tsx";
 import type { Suggestion } from "./suggestions.ts";
 
 interface Properties {
@@ -55,6 +56,7 @@ export function ValueField(properties: Properties) {
           aria-autocomplete="list"
           aria-describedby={describedBy}
           {...(active && { "aria-activedescendant": `${id}-${at}` })}
+          autofocus={hasKeyboard()}
           value={text}
           autocomplete="off"
           autocapitalize="off"
@@ -63,29 +65,34 @@ export function ValueField(properties: Properties) {
           onKeyDown={onKeyDown}
         />
       </label>
-      <div class="suggestions">
-        {all.length > 0 ? (
-          <div id={`${id}-list`} role="listbox" aria-label={t("filters.suggestions")}>
-            {all.map(({ value, word, count }, place) => (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the field above hears the keys
-              // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
-              <div
-                key={value}
-                id={`${id}-${place}`}
-                role="option"
-                aria-selected={place === at}
-                onPointerDown={(event) => event.preventDefault()}
-                onClick={() => choose(value)}
-              >
-                <bdi>{word}</bdi>
-                <span class="soft">{shortFigure(count)}</span>
-              </div>
-            ))}
-          </div>
-        ) : (
-          <p class="soft">{suggestions ? t("filters.none-suggested") : t("common.loading")}</p>
-        )}
-      </div>
+      {all.length > 0 ? (
+        <div
+          id={`${id}-list`}
+          class="suggestions"
+          role="listbox"
+          aria-label={t("filters.suggestions")}
+        >
+          {all.map(({ value, word, count }, place) => (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the field above hears the keys
+            // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
+            <div
+              key={value}
+              id={`${id}-${place}`}
+              role="option"
+              aria-selected={place === at}
+              onPointerDown={(event) => event.preventDefault()}
+              onClick={() => choose(value)}
+            >
+              <bdi>{word}</bdi>
+              <span class="soft">{shortFigure(count)}</span>
+            </div>
+          ))}
+        </div>
+      ) : (
+        <p class="suggestions soft">
+          {suggestions ? t("filters.none-suggested") : t("common.loading")}
+        </p>
+      )}
     </div>
   );
 }

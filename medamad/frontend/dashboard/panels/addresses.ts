@@ -14,14 +14,15 @@ export function addressOfPage(hostname: string, path: string): string | undefine
   return path.startsWith("/") ? safe(hostname, path) : undefined;
 }
 
+/** What the parser of addresses would drop or read as something else. */
+const MISREAD = /[\t\n\r\\]|%(?![0-9a-f]{2})/gi;
+
+/** Paths are stored decoded: a "?" or "#" in one is part of it. */
 function safe(host: string, path: string): string | undefined {
   try {
     const url = new URL(`https://${host}/`);
-    const isWhole = url.protocol === "https:" && url.hostname === host.toLowerCase();
-    // Paths are stored decoded: a "?" or "#" in one is part of it. One that begins with two slashes
-    // would name another host if it were parsed.
-    url.pathname = path.replace(/%(?![0-9a-f]{2})/gi, "%25");
-    return isWhole && url.hostname === host.toLowerCase() ? url.href : undefined;
+    url.pathname = path.replace(MISREAD, encodeURIComponent);
+    return url.protocol === "https:" && url.hostname === host.toLowerCase() ? url.href : undefined;
   } catch {
     return undefined;
   }

@@ -49,7 +49,7 @@ function numbers(name: string): Column {
       ...column,
       shown: (row) => percent(value(row)),
       inFile: (row) => Math.round(value(row) * 10_000) / 100,
-      fileLabel: t("panels.csv-percent", { column: label }),
+      fileLabel: label,
     };
   }
   if (key.startsWith("duration")) {

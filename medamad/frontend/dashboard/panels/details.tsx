@@ -4,7 +4,7 @@ import { TZDateMini } from "@date-fns/tz";
 import { ArrowDown, ArrowLeft, ArrowRight, ArrowUp, Download } from "lucide";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { figure, language, t, tn } from "../i18n/index.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { useStatistic, useViewing } from "../view/asking.ts";
@@ -61,6 +61,7 @@ export function Details({ listing, further, of, onClose }: Properties) {
           <input
             type="search"
             placeholder={t("panels.search")}
+            autofocus={hasKeyboard()}
             value={typed}
             onInput={(event) => {
               setTyped(event.currentTarget.value);
@@ -210,9 +211,7 @@ function Heading({ column, order, sortBy }: HeadingProperties) {
     >
       <button type="button" onClick={() => sortBy(column)}>
         {column.label}
-        <span class={isSorted ? "" : "unsorted"}>
-          <Icon of={isSorted && !order.falls ? ArrowUp : ArrowDown} size={14} />
-        </span>
+        {isSorted && <Icon of={order.falls ? ArrowDown : ArrowUp} size={14} />}
       </button>
     </th>
   );

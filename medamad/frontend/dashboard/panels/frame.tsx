@@ -67,8 +67,10 @@ interface BackProperties {
 /** Above a part of a list: which part it is, and the way back to the whole. */
 export function Back({ label, onClick, children }: BackProperties) {
   const button = useRef<HTMLButtonElement>(null);
-  // The row that was pressed to come here is gone.
-  useEffect(() => button.current?.focus(), []);
+  useEffect(() => {
+    // The row that was pressed to come here is gone.
+    if (document.activeElement === document.body) button.current?.focus();
+  }, []);
   return (
     <p class="panel-back">
       <button

@@ -64,7 +64,10 @@ function Panel({ title, kept, names }: Properties) {
           names={names}
           words={(name) => (name === "map" ? t("panels.tab.map") : tabLabel(name))}
           chosen={name}
-          choose={setName}
+          choose={(chosen) => {
+            setName(chosen);
+            setSource(undefined);
+          }}
         />
       }
       listing={isDrilled ? LISTINGS.addresses : listing}

@@ -45,7 +45,7 @@ export function World() {
         onPointerLeave={() => setPointed(undefined)}
         onClick={press}
       >
-        {map.countries.map(({ code, path }) => {
+        {map.countries.map(({ code, path, isDot }) => {
           const row = rows.get(code);
           const step = row ? Math.ceil(STEPS * Math.sqrt(Number(row.visitors) / most)) : 0;
           const isShown = row && isChosen(view.filters, "country", String(row.country));
@@ -53,6 +53,7 @@ export function World() {
             <path
               key={path}
               d={path}
+              class={isDot ? "map-dot" : ""}
               data-code={code}
               data-step={step}
               {...(isShown && { "data-chosen": "" })}

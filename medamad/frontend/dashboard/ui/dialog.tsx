@@ -6,6 +6,11 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "./icon.tsx";
 
+/** Whether a dialog may put the focus into a field: on phones the keyboard would cover it. */
+export function hasKeyboard(): boolean {
+  return matchMedia("(hover: hover)").matches;
+}
+
 interface Properties {
   title: string;
   /** Called when it was closed. */
