@@ -128,7 +128,7 @@ function Keys({ onClose }: { onClose: () => void }) {
     <Dialog title={t("shortcuts.title")} onClose={onClose}>
       <dl class="keys">
         {shortcuts().map(({ keys, label }) => (
-          <div key={keys}>
+          <div class="keys-row" key={keys}>
             <dt>
               {keys.split(" ").map((key) => (
                 <kbd key={key}>
