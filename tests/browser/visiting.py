@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define
 from daemon import Client
@@ -16,6 +16,8 @@ PHONE = (
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/131.0.0.0 Mobile Safari/537.36"
 )
+
+T = TypeVar("T")
 
 
 @define
@@ -33,11 +35,30 @@ class Statistics:
         self._wait(lambda: self.get("summary")["current"]["pageviews"], views)
         self._wait(lambda: len(self.get("time")), timed_pages)
 
-    def _wait(self, count: Callable[[], int], wanted: int) -> None:
+    def wait_for_values(self, name: str, wanted: dict[str, int], **parameters: str) -> None:
+        """Wait until a property has these values, each in so many events."""
+        self._wait(lambda: self.values(name, **parameters), wanted)
+
+    def values(self, name: str, **parameters: str) -> dict[str, int]:
+        """Give the values of a property with their events."""
+        rows = self.get("properties", **{"prop_name[eq]": name} | parameters)
+        return {row["value"]: row["events"] for row in rows}
+
+    @property
+    def pages(self) -> dict[str, tuple[int, int]]:
+        """Each path with its visitors and its views."""
+        return {row["path"]: (row["visitors"], row["pageviews"]) for row in self.get("pages")}
+
+    @property
+    def visitors_and_views(self) -> tuple[int, int]:
+        current = self.get("summary")["current"]
+        return current["visitors"], current["pageviews"]
+
+    def _wait(self, count: Callable[[], T], wanted: T) -> None:
         deadline = time.monotonic() + 10
         while (seen := count()) != wanted and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert seen == wanted, self.get("time")
+        assert seen == wanted, f"{seen} instead of {wanted}"
 
 
 @define
