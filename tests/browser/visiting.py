@@ -91,4 +91,4 @@ class Visitor:
 
 def _answers_a_load(response: Response) -> bool:
     body = response.request.post_data
-    return response.url.endswith("/event/hit") and body is not None and '"load"' in body
+    return response.url.endswith("/hit") and body is not None and '"load"' in body
