@@ -11,7 +11,6 @@ export const de: Catalogue = {
   "common.loading": "Wird geladen",
   "common.menu": "Menü",
   "common.retry": "Erneut versuchen",
-  "common.save": "Speichern",
   "common.saved": "Gespeichert",
   "common.skip": "Zum Inhalt springen",
   "away.title": "Der Server antwortet nicht",
@@ -89,7 +88,6 @@ export const de: Catalogue = {
   "chart.chart": "Als Diagramm anzeigen",
   "chart.time": "Zeit",
   "chart.before": "Vorheriger Zeitraum",
-  "chart.so-far": "bisher",
   "chart.zoom": "Diesen Abschnitt anzeigen",
   "chart.empty": "Keine Besuche in diesem Zeitraum",
   "shortcuts.earlier": "Einen Zeitraum zurück",
@@ -141,7 +139,6 @@ export const de: Catalogue = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Ereignisse",
   "panels.share": "Anteil",
-  "panels.share-of-time": "Anteil an der Zeit",
   "panels.empty": "Keine Besuche in diesem Zeitraum",
   "panels.no-properties": "Keine Eigenschaften in diesem Zeitraum",
   "panels.no-properties-text":

@@ -11,7 +11,6 @@ export const zh: Catalogue = {
   "common.loading": "正在加载",
   "common.menu": "菜单",
   "common.retry": "重试",
-  "common.save": "保存",
   "common.saved": "已保存",
   "common.skip": "跳到内容",
   "away.title": "服务器没有响应",
@@ -87,7 +86,6 @@ export const zh: Catalogue = {
   "chart.chart": "以图表显示",
   "chart.time": "时间",
   "chart.before": "上一时段",
-  "chart.so-far": "截至目前",
   "chart.zoom": "显示此部分",
   "chart.empty": "此时段没有访问",
   "shortcuts.earlier": "前一个时段",
@@ -139,7 +137,6 @@ export const zh: Catalogue = {
   "panels.figure.duration": "中位数",
   "panels.figure.events": "事件数",
   "panels.share": "占比",
-  "panels.share-of-time": "时间占比",
   "panels.empty": "此时段没有访问",
   "panels.no-properties": "此时段没有属性",
   "panels.no-properties-text":

@@ -9,7 +9,6 @@ export const common = {
   "common.loading": "Loading",
   "common.menu": "Menu",
   "common.retry": "Try again",
-  "common.save": "Save",
   "common.saved": "Saved",
   "common.skip": "Skip to the content",
   "away.title": "The server does not answer",

@@ -46,7 +46,6 @@ export const panels = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Events",
   "panels.share": "Share",
-  "panels.share-of-time": "Share of time",
   "panels.empty": "No visits in this period",
   "panels.no-properties": "No properties in this period",
   "panels.no-properties-text":

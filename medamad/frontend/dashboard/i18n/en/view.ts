@@ -55,7 +55,6 @@ export const view = {
   "chart.chart": "Show as a chart",
   "chart.time": "Time",
   "chart.before": "Period before",
-  "chart.so-far": "so far",
   "chart.zoom": "Show this part",
   "chart.empty": "No visits in this period",
   "shortcuts.earlier": "One period earlier",
