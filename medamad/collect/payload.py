@@ -146,15 +146,16 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
 
 
 def _properties(sent: dict[str, Any]) -> Properties:
-    """Check properties and give their texts."""
+    """Check properties and give their texts, of several by one name the last."""
     if len(sent) > MAX_PROPERTIES:
         raise BadRequest(f"d: expected at most {MAX_PROPERTIES} properties")
-    return tuple((_name(name), _text(name, value)) for name, value in sent.items())
+    return tuple({_name(name): _text(name, value) for name, value in sent.items()}.items())
 
 
 def _name(name: str) -> str:
-    if 1 <= len(name) <= MAX_NAME:
-        return name
+    """Give a name without the white space around it, of which pages are full."""
+    if 1 <= len(bare := name.strip()) <= MAX_NAME:
+        return bare
     raise BadRequest(f"d: expected names of 1 to {MAX_NAME} characters")
 
 
@@ -162,7 +163,7 @@ def _text(name: str, value: Any) -> str:
     """Give the text that stands for a property's value, cut to MAX_VALUE."""
     match value:
         case str():
-            return value[:MAX_VALUE]
+            return value.strip()[:MAX_VALUE]
         case bool():
             return "true" if value else "false"
         case int():

@@ -110,13 +110,19 @@ class Root:
         return routes
 
 
+_API: Final = b"/" + PREFIX.encode("ascii")
+
+
 def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
-    """Give the lanes by method and path, under both prefixes and both names of events."""
+    """Give the lanes by method and path, under both prefixes and both names of events.
+
+    A tracker whose tag names the interface with a slash at its end sends two.
+    """
     return MappingProxyType(
         {
             (method, prefix + path.replace(EVENTS, name, 1).encode("ascii")): lane
             for (method, path), lane in lanes.items()
-            for prefix in (b"", b"/" + PREFIX.encode("ascii"))
+            for prefix in (b"", b"/", _API, _API + b"/")
             for name in (EVENTS, event_name)
         }
     )

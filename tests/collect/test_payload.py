@@ -101,6 +101,12 @@ def test_a_property_is_kept_as_text(value: str, text: str) -> None:
     assert decode(body) == Custom("a.test", (("name", text),))
 
 
+def test_properties_are_kept_without_the_space_around_them() -> None:
+    properties = {" plan ": " pro\n", "author": "Ada  L. ", "plan": "free"}
+    kept = (("plan", "free"), ("author", "Ada  L."))
+    assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", kept)
+
+
 def test_thirty_properties_keep_their_order() -> None:
     properties = {"n" * 64: "0"} | {f"name{number}": str(number) for number in range(29)}
     assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", tuple(properties.items()))

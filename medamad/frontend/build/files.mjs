@@ -3,10 +3,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
+import { brotliCompress, constants } from "node:zlib";
+import { gzipAsync } from "@gfx/zopfli";
 
 const brotli = promisify(brotliCompress);
-const zip = promisify(gzip);
 
 /**
  * Write a file, and FILE.gz and FILE.br where those are smaller.
@@ -16,7 +16,7 @@ export async function put(file, content) {
   const plain = Buffer.from(content);
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, plain);
-  const zipped = await zip(plain, { level: 9 });
+  const zipped = await gzipAsync(plain, { numiterations: 15 });
   const brotlied = await brotli(plain, {
     params: {
       [constants.BROTLI_PARAM_QUALITY]: 11,

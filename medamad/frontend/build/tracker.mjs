@@ -15,8 +15,9 @@ export const FEATURES = [
 ];
 
 /**
- * Write NAME.js for every set of features, NAME being their names joined by dots, or "default".
- * Gives the sizes of each by name.
+ * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
+ * named/NAME.js, which is the same for an address from which the interface is a step farther.
+ * Gives the sizes of the first by name.
  */
 export async function buildTracker(folder) {
   const sets = Array.from({ length: 2 ** FEATURES.length }, (_, bits) =>
@@ -25,7 +26,9 @@ export async function buildTracker(folder) {
   const sizes = new Map();
   for (const features of sets) {
     const name = features.join(".") || "default";
-    sizes.set(name, await put(`${folder}/${name}.js`, await compose(features)));
+    const script = await compose(features);
+    sizes.set(name, await put(`${folder}/${name}.js`, script));
+    await put(`${folder}/named/${name}.js`, script.replace("'api'", "'../api'"));
   }
   return sizes;
 }
@@ -40,15 +43,19 @@ async function compose(features) {
     bundle: true,
     write: false,
     format: "iife",
-    target: "es2020",
+    target: "es2021",
     treeShaking: true,
     define: Object.fromEntries(chosen),
     minifySyntax: true,
   });
-  const { code } = await minify(bundled.outputFiles[0].text, {
+  // One word for every variable and one sign for every comparison, where there would be two.
+  const plain = bundled.outputFiles[0].text
+    .replaceAll(/\b(const|var) /g, "let ")
+    .replaceAll(/([!=]=)=/g, "$1");
+  const { code } = await minify(plain, {
     ecma: 2020,
     toplevel: true,
-    compress: { passes: 3, unsafe_arrows: true, unsafe_methods: true, booleans_as_integers: false },
+    compress: { inline: 1, passes: 3, unsafe: true, unsafe_arrows: true, unsafe_methods: true },
     mangle: true,
     format: { quote_style: 1 },
   });

@@ -23,6 +23,7 @@ from medamad.web.request import Request
 HIT: Final = "/event/hit"
 PING: Final = "/event/ping"
 IGNORED: Final = b"X-Medamad-Ignored"
+_COUNTED: Final = b"n="
 _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
 
 EncodedNoContent: TypeAlias = Callable[[], bytes]
@@ -66,8 +67,15 @@ def ping(call: Call) -> Reply:
 
 def _ping(request: Request, backend: Backend) -> Reply:
     answer = ping_of(request, backend)
-    body = answer.body.encode("ascii")
-    return Reply(HTTPStatus.OK, body, b"text/plain; charset=utf-8", ping_headers(answer))
+    body = str(answer.views_before) if _is_counted(request) else answer.body
+    return Reply(
+        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", ping_headers(answer)
+    )
+
+
+def _is_counted(request: Request) -> bool:
+    """Tell whether the number of views is asked for. What follows is for the browser's cache."""
+    return request.query.startswith(_COUNTED)
 
 
 def ping_of(request: Request, backend: Backend) -> Ping:
@@ -102,7 +110,7 @@ class Lanes:
     def ping(self, request: Request) -> None:
         """Answer a ping."""
         try:
-            if request.query:
+            if request.query and not _is_counted(request):
                 query_of(request.query)
             reply = _ping(request, self.backend)
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered

@@ -24,6 +24,8 @@ _FOLDER: Final = GENERATED / "frontend" / "scripts"
 _SUFFIX: Final = ".js"
 _PATH: Final = f"{EVENTS}/".encode("ascii")
 """What stands in a script for the path that it sends events to, and nowhere else."""
+_NAMED: Final = "named/"
+"""Where the same scripts are for `/scripts/`, from which the interface is a step farther."""
 
 _HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=3600"),
@@ -52,9 +54,9 @@ class Scripts:
     _event_name: str = EVENTS
     _renamed: dict[str, Asset] = field(factory=dict)
 
-    def give(self, call: Call, features: Collection[str]) -> Reply:
-        """Give the script of a set of features."""
-        name, event_name = file_name(features), call.backend.settings.event_name
+    def give(self, call: Call, name: str) -> Reply:
+        """Give a script by the name of its file."""
+        event_name = call.backend.settings.event_name
         script = read_scripts()[name]
         if event_name == EVENTS:
             return script(call)
@@ -69,14 +71,14 @@ class Scripts:
         """Give the script that the account chose."""
         account = call.backend.store.account()
         settings = Settings() if account is None else account.settings
-        return self.give(call, settings.script_type)
+        return self.give(call, file_name(settings.script_type))
 
     def named(self, call: Call, name: str) -> Reply:
         """Give the script that an address names: features joined by dots, and the suffix."""
         features = set(name.removesuffix(_SUFFIX).split("."))
         if not name.endswith(_SUFFIX) or not features <= set(SCRIPT_TYPES):
             raise NotFound(NOT_FOUND)
-        return self.give(call, features)
+        return self.give(call, _NAMED + file_name(features))
 
 
 def add_to(routes: Routes) -> None:

@@ -244,6 +244,27 @@ async def test_a_ping_counts_a_visitor_of_today(stranger: Browser, target: str) 
         assert answer.header("Last-Modified") == f"Sun, 15 Jun 2025 00:00:0{second} GMT"
 
 
+@pytest.mark.parametrize("target", ["/event/ping?n=a.test/100%", "/api/event/ping?n=a.test/a&b"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_tells_the_number_of_views_before(stranger: Browser, target: str) -> None:
+    headers: dict[str, str] = {}
+    for before in (b"0", b"1", b"2"):
+        answer = await stranger.ask("GET", target, headers=headers)
+        assert (answer.status, answer.body) == (200, before)
+        headers = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+    headers = {"If-Modified-Since": "Sun, 15 Jun 2025 23:59:59 GMT"}
+    assert (await stranger.ask("GET", target, headers=headers)).body == b"3600"
+
+
+@pytest.mark.parametrize("path", ["//event/", "/api//event/"])
+@pytest_twisted.ensureDeferred
+async def test_events_may_come_with_one_slash_too_many(
+    stranger: Browser, website: str, path: str
+) -> None:
+    assert (await stranger.ask("GET", f"{path}ping")).body == b"0"
+    assert (await stranger.ask("POST", f"{path}hit", load())).status == 204
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_ping_of_yesterday_is_unique_again(stranger: Browser) -> None:
     since = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:07 GMT"}

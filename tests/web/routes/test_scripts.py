@@ -98,7 +98,8 @@ async def test_the_account_chooses_what_the_tracker_can(
 @pytest_twisted.ensureDeferred
 async def test_each_script_has_an_address(stranger: Browser, asked: str, name: str) -> None:
     answer = await stranger.ask("GET", f"/scripts/{asked}.js")
-    assert (answer.status, answer.body) == (200, script(name))
+    assert (answer.status, answer.body) == (200, script(f"named/{name}"))
+    assert answer.body == script(name).replace(b"'api'", b"'../api'") != script(name)
     assert answer.header("Access-Control-Allow-Origin") == "*"
 
 
@@ -137,7 +138,7 @@ async def test_scripts_send_to_the_path_that_the_operator_named(
         house.set(event_name=name)
         for target, plain in (
             ("/script.js", DEFAULT),
-            ("/scripts/not-found.js", script("not-found")),
+            ("/scripts/not-found.js", script("named/not-found")),
         ):
             answer = await stranger.ask("GET", target)
             assert answer.body == plain.replace(b"event/", name.encode() + b"/")
