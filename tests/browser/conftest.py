@@ -4,42 +4,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from chromium import chromium_running
 from daemon import Client, Daemon, running
 from dashboard import dashboard_of, demo, new_daemon
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 
 __all__ = ("dashboard_of", "demo", "new_daemon")  # pytest finds fixtures by their names here
 
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """Chromium as people run it.
-
-    Playwright would switch its back-forward cache off. The agent is set for the whole browser,
-    since what a page sends while it goes does not bear the agent that was set for the page.
-    """
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=[*FLAGS, f"--user-agent={DESKTOP}"],
-            ignore_default_args=["--disable-back-forward-cache"],
-        )
+    with chromium_running() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,22 @@ class Dashboard:
             self.complaints.append(f"{answer.status} {answer.url}")
 
 
+def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
+    """Make a browser profile for a client, logged in if the client is."""
+    usual = {
+        "locale": "en-GB",
+        "timezone_id": "Europe/Berlin",
+        "viewport": {"width": DESKTOP_WIDTH, "height": 800},
+    }
+    context = chromium.new_context(**(usual | options))
+    context.set_default_timeout(10_000)
+    base = f"http://localhost:{client.port}"
+    if client.cookie is not None:
+        name, _, value = client.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": base}])
+    return Dashboard(context.new_page(), base)
+
+
 @pytest.fixture
 def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
     """Make dashboards: each for a client, logged in if the client is.
@@ -64,23 +81,8 @@ def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
     made: list[Dashboard] = []
 
     def make(client: Client, **options: Any) -> Dashboard:
-        context = chromium.new_context(
-            **(
-                {
-                    "locale": "en-GB",
-                    "timezone_id": "Europe/Berlin",
-                    "viewport": {"width": DESKTOP_WIDTH, "height": 800},
-                }
-                | options
-            )
-        )
-        contexts.append(context)
-        context.set_default_timeout(10_000)
-        base = f"http://localhost:{client.port}"
-        if client.cookie is not None:
-            name, _, value = client.cookie.partition("=")
-            context.add_cookies([{"name": name, "value": value, "url": base}])
-        dashboard = Dashboard(context.new_page(), base)
+        dashboard = opened(chromium, client, **options)
+        contexts.append(dashboard.page.context)
         made.append(dashboard)
         dashboard.page.on("console", dashboard.hear)
         dashboard.page.on("response", dashboard.see)
@@ -102,7 +104,13 @@ def new_daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Client]:
-    """A demonstration with traffic on four websites; gives a client that is logged in."""
+    with demonstration() as client:
+        yield client
+
+
+@contextmanager
+def demonstration() -> Iterator[Client]:
+    """Run a demonstration with traffic on four websites; gives a client that is logged in."""
     port = free_port()
     process = subprocess.Popen(
         [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],

@@ -1,0 +1,37 @@
+"""A real Chromium, as people run it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from playwright.sync_api import Browser, sync_playwright
+from visiting import DESKTOP
+
+_PROGRAM: Final = "/usr/bin/chromium"
+_FLAGS: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium_running() -> Iterator[Browser]:
+    """Run it.
+
+    Playwright would switch its back-forward cache off. The agent is set for the whole browser,
+    since what a page sends while it goes does not bear the agent that was set for the page.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=_PROGRAM,
+            args=[*_FLAGS, f"--user-agent={DESKTOP}"],
+            ignore_default_args=["--disable-back-forward-cache"],
+        )
+        yield browser
+        browser.close()
