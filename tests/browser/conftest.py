@@ -7,11 +7,13 @@ import pytest
 from chromium import chromium_running
 from daemon import Client, Daemon, running
 from dashboard import dashboard_of, demo, new_daemon
+from known import known
 from playwright.sync_api import Browser, BrowserContext
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 
-__all__ = ("dashboard_of", "demo", "new_daemon")  # pytest finds fixtures by their names here
+# pytest finds fixtures by their names here.
+__all__ = ("dashboard_of", "demo", "known", "new_daemon")
 
 
 @pytest.fixture(scope="session")
