@@ -1,0 +1,206 @@
+"""The panels of a website's page."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from daemon import Client, Daemon
+from dashboard import PHONE_WIDTH, Dashboard
+from known import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT, Visit, send
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+PAGE = f"websites/{HOSTNAME}?period=7d"
+
+
+def panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def rows(panel: Locator) -> list[list[str]]:
+    """Give the cells of a panel's rows, once there are any."""
+    panel.locator("tbody tr").first.wait_for()
+    return [
+        [row.locator("th button").first.inner_text(), *row.locator("td").all_inner_texts()]
+        for row in panel.locator("tbody tr").all()
+    ]
+
+
+def show(panel: Locator, tab: str) -> list[list[str]]:
+    panel.get_by_role("tab", name=tab, exact=True).click()
+    expect(panel.get_by_role("tab", name=tab, exact=True)).to_have_attribute(
+        "aria-selected", "true"
+    )
+    return rows(panel)
+
+
+def test_pages(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    pages = panel(page, "Pages")
+    assert rows(pages) == [
+        ["/", "4", "33%"],
+        ["/about", "3", "25%"],
+        [HOSTILE, "1", "8.3%"],
+        ["/=1+1", "1", "8.3%"],
+        ["/a,b", "1", "8.3%"],
+        [LONG.removesuffix("/"), "1", "8.3%"],
+        [RIGHT_TO_LEFT, "1", "8.3%"],
+    ]
+    # Of 263 seconds in all, 63 were spent on / and 60 on /a,b.
+    assert show(pages, "Time on page")[:3] == [
+        ["/", "20s", "24%"],
+        ["/a,b", "1m 0s", "23%"],
+        ["/about", "20s", "23%"],
+    ]
+
+
+def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    referrers = panel(page, "Referrers")
+    grouped = [
+        ["Direct / none", "7", "58%"],
+        ["blog.example", "3", "25%"],
+        ["Google", "2", "17%"],
+    ]
+    assert rows(referrers) == grouped
+    referrers.get_by_role("button", name="Show the addresses of blog.example").click()
+    expect(referrers.locator("tbody tr")).to_have_count(2)
+    assert rows(referrers) == [
+        ["blog.example/post/2", "2", "67%"],
+        ["blog.example/post/1", "1", "33%"],
+    ]
+    back = referrers.get_by_role("button", name="All referrers")
+    expect(back).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(referrers.locator("tbody tr")).to_have_count(3)
+    assert rows(referrers) == grouped
+    assert show(referrers, "Sources") == [["(none)", "11", "92%"], ["news", "1", "8.3%"]]
+
+
+def test_places_and_technology(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    places = panel(page, "Places")
+    assert show(places, "Countries") == [
+        ["Germany", "10", "83%"],
+        ["Singapore", "1", "8.3%"],
+        ["United States", "1", "8.3%"],
+    ]
+    assert show(places, "Languages") == [["German", "10", "83%"], ["English", "2", "17%"]]
+    assert show(places, "Locales")[0] == ["Swiss High German", "10", "83%"]
+    technology = panel(page, "Technology")
+    assert rows(technology) == [["Chrome", "10", "83%"], ["Firefox", "2", "17%"]]
+    assert show(technology, "Devices") == [["Desktop", "12", "100%"]]
+
+
+def test_properties_and_their_values(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    properties = panel(page, "Properties")
+    assert rows(properties) == [["plan", "4", "100%"]]
+    properties.get_by_role("button", name="plan").click()
+    expect(properties.locator("tbody tr")).to_have_count(2)
+    assert rows(properties) == [["pro", "3", "75%"], ["=1+1", "1", "25%"]]
+    properties.get_by_role("button", name="pro", exact=True).click()
+    page.wait_for_url("**prop_name[eq]=plan&prop_value[eq]=pro")
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(1)
+    properties.get_by_role("button", name="pro", exact=True).click()
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(7)
+    assert "prop_" not in page.url
+
+
+def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    row = panel(page, "Technology").get_by_role("button", name="Firefox")
+    row.click()
+    page.wait_for_url("**browser[eq]=Firefox")
+    expect(row).to_have_attribute("aria-pressed", "true")
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(2)
+    page.go_back()
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(7)
+    page.go_forward()
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(2)
+    row.click()
+    expect(row).to_have_attribute("aria-pressed", "false")
+    expect(panel(page, "Pages").locator("tbody tr")).to_have_count(7)
+
+
+def test_tabs_follow_the_keys_and_are_kept(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    technology = panel(page, "Technology")
+    technology.get_by_role("tab", name="Browsers").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(technology.get_by_role("tab", name="Devices")).to_be_focused()
+    assert rows(technology)[0][0] == "Desktop"
+    page.keyboard.press("ArrowLeft")
+    assert rows(technology)[0][0] == "Linux"
+    assert "period=7d" in page.url, "the arrows are the tabs' here, not the period's"
+    page.reload()
+    expect(technology.get_by_role("tab", name="Systems")).to_have_attribute("aria-selected", "true")
+    assert rows(technology)[0][0] == "Linux"
+
+
+def test_the_map(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    panel(page, "Places").scroll_into_view_if_needed()
+    world = panel(page, "Places").get_by_role("img", name=re.compile("Map of the world"))
+    germany = world.locator("[data-code=DE]")
+    expect(germany).to_have_attribute("data-step", "5")
+    expect(world.locator("[data-code=SG]")).to_have_attribute("data-step", "2")
+    expect(world.locator("[data-code=FR]")).to_have_attribute("data-step", "0")
+    germany.hover()
+    expect(page.locator(".map-tip")).to_have_text("Germany10 visitors · 83%")
+    germany.click()
+    page.wait_for_url("**country[eq]=Germany")
+    expect(world.locator("[data-step='0']")).not_to_have_count(0)
+    expect(world.locator("path:not([data-step='0'])")).to_have_count(1)
+
+
+def test_ways_out_are_safe(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    rows(panel(page, "Pages"))
+    rows(panel(page, "Referrers"))
+    links = page.locator(".row-name a")
+    addresses = [link.get_attribute("href") for link in links.all()]
+    assert f"https://{HOSTNAME}/%3Cimg%20src=x%20onerror=alert(1)%3E" in addresses
+    assert "https://blog.example/" in addresses
+    assert all(address and address.startswith("https://") for address in addresses)
+    assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer"}
+    assert page.locator("main img").count() == 0
+
+
+def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
+    owner.add_website("example.com")
+    send(owner, "example.com", Visit("/", language="en-GB"))
+    page = dashboard_of(owner, locale="de-DE").open("websites/example.com?period=7d")
+    places = page.locator(".panel").nth(2)
+    places.get_by_role("tab").nth(1).click()
+    expect(places.locator("tbody button").first).to_have_text("Deutschland")
+    places.get_by_role("tab").nth(2).click()
+    expect(places.locator("tbody button").first).to_have_text("Englisch")
+    places.get_by_role("tab").nth(3).click()
+    expect(places.locator("tbody button").first).to_have_text("Englisch (Vereinigtes Königreich)")
+    places.locator("tbody button").first.click()
+    page.wait_for_url("**language[eq]=British+English")
+
+
+def test_where_nothing_was(owner: Client, dashboard_of: Make) -> None:
+    owner.request("POST", "/api/websites", {"hostname": "quiet.example"})
+    page = dashboard_of(owner).open("websites/quiet.example")
+    expect(panel(page, "Pages")).to_contain_text("No visits in this period")
+    expect(panel(page, "Properties")).to_contain_text("No properties in this period")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(
+        known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
+    )
+    page = dashboard.open(f"{PAGE}&browser[in]=Chrome,Firefox&path[neq]={LONG}")
+    panel(page, "Places").scroll_into_view_if_needed()
+    page.locator(".map path").first.wait_for()
+    assert dashboard.violations() == []
+    assert not dashboard.is_wider_than_the_window()
