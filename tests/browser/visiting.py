@@ -71,7 +71,7 @@ class Visitor:
 
     def visit(self, act: Callable[[], object]) -> Response:
         """Do what begins a view; returns the daemon's answer to its load."""
-        with self.page.expect_response(_answers_a_load) as answer:
+        with self.page.expect_response(_answers_a_load, timeout=10_000) as answer:
             act()
         return answer.value
 
