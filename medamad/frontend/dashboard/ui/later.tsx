@@ -10,14 +10,14 @@ export function later<Properties extends object>(
 ): ComponentType<Properties> {
   let loaded: ComponentType<Properties> | undefined;
   return function Later(properties: Properties) {
-    const [, setLoaded] = useState(loaded);
+    const [, setLoaded] = useState(loaded !== undefined);
     const [hasFailed, setFailed] = useState(false);
     useEffect(() => {
       if (loaded) return;
       load().then(
         (component) => {
           loaded = component;
-          setLoaded(() => component);
+          setLoaded(true);
         },
         () => setFailed(true),
       );
