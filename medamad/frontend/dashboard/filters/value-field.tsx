@@ -26,7 +26,8 @@ export function ValueField(properties: Properties) {
   const input = useRef<HTMLInputElement>(null);
   const all = suggestions ?? [];
   const active = all[at];
-  useEffect(() => setAt(-1), [text]);
+  const [first] = all;
+  useEffect(() => setAt(-1), [text, first?.value]);
   useEffect(() => {
     if (active) document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" });
   }, [at]);
@@ -61,7 +62,10 @@ export function ValueField(properties: Properties) {
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
-          onInput={(event) => onText(event.currentTarget.value)}
+          onInput={(event) => {
+            setAt(-1);
+            onText(event.currentTarget.value);
+          }}
           onKeyDown={onKeyDown}
         />
       </label>
