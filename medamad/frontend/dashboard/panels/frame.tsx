@@ -27,6 +27,7 @@ export function Frame(properties: FrameProperties) {
   const { title, head, listing, further, of, children } = properties;
   const heading = useId();
   const [isOpen, setOpen] = useState(false);
+  const label = t("panels.full-of", { list: listLabel(listing) });
   return (
     <section class={`card panel ${properties.class ?? ""}`} aria-labelledby={heading}>
       <header class="panel-head">
@@ -40,10 +41,10 @@ export function Frame(properties: FrameProperties) {
           class="quiet"
           aria-haspopup="dialog"
           onClick={() => setOpen(true)}
-          title={t("panels.full-of", { list: listLabel(listing) })}
+          title={label}
+          aria-label={label}
         >
           <Icon of={List} size={16} /> {t("panels.full")}
-          <span class="hidden">: {listLabel(listing)}</span>
         </button>
       </footer>
       {isOpen && (
