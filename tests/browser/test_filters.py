@@ -1,0 +1,194 @@
+"""The filters of a website's page."""
+
+from collections.abc import Callable
+
+import pytest
+from daemon import Client
+from dashboard import PHONE_WIDTH, Dashboard
+from known import HOSTNAME
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+PAGE = f"websites/{HOSTNAME}?period=7d"
+
+OPERATORS = {
+    "is": ("eq", "/about", "3"),
+    "is not": ("neq", "/about", "9"),
+    "contains": ("contains", "BOUT", "3"),
+    "does not contain": ("not_contains", "bout", "9"),
+    "begins with": ("starts_with", "/a", "4"),
+    "does not begin with": ("not_starts_with", "/a", "8"),
+    "ends with": ("ends_with", "b", "1"),
+    "does not end with": ("not_ends_with", "b", "11"),
+    "is one of": ("in", "/about,/", "7"),
+    "is none of": ("not_in", "/about,/", "5"),
+}
+
+
+def chips(page: Page) -> Locator:
+    return page.get_by_role("region", name="Filters").get_by_role("listitem")
+
+
+def visitors(page: Page) -> Locator:
+    return page.locator(".tile").first.locator(".tile-figure")
+
+
+def suggestions(editor: Locator) -> Locator:
+    return editor.get_by_role("listbox").get_by_role("option")
+
+
+def open_editor(page: Page) -> Locator:
+    page.locator(".rows").first.wait_for()
+    page.keyboard.press("f")
+    editor = page.get_by_role("dialog", name="Add a filter")
+    editor.wait_for()
+    return editor
+
+
+@pytest.mark.parametrize("said", list(OPERATORS))
+def test_each_operator(said: str, known: Client, dashboard_of: Make) -> None:
+    operator, value, left = OPERATORS[said]
+    page = dashboard_of(known).open(PAGE)
+    editor = open_editor(page)
+    editor.get_by_role("combobox", name="How").select_option(label=said)
+    editor.get_by_role("combobox", name="Value").fill(value)
+    editor.get_by_role("button", name="Apply").click()
+    expect(visitors(page)).to_have_text(left)
+    expect(chips(page)).to_have_count(1)
+    expect(chips(page)).to_contain_text(f"Page {said} {value.replace(',', ' or ')}")
+    assert page.url.endswith(f"path[{operator}]={value}")
+    page.reload()
+    expect(visitors(page)).to_have_text(left)
+    expect(chips(page)).to_contain_text(f"Page {said}")
+
+
+def test_values_are_suggested(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    editor = open_editor(page)
+    value = editor.get_by_role("combobox", name="Value")
+    expect(value).to_be_focused()
+    options = suggestions(editor)
+    expect(options.first).to_have_text("/4")
+    page.keyboard.type("abo")
+    expect(options).to_have_text(["/about3"])
+    page.keyboard.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(value).to_have_value("/about")
+    page.keyboard.press("Enter")
+    expect(editor).to_have_count(0)
+    page.wait_for_url("**path[eq]=/about")
+    # Under this filter the other fields have fewer values.
+    editor = open_editor(page)
+    editor.get_by_role("combobox", name="What").select_option(label="Referrer")
+    expect(suggestions(editor)).to_have_text(["Google2", "blog.example1"])
+    editor.get_by_role("combobox", name="What").select_option(label="Country")
+    editor.get_by_role("combobox", name="Value").fill("nowhere")
+    expect(editor).to_contain_text("Nothing like this in the period shown")
+
+
+def test_several_values(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
+    expect(visitors(page)).to_have_text("11")
+    chips(page).get_by_role("button", name="Country is one of Germany or Singapore").first.click()
+    editor = page.get_by_role("dialog", name="Change the filter")
+    expect(editor).to_contain_text("commas separate its values")
+    editor.get_by_role("button", name="Remove Germany").click()
+    expect(editor.get_by_role("combobox", name="Values")).to_be_focused()
+    # What is there already is not suggested; its own filter does not hide the others.
+    expect(suggestions(editor)).to_have_text(["Germany10", "United States1"])
+    page.keyboard.type("united states,")
+    expect(editor.get_by_role("button", name="Remove United States")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(visitors(page)).to_have_text("2")
+    assert page.url.endswith("country[in]=Singapore,United+States")
+
+
+def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    editor = open_editor(page)
+    apply = editor.get_by_role("button", name="Apply")
+    expect(apply).to_be_disabled()
+    editor.get_by_role("combobox", name="What").select_option(label="Referrer")
+    expect(editor).to_contain_text("Without a value: those that have none.")
+    editor.get_by_role("combobox", name="How").select_option(label="contains")
+    expect(apply).to_be_disabled()
+    editor.get_by_role("combobox", name="How").select_option(label="is")
+    apply.click()
+    expect(chips(page)).to_contain_text("Referrer is Direct / none")
+    expect(visitors(page)).to_have_text("7")
+
+
+def test_properties(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    editor = open_editor(page)
+    editor.get_by_role("combobox", name="What").select_option(label="Property")
+    expect(suggestions(editor)).to_have_text(["plan4"])
+    editor.get_by_role("combobox", name="What").select_option(label="Value of a property")
+    expect(suggestions(editor)).to_have_text(["pro3", "=1+11"])
+    suggestions(editor).first.click()
+    editor.get_by_role("button", name="Apply").click()
+    expect(chips(page)).to_contain_text("Value of a property is pro")
+    expect(visitors(page)).to_have_text("3")
+
+
+def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(known)
+    page = dashboard.open(f"{PAGE}&browser[eq]=Firefox&path[contains]=a")
+    expect(visitors(page)).to_have_text("2")
+    chips(page).get_by_role("button", name="Turn into its opposite: Browser is Firefox").click()
+    expect(chips(page).first).to_contain_text("Browser is not Firefox")
+    page.wait_for_url("**browser[neq]=Firefox&path[contains]=a")
+    turned = chips(page).get_by_role("button", name="Turn into its opposite: Browser is not")
+    expect(turned).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(chips(page).first).to_contain_text("Browser is Firefox")
+    chips(page).get_by_role("button", name="Remove: Browser is Firefox").click()
+    expect(chips(page)).to_have_count(1)
+    expect(chips(page).get_by_role("button", name="Remove: Page contains a")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(chips(page)).to_have_count(0)
+    expect(page.get_by_role("button", name="Add a filter")).to_be_focused()
+    expect(visitors(page)).to_have_text("12")
+    page.go_back()
+    expect(chips(page)).to_have_count(1)
+    page.go_back()
+    expect(chips(page)).to_have_count(2)
+    page.get_by_role("button", name="Remove all").click()
+    expect(chips(page)).to_have_count(0)
+
+
+def test_lists_of_one_field_are_one(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&path[in]=/&path[in]=/about,/")
+    expect(chips(page)).to_have_count(1)
+    expect(chips(page)).to_contain_text("Page is one of / or /about")
+    expect(visitors(page)).to_have_text("7")
+
+
+def test_what_an_address_cannot_mean_is_passed_over(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(known)
+    page = dashboard.open(f"{PAGE}&path[like]=/&nothing[eq]=1&browser=Firefox")
+    expect(chips(page)).to_have_count(1)
+    expect(chips(page)).to_contain_text("Browser is Firefox")
+    expect(visitors(page)).to_have_text("2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(
+        known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
+    )
+    page = dashboard.open(f"{PAGE}&path[not_in]={'long-' * 200},/x&browser[eq]=Firefox")
+    page.keyboard.press("f")
+    editor = page.get_by_role("dialog", name="Add a filter")
+    suggestions(editor).first.wait_for()
+    page.keyboard.press("Tab")
+    editor.get_by_role("combobox", name="How").select_option(label="is one of")
+    suggestions(editor).first.click()
+    assert dashboard.violations() == []
+    page.keyboard.press("Escape")
+    expect(editor).to_have_count(0)
+    assert not dashboard.is_wider_than_the_window()
