@@ -1,0 +1,197 @@
+"""Take pictures of every page and dialog: python tests/browser/screenshots.py FOLDER [NAME …].
+
+On a desktop and on a phone, light and dark. With names, of those scenes alone.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from attrs import frozen
+from chromium import chromium_running
+from daemon import Client, running
+from dashboard import demonstration, opened
+from known import Visit, send
+from playwright.sync_api import Page
+
+WIDTHS: Final[dict[str, dict[str, Any]]] = {
+    "desktop": {"viewport": {"width": 1280, "height": 800}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+        "has_touch": True,
+        "is_mobile": True,
+    },
+}
+SCHEMES: Final = ("light", "dark")
+BUSY: Final = "websites/gardenpost.example"
+_PAST_ANIMATIONS_MS: Final = 400
+
+
+@frozen
+class Places:
+    """Whom the scenes ask."""
+
+    demo: Client
+    owner: Client
+    beginner: Client
+
+
+@frozen
+class Scene:
+    """A page, or what becomes of it by `act`. `whole` is the page in its full height."""
+
+    who: Callable[[Places], Client]
+    path: str
+    act: Callable[[Page], object] = lambda _page: None
+    whole: bool = True
+
+
+def demo(places: Places) -> Client:
+    return places.demo
+
+
+def owner(places: Places) -> Client:
+    return places.owner
+
+
+def press(name: str) -> Callable[[Page], None]:
+    return lambda page: page.get_by_role("button", name=name).first.click()
+
+
+def key(name: str) -> Callable[[Page], None]:
+    return lambda page: page.keyboard.press(name)
+
+
+def point_at_the_chart(page: Page) -> None:
+    box = page.locator(".chart-body canvas").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.5 * box["height"])
+
+
+def show_parts(page: Page) -> None:
+    """Show what the panels have behind what they show first."""
+    for tab in ("Time on page", "Campaigns", "Countries", "Systems"):
+        page.get_by_role("tab", name=tab, exact=True).click()
+    page.locator(".panel").last.locator("tbody button").first.click()
+    page.evaluate("scrollTo(0, 0)")
+
+
+def write_a_list(page: Page) -> None:
+    page.get_by_role("button", name="Add a filter").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("What").select_option("country")
+    dialog.get_by_label("How").select_option("in")
+    for name in ("Germany", "France"):
+        dialog.get_by_label("Values").fill(name)
+        page.keyboard.press("Enter")
+
+
+def be_wrong(page: Page) -> None:
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill("wrong")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").first.wait_for()
+
+
+def lose_the_daemon(page: Page) -> None:
+    page.context.set_offline(True)
+    page.keyboard.press(".")
+    page.locator(".away").wait_for()
+
+
+SCENES: Final = {
+    "login": Scene(lambda places: Client(places.demo.port), ""),
+    "login-wrong": Scene(lambda places: Client(places.demo.port), "", be_wrong),
+    "websites": Scene(demo, ""),
+    "websites-none": Scene(lambda places: places.beginner, ""),
+    "website": Scene(demo, BUSY),
+    "website-alone": Scene(demo, f"{BUSY}?period=7d&compare=none&measure=pageviews"),
+    "website-today": Scene(demo, f"{BUSY}?period=today", point_at_the_chart, whole=False),
+    "website-parts": Scene(demo, BUSY, show_parts),
+    "website-filtered": Scene(
+        demo, f"{BUSY}?browser[in]=Chrome,Firefox&path[not_starts_with]=/blog&device[eq]=Desktop"
+    ),
+    "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as a table")),
+    "website-quiet": Scene(owner, "websites/waiting.example"),
+    "website-unknown": Scene(demo, "websites/nowhere.example"),
+    "website-away": Scene(demo, BUSY, lose_the_daemon, whole=False),
+    "menu": Scene(demo, BUSY, press("Menu"), whole=False),
+    "menu-websites": Scene(demo, BUSY, press("Switch website"), whole=False),
+    "menu-periods": Scene(demo, BUSY, press("Period"), whole=False),
+    "list": Scene(demo, BUSY, press("Full list"), whole=False),
+    "filter": Scene(demo, BUSY, press("Add a filter"), whole=False),
+    "filter-list": Scene(demo, BUSY, write_a_list, whole=False),
+    "days": Scene(demo, BUSY, key("r"), whole=False),
+    "zone": Scene(demo, BUSY, key("z"), whole=False),
+    "shortcuts": Scene(demo, BUSY, key("?"), whole=False),
+    "add": Scene(owner, "add"),
+    "setup-waiting": Scene(owner, "websites/waiting.example/setup"),
+    "setup-puzzled": Scene(owner, "websites/puzzled.example/setup"),
+    "setup-done": Scene(owner, "websites/example.com/setup"),
+    "settings-account": Scene(owner, "settings/account"),
+    "settings-websites": Scene(owner, "settings/websites"),
+    "settings-rename": Scene(owner, "settings/websites", press("Rename"), whole=False),
+    "settings-delete": Scene(owner, "settings/websites", press("Delete"), whole=False),
+    "settings-tracker": Scene(owner, "settings/tracker"),
+    "settings-usage": Scene(owner, "settings/usage"),
+    "settings-about": Scene(owner, "settings/about"),
+    "settings-demo": Scene(demo, "settings/account"),
+    "no-page": Scene(demo, "nowhere"),
+}
+
+
+@contextmanager
+def places() -> Iterator[Places]:
+    """Run a demonstration, a daemon with three websites, and one with none."""
+    with (
+        TemporaryDirectory() as one,
+        TemporaryDirectory() as other,
+        demonstration() as demo,
+        running(Path(one)) as daemon,
+        running(Path(other)) as beginning,
+    ):
+        owner = daemon.client()
+        for hostname in ("example.com", "puzzled.example", "waiting.example"):
+            owner.add_website(hostname)
+        send(owner, "example.com", Visit("/"))
+        send(owner, "puzzled.example", Visit("/", agent="Googlebot/2.1"))
+        yield Places(demo, owner, beginning.client())
+
+
+def settle(page: Page) -> None:
+    """Wait until everything has come, also what comes when it is scrolled to."""
+    page.wait_for_load_state("networkidle")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    for y in range(0, height, 400):
+        page.evaluate(f"scrollTo(0, {y})")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def main(folder: Path, *names: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with places() as asked, chromium_running() as chromium:
+        for name, scene in SCENES.items():
+            if names and name not in names:
+                continue
+            for width, options in WIDTHS.items():
+                for scheme in SCHEMES:
+                    client = scene.who(asked)
+                    dashboard = opened(chromium, client, color_scheme=scheme, **options)
+                    page = dashboard.open(scene.path)
+                    settle(page)
+                    scene.act(page)
+                    page.wait_for_timeout(_PAST_ANIMATIONS_MS)
+                    file = folder / f"{name}-{width}-{scheme}.png"
+                    page.screenshot(path=file, full_page=scene.whole)
+                    page.context.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
