@@ -141,7 +141,8 @@ function optionsOf(
   return {
     width: element.clientWidth,
     height: heightOf(element),
-    padding: [12, 12, 0, 0],
+    // On the right, half of the last label stands beyond the chart.
+    padding: [12, 28, 0, 0],
     legend: { show: false },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
     scales: {
