@@ -34,8 +34,9 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const [page, setPage] = useState(0);
   const whole = useStatistic<ListRow[]>(listing.statistic, asked(listing, further));
   const isCapped = (whole.data?.length ?? 0) >= MOST_ROWS;
-  // The interface looks for more than it can give at once; all else is quicker found here.
-  const sought = useSettled(isCapped ? typed : "");
+  // The interface looks for more than it can give at once; all else is quicker found here. Asked
+  // for names that hold something, it would give their values.
+  const sought = useSettled(isCapped && listing.name !== "properties" ? typed : "");
   const found = useStatistic<ListRow[]>(
     sought ? listing.statistic : null,
     asked(listing, { ...further, [`${listing.field}[contains]`]: sought }),
