@@ -1,0 +1,242 @@
+"""The full lists behind the panels."""
+
+import csv
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from daemon import Client
+from dashboard import PHONE_WIDTH, Dashboard
+from known import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+PAGE = f"websites/{HOSTNAME}?period=7d"
+
+
+def open_list(page: Page, panel: str, tab: str | None = None) -> Locator:
+    region = page.get_by_role("region", name=panel, exact=True)
+    if tab:
+        region.get_by_role("tab", name=tab, exact=True).click()
+    region.get_by_role("button", name="Full list").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("tbody tr").first.wait_for()
+    return dialog
+
+
+def column(dialog: Locator, name: str) -> list[str]:
+    heads = dialog.get_by_role("columnheader").all_inner_texts()
+    cells = dialog.locator(f"tbody tr > :nth-child({heads.index(name) + 1})")
+    return cells.locator("bdi").all_inner_texts()
+
+
+def cells(dialog: Locator, value: str) -> list[str]:
+    row = dialog.get_by_role("row").filter(has=dialog.page.get_by_role("button", name=value))
+    return row.first.locator("bdi").all_inner_texts()
+
+
+def read(file: Path) -> list[list[str]]:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        return list(csv.reader(lines))
+
+
+def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    dialog = open_list(page, "Pages")
+    assert dialog.get_by_role("columnheader").all_inner_texts() == [
+        "Page",
+        "Visitors",
+        "% of visitors",
+        "Views",
+        "% of views",
+        "Bounce rate",
+        "Total time",
+    ]
+    assert cells(dialog, "/") == ["/", "4", "33%", "4", "33%", "25%", "1m 3s"]
+    page.keyboard.press("Escape")
+    dialog = open_list(page, "Pages", "Time on page")
+    heads = ["Page", "Median time", "Lower quartile", "Upper quartile", "% of time", "Visitors"]
+    assert dialog.get_by_role("columnheader").all_inner_texts() == heads
+    assert cells(dialog, "/about") == ["/about", "20s", "20s", "20s", "23%", "3"]
+    page.keyboard.press("Escape")
+    dialog = open_list(page, "Referrers")
+    assert dialog.get_by_role("columnheader").all_inner_texts() == [
+        "Referrer",
+        "Visitors",
+        "% of visitors",
+        "Bounce rate",
+        "Total time",
+    ]
+    assert cells(dialog, "blog.example") == ["blog.example", "3", "25%", "0%", "1m 40s"]
+    page.keyboard.press("Escape")
+    dialog = open_list(page, "Properties")
+    assert dialog.get_by_role("columnheader").all_inner_texts() == [
+        "Property",
+        "Events",
+        "% of events",
+    ]
+
+
+def test_sorting(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    dialog = open_list(page, "Pages")
+    visitors = dialog.get_by_role("columnheader", name="Visitors", exact=True)
+    expect(visitors).to_have_attribute("aria-sort", "descending")
+    dialog.get_by_role("button", name="Page", exact=True).click()
+    head = dialog.get_by_role("columnheader", name="Page", exact=True)
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    expect(visitors).to_have_attribute("aria-sort", "none")
+    rising = column(dialog, "Page")
+    page.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert column(dialog, "Page") == rising[::-1]
+    dialog.get_by_role("button", name="Total time").click()
+    assert column(dialog, "Total time")[:3] == ["1m 3s", "1m 0s", "1m 0s"]
+    assert column(dialog, "Page")[0] == "/"
+
+
+def test_search(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    dialog = open_list(page, "Pages")
+    expect(dialog.get_by_role("status")).to_have_text("7 rows")
+    expect(dialog.get_by_label("Search")).to_be_focused()
+    page.keyboard.type("ABO")
+    expect(dialog.get_by_role("status")).to_have_text("1 row")
+    assert column(dialog, "Page") == ["/about"]
+    assert column(dialog, "% of visitors") == ["25%"], "shares stay those of all"
+    dialog.get_by_label("Search").fill("nowhere")
+    expect(dialog).to_contain_text("Nothing is called “nowhere”.")
+    page.keyboard.press("Escape")
+
+
+def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    dialog = open_list(page, "Pages")
+    dialog.get_by_role("button", name=HOSTILE).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("region", name="Filters")).to_contain_text(f"Page is {HOSTILE}")
+    expect(page.locator(".tile-figure").first).to_have_text("1")
+    expect(page.get_by_role("button", name="Full list: Pages by visitors")).to_be_focused()
+
+
+def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
+    page = dashboard_of(known).open(PAGE)
+    dialog = open_list(page, "Pages")
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download CSV").click()
+    today = datetime.now(ZoneInfo("Europe/Berlin")).date()
+    first = today - timedelta(days=6)
+    assert download.value.suggested_filename == f"{HOSTNAME}-pages-{first}-{today}.csv"
+    file = tmp_path / "pages.csv"
+    download.value.save_as(file)
+    assert file.read_bytes().startswith(b"\xef\xbb\xbf"), "Excel takes it for UTF-8 by this alone"
+    assert read(file) == [
+        [
+            "Page",
+            "Visitors",
+            "% of visitors",
+            "Views",
+            "% of views",
+            "Bounce rate",
+            "Total time (s)",
+        ],
+        ["/", "4", "33.33", "4", "33.33", "25", "63"],
+        ["/about", "3", "25", "3", "25", "0", "60"],
+        *(
+            [path, "1", "8.33", "1", "8.33", "0", seconds]
+            for path, seconds in (
+                (HOSTILE, "20"),
+                ("/=1+1", "20"),
+                ("/a,b", "60"),
+                (LONG, "20"),
+                (RIGHT_TO_LEFT, "20"),
+            )
+        ),
+    ]
+
+
+def test_the_download_is_what_is_shown(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
+    page = dashboard_of(known).open(PAGE)
+    page.get_by_role("region", name="Properties").get_by_role("button", name="plan").click()
+    dialog = open_list(page, "Properties")
+    dialog.get_by_role("button", name="Value of a property").click()
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download CSV").click()
+    download.value.save_as(tmp_path / "values.csv")
+    # A spreadsheet would take the second for a formula.
+    assert read(tmp_path / "values.csv")[1:] == [["'=1+1", "1", "25"], ["pro", "3", "75"]]
+    page.get_by_label("Search").fill("pro")
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download CSV").click()
+    download.value.save_as(tmp_path / "found.csv")
+    assert read(tmp_path / "found.csv")[1:] == [["pro", "3", "75"]]
+
+
+@pytest.fixture(scope="session")
+def many(owner: Client) -> str:
+    """A website with 5,100 values of 30 properties: 000 to 169 of each."""
+    hostname = "many.example"
+    owner.add_website(hostname)
+    names = [f"p{number:02}" for number in range(30)]
+    for number in range(170):
+        event = {"e": "custom", "g": hostname, "d": dict.fromkeys(names, f"{number:03}")}
+        answer = owner.request("POST", "/api/event/hit", event)
+        assert answer.status == HTTPStatus.NO_CONTENT, answer
+    return hostname
+
+
+def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[in]=p00,p01")
+    dialog = open_list(page, "Properties")
+    before = dialog.get_by_role("button", name="Rows before")
+    after = dialog.get_by_role("button", name="Rows after")
+    expect(dialog).to_contain_text(re.compile("1.100 of 340"))
+    expect(dialog.locator("tbody tr")).to_have_count(100)
+    assert cells(dialog, "000")[:2] == ["p00", "000"]
+    expect(before).to_be_disabled()
+    after.click()
+    expect(dialog).to_contain_text(re.compile("101.200 of 340"))
+    assert cells(dialog, "100")[:2] == ["p00", "100"]
+    before.click()
+    assert column(dialog, "Value of a property")[0] == "000"
+    for _ in range(3):
+        after.click()
+    expect(dialog).to_contain_text(re.compile("301.340 of 340"))
+    expect(dialog.locator("tbody tr")).to_have_count(40)
+    expect(after).to_be_disabled()
+    # Another order, and a search, begin at their beginning.
+    dialog.get_by_role("button", name="Value of a property", exact=True).click()
+    expect(dialog).to_contain_text(re.compile("1.100 of 340"))
+    assert column(dialog, "Value of a property")[:3] == ["000", "000", "001"]
+    after.click()
+    dialog.get_by_label("Search").fill("p01")
+    expect(dialog).to_contain_text(re.compile("1.100 of 170"))
+
+
+def test_more_rows_than_are_given_at_once(many: str, owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
+    dialog = open_list(page, "Properties")
+    expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
+    expect(dialog).to_contain_text("These are the first 5,000 rows, and there are more.")
+    # The values of p29 above 069 are not among them.
+    dialog.get_by_label("Search").fill("169")
+    expect(dialog.get_by_role("status")).to_have_text("30 rows")
+    assert column(dialog, "Property")[-1] == "p29"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(
+        known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
+    )
+    page = dashboard.open(PAGE)
+    open_list(page, "Pages")
+    assert dashboard.violations() == []
+    assert not dashboard.is_wider_than_the_window()
