@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from daemon import Daemon
@@ -50,7 +51,7 @@ def test_what_stays_on_the_page_is_no_view(
     assert website.pages == {"/about": (1, 1), "/next": (1, 1)}
     assert website.visitors_and_views == (1, 2)
     assert wire.paths == ["/about", "/next"]
-    assert [hit["u"].partition("?")[2] for hit in wire.of("load")] == ["a=1", "b=1"]
+    assert [urlsplit(hit["u"]).query for hit in wire.of("load")] == ["a=1", "b=1"]
 
 
 def test_moving_without_loading(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
@@ -177,9 +178,11 @@ BEFORE = """
     {"prerender": [{"source": "list", "urls": ["/next", "/never"], "eagerness": "immediate"}]}
 </script>
 <script>
-    setInterval(() => {
-        if (["/next", "/never"].every(path => localStorage.getItem(path) === "true"))
+    const waiting = setInterval(() => {
+        if (["/next", "/never"].every(path => localStorage.getItem(path) === "true")) {
+            clearInterval(waiting);
             location = "/next";
+        }
     }, 50);
 </script>
 """
@@ -211,7 +214,11 @@ def test_a_page_made_ready_is_counted_when_it_is_shown(
         finally:
             browser.terminate()
             browser.wait(10)
-    assert website.pages == {"/": (1, 1), "/next": (1, 1)}
+    # It may be left before the pings are answered, and then is not known to be new.
+    assert {path: views for path, (_visitors, views) in website.pages.items()} == {
+        "/": 1,
+        "/next": 1,
+    }
     assert website.visitors_and_views == (1, 2)
     assert website.values("event") == {"shown": 1}
 
