@@ -149,7 +149,8 @@ def _properties(sent: dict[str, Any]) -> Properties:
     """Check properties and give their texts, of several by one name the last."""
     if len(sent) > MAX_PROPERTIES:
         raise BadRequest(f"d: expected at most {MAX_PROPERTIES} properties")
-    return tuple({_name(name): _text(name, value) for name, value in sent.items()}.items())
+    named = ((name, value) for name, value in sent.items() if not name.isspace())
+    return tuple({_name(name): _text(name, value) for name, value in named}.items())
 
 
 def _name(name: str) -> str:

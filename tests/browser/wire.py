@@ -24,7 +24,7 @@ class Wire:
         if address.endswith("/hit"):
             self._hits.append(json.loads(request.post_data or "{}"))
         elif address.endswith("/ping"):
-            self._pings.append(unquote(query.removeprefix("u=")))
+            self._pings.append(unquote(query.removeprefix("n=")))
         else:
             return
         self._addresses.add(address)
@@ -76,4 +76,5 @@ def watched(context: BrowserContext) -> Wire:
 def tag(base: str, *features: str) -> str:
     """Give the script tag for a set of features, which says where events go."""
     name = ".".join(features) or "default"
-    return f'<script defer src="{base}/scripts/{name}.js" data-api="{base}/api"></script>'
+    api = base.removeprefix("http://")
+    return f'<script defer src="{base}/scripts/{name}.js" data-api="{api}/api"></script>'

@@ -102,7 +102,7 @@ def test_a_property_is_kept_as_text(value: str, text: str) -> None:
 
 
 def test_properties_are_kept_without_the_space_around_them() -> None:
-    properties = {" plan ": " pro\n", "author": "Ada  L. ", "plan": "free"}
+    properties = {" plan ": " pro\n", " ": "lost", "author": "Ada  L. ", "plan": "free"}
     kept = (("plan", "free"), ("author", "Ada  L."))
     assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", kept)
 

@@ -256,11 +256,10 @@ async def test_a_ping_tells_the_number_of_views_before(stranger: Browser, target
     assert (await stranger.ask("GET", target, headers=headers)).body == b"3600"
 
 
+@pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("path", ["//event/", "/api//event/"])
 @pytest_twisted.ensureDeferred
-async def test_events_may_come_with_one_slash_too_many(
-    stranger: Browser, website: str, path: str
-) -> None:
+async def test_events_may_come_with_one_slash_too_many(stranger: Browser, path: str) -> None:
     assert (await stranger.ask("GET", f"{path}ping")).body == b"0"
     assert (await stranger.ask("POST", f"{path}hit", load())).status == 204
 
