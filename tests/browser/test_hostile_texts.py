@@ -1,0 +1,116 @@
+"""What hits say is text, whatever it looks like."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from daemon import Client
+from dashboard import Dashboard
+from known import Visit, send
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+HOSTNAME = "hostile.example"
+PAGE = f"websites/{HOSTNAME}?period=7d"
+
+MARKUP = "<img src=x onerror=document.title='broken'>"
+PATH = f"/{MARKUP}"
+REFERRER = f'blog.example/"><script>document.title="broken"</script>{MARKUP}'
+SOURCE = f"</bdi></button>{MARKUP}"
+NAME = f"<b>{MARKUP}"
+VALUE = f"javascript:document.title='broken'//{MARKUP}"
+ODD = "/100%/a,b&path[eq]=c#d+e?f=g;h  i"
+FILTERS = {
+    "path": ("path", PATH, "Page"),
+    "odd path": ("path", ODD, "Page"),
+    "source": ("utm_source", SOURCE, "Source"),
+    "referrer": ("referrer", REFERRER, "Referrer"),
+    "name": ("prop_name", NAME, "Property"),
+    "value": ("prop_value", VALUE, "Value of a property"),
+}
+UNSAFE = ("javascript:document.title='broken'", "data:text/html,broken")
+
+
+@pytest.fixture(scope="session")
+def hostile(owner: Client) -> Client:
+    owner.add_website(HOSTNAME)
+    visits = [
+        Visit(
+            f"{quote(PATH)}?utm_source={quote(SOURCE)}",
+            f"https://{quote(REFERRER)}",
+            properties={NAME: VALUE, "__proto__": "constructor"},
+        ),
+        Visit(quote(ODD)),
+        *(Visit("/", referrer) for referrer in UNSAFE),
+    ]
+    for visit in visits:
+        send(owner, HOSTNAME, visit)
+    return owner
+
+
+def row(page: Page, panel: str, text: str) -> None:
+    region = page.get_by_role("region", name=panel, exact=True)
+    expect(region.locator("tbody th button bdi").filter(has_text=text).first).to_have_text(text)
+
+
+def assert_nothing_ran(page: Page) -> None:
+    assert page.title() != "broken"
+    assert page.locator("main img, main script, main b, dialog img").count() == 0
+    addresses = page.locator("main a").evaluate_all("links => links.map(link => link.href)")
+    assert all(address.startswith(("https://", "http://localhost:")) for address in addresses)
+
+
+def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(hostile).open(PAGE)
+    row(page, "Pages", PATH)
+    referrers = page.get_by_role("region", name="Referrers", exact=True)
+    expect(referrers.locator("tbody tr")).to_have_count(2)
+    referrers.get_by_role("button", name="Show the addresses of blog.example").click()
+    row(page, "Referrers", REFERRER)
+    assert_nothing_ran(page)
+    referrers.get_by_role("tab", name="Sources").click()
+    row(page, "Referrers", SOURCE)
+    properties = page.get_by_role("region", name="Properties", exact=True)
+    row(page, "Properties", "__proto__")
+    properties.get_by_role("button", name=NAME).click()
+    row(page, "Properties", VALUE)
+    assert_nothing_ran(page)
+    properties.get_by_role("button", name="Full list").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_contain_text(NAME)
+    expect(dialog.locator("tbody th bdi")).to_have_text(VALUE)
+    assert_nothing_ran(page)
+
+
+@pytest.mark.parametrize("what", list(FILTERS))
+def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
+    field, value, said = FILTERS[what]
+    page = dashboard_of(hostile).open(f"{PAGE}&{field}[eq]={quote(value)}")
+    expect(page.locator(".tile-figure").first).to_have_text("1")
+    chip = page.get_by_role("region", name="Filters").get_by_role("listitem")
+    expect(chip.locator("button").first).to_have_text(f"{said} is {value}")
+    page.locator(".rows").first.wait_for()
+    assert_nothing_ran(page)
+    chip.get_by_role("button").first.click()
+    editor = page.get_by_role("dialog", name="Change the filter")
+    expect(editor.get_by_role("combobox", name="Value", exact=True)).to_have_value(value)
+    editor.get_by_role("button", name="Apply").click()
+    expect(editor).to_have_count(0)
+    expect(chip.locator("button").first).to_have_text(f"{said} is {value}")
+    expect(page.locator(".tile-figure").first).to_have_text("1")
+    assert_nothing_ran(page)
+
+
+def test_a_row_of_odd_signs_is_a_filter(hostile: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(hostile).open(PAGE)
+    pages = page.get_by_role("region", name="Pages", exact=True)
+    pages.get_by_role("button", name=ODD, exact=True).click()
+    expect(pages.locator("tbody tr")).to_have_count(1)
+    expect(page.locator(".tile-figure").first).to_have_text("1")
+    page.reload()
+    expect(page.get_by_role("region", name="Filters").get_by_role("listitem")).to_have_count(1)
+    expect(pages.locator("tbody th button")).to_have_text(ODD)
+    assert pages.locator("a").get_attribute("href") == f"https://{HOSTNAME}{quote(ODD, '/,&=+;[]')}"
