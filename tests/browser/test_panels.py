@@ -37,6 +37,30 @@ def show(panel: Locator, tab: str) -> list[list[str]]:
     return rows(panel)
 
 
+FILTERING_ROWS = {
+    "Pages": (
+        ("Visitors", "/about", "path[eq]=/about", "3"),
+        ("Time on page", "/a,b", "path[eq]=/a,b", "1"),
+    ),
+    "Referrers": (
+        ("Referrers", "Direct / none", "referrer[eq]=", "7"),
+        ("Sources", "news", "utm_source[eq]=news", "1"),
+        ("Mediums", "(none)", "utm_medium[eq]=", "12"),
+        ("Campaigns", "(none)", "utm_campaign[eq]=", "12"),
+    ),
+    "Places": (
+        ("Countries", "United States", "country[eq]=United+States", "1"),
+        ("Languages", "German", "language[eq]=German", "10"),
+        ("Locales", "British English", "language[eq]=British+English", "1"),
+    ),
+    "Technology": (
+        ("Browsers", "Chrome", "browser[eq]=Chrome", "10"),
+        ("Systems", "Linux", "os[eq]=Linux", "12"),
+        ("Devices", "Desktop", "device[eq]=Desktop", "12"),
+    ),
+}
+
+
 def test_pages(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     pages = panel(page, "Pages")
@@ -126,6 +150,32 @@ def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
     expect(panel(page, "Pages").locator("tbody tr")).to_have_count(7)
 
 
+@pytest.mark.parametrize("name", list(FILTERING_ROWS))
+def test_every_row_is_a_filter(name: str, known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    visitors = page.locator(".tile-figure").first
+    for tab, word, filtered, left in FILTERING_ROWS[name]:
+        show(panel(page, name), tab)
+        row = panel(page, name).locator("tbody").get_by_role("button", name=word, exact=True)
+        row.click()
+        expect(row).to_have_attribute("aria-pressed", "true")
+        assert page.url.endswith(f"?period=7d&{filtered}")
+        expect(visitors).to_have_text(left)
+        row.click()
+        expect(row).to_have_attribute("aria-pressed", "false")
+        expect(visitors).to_have_text("12")
+
+
+def test_bars_are_as_long_as_their_shares(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(PAGE)
+    pages = panel(page, "Pages")
+    rows(pages)
+    boxes = [bar.bounding_box() for bar in pages.locator(".row-bar").all()]
+    longest, *others = [box["width"] for box in boxes if box]
+    assert longest > pages.locator("tbody th").first.evaluate("head => head.offsetWidth") * 0.9
+    assert [width / longest for width in others] == pytest.approx([3 / 4, *[1 / 4] * 5], abs=0.01)
+
+
 def test_tabs_follow_the_keys_and_are_kept(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     technology = panel(page, "Technology")
@@ -178,7 +228,14 @@ def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -
     page = dashboard_of(owner, locale="de-DE").open("websites/example.com?period=7d")
     places = page.locator(".panel").nth(2)
     places.get_by_role("tab").nth(1).click()
-    expect(places.locator("tbody button").first).to_have_text("Deutschland")
+    country = places.locator("tbody button").first
+    expect(country).to_have_text("Deutschland")
+    country.click()
+    page.wait_for_url("**country[eq]=Germany")
+    expect(country).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".chip-words")).to_have_text("Land ist Deutschland")
+    country.click()
+    expect(page.locator(".chip-words")).to_have_count(0)
     places.get_by_role("tab").nth(2).click()
     expect(places.locator("tbody button").first).to_have_text("Englisch")
     places.get_by_role("tab").nth(3).click()
