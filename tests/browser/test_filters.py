@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client
+from daemon import Client, Daemon
 from dashboard import PHONE_WIDTH, Dashboard
-from known import HOSTNAME
+from known import HOSTNAME, VISITS, Visit, send
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.browser
@@ -63,6 +63,9 @@ def test_each_operator(said: str, known: Client, dashboard_of: Make) -> None:
     page.reload()
     expect(visitors(page)).to_have_text(left)
     expect(chips(page)).to_contain_text(f"Page {said}")
+    # Its opposite keeps all the others.
+    chips(page).get_by_role("button", name="Turn into its opposite").click()
+    expect(visitors(page)).to_have_text(str(len(VISITS) - int(left)))
 
 
 def test_values_are_suggested(known: Client, dashboard_of: Make) -> None:
@@ -105,6 +108,77 @@ def test_several_values(known: Client, dashboard_of: Make) -> None:
     page.keyboard.press("Enter")
     expect(visitors(page)).to_have_text("2")
     assert page.url.endswith("country[in]=Singapore,United+States")
+
+
+def test_values_with_commas(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&path[eq]=/a,b")
+    expect(visitors(page)).to_have_text("1")
+    chips(page).get_by_role("button", name="Page is /a,b").first.click()
+    editor = page.get_by_role("dialog", name="Change the filter")
+    expect(suggestions(editor)).to_have_text(["/a,b1"])
+    editor.get_by_role("combobox", name="How").select_option(label="is one of")
+    # Lists are parted by commas: a value that has one cannot be in them, nor is it suggested.
+    expect(editor.get_by_role("button", name="Remove /a,b")).to_have_count(0)
+    expect(editor.get_by_role("button", name="Apply")).to_be_disabled()
+    expect(suggestions(editor)).to_have_count(6)
+    expect(suggestions(editor).filter(has_text=",")).to_have_count(0)
+
+
+def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&browser[eq]=Firefox")
+    expect(visitors(page)).to_have_text("2")
+    changes = [
+        ("Browser is Firefox", "is none of", "browser[not_in]=Firefox", "10"),
+        ("Browser is none of Firefox", "begins with", "browser[starts_with]=Firefox", "2"),
+        ("Browser begins with Firefox", "is not", "browser[neq]=Firefox", "10"),
+    ]
+    for words, said, filtered, left in changes:
+        chips(page).get_by_role("button", name=words).first.click()
+        editor = page.get_by_role("dialog", name="Change the filter")
+        editor.get_by_role("combobox", name="How").select_option(label=said)
+        editor.get_by_role("button", name="Apply").click()
+        expect(visitors(page)).to_have_text(left)
+        assert page.url.endswith(f"?period=7d&{filtered}")
+
+
+def test_an_address_shows_others_the_same(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
+    page.get_by_role("button", name="Firefox", exact=True).click()
+    chips(page).get_by_role("button", name="Turn into its opposite: Browser is Firefox").click()
+    said = ["Country is one of Germany or Singapore", "Browser is not Firefox"]
+    expect(chips(page).locator(".chip-words")).to_have_text(said)
+    expect(visitors(page)).to_have_text("9")
+    address = page.url.partition("/dashboard/")[2]
+    other = dashboard_of(known).open(address)
+    expect(chips(other).locator(".chip-words")).to_have_text(said)
+    expect(visitors(other)).to_have_text("9")
+
+
+def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
+    owner.add_website("example.com")
+    send(owner, "example.com", Visit("/", language="de-DE"))
+    send(owner, "example.com", Visit("/", zone="Asia/Tokyo", language="ja"))
+    page = dashboard_of(owner, locale="de-DE").open("websites/example.com?period=7d")
+    page.locator(".rows").first.wait_for()
+    page.keyboard.press("f")
+    editor = page.get_by_role("dialog", name="Filter hinzufügen")
+    editor.get_by_role("combobox", name="Merkmal").select_option(label="Land")
+    expect(suggestions(editor)).to_have_text(["Deutschland1", "Japan1"])
+    editor.get_by_role("combobox", name="Wert").fill("deutschl")
+    expect(suggestions(editor)).to_have_text(["Deutschland1"])
+    editor.get_by_role("combobox", name="Wert").fill("deutschland")
+    editor.get_by_role("button", name="Anwenden").click()
+    page.wait_for_url("**country[eq]=Germany")
+    expect(visitors(page)).to_have_text("1")
+    expect(page.locator(".chip-words")).to_have_text("Land ist Deutschland")
+    page.locator(".chip-words").click()
+    editor = page.get_by_role("dialog")
+    expect(editor.get_by_role("combobox", name="Wert")).to_have_value("Deutschland")
+    # A part of a name is compared with the English one, and the reader is told so.
+    editor.get_by_role("combobox", name="Bedingung").select_option(label="enthält")
+    expect(editor).to_contain_text("Verglichen wird mit dem englischen Namen.")
 
 
 def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
