@@ -6,6 +6,7 @@ On a desktop and on a phone, light and dark. With names, of those scenes alone.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -30,6 +31,8 @@ WIDTHS: Final[dict[str, dict[str, Any]]] = {
 }
 SCHEMES: Final = ("light", "dark")
 BUSY: Final = "websites/gardenpost.example"
+TODAY: Final = datetime.now(UTC).date()
+FORTNIGHT: Final = f"from={TODAY - timedelta(14)}&to={TODAY - timedelta(1)}"
 _PAST_ANIMATIONS_MS: Final = 400
 
 
@@ -111,6 +114,8 @@ SCENES: Final = {
     "websites": Scene(demo, ""),
     "websites-none": Scene(lambda places: places.beginner, ""),
     "website": Scene(demo, BUSY),
+    "website-fortnight": Scene(demo, f"{BUSY}?{FORTNIGHT}"),
+    "website-first-sight": Scene(demo, f"{BUSY}?{FORTNIGHT}", whole=False),
     "website-alone": Scene(demo, f"{BUSY}?period=7d&compare=none&measure=pageviews"),
     "website-today": Scene(demo, f"{BUSY}?period=today", point_at_the_chart, whole=False),
     "website-parts": Scene(demo, BUSY, show_parts),
