@@ -75,7 +75,8 @@ export function Overview() {
       ) : (
         <div class={series.isStale ? "chart-body stale" : "chart-body"}>
           {!buckets && <span class="skeleton chart-skeleton" />}
-          {buckets && !showsTable && (
+          {buckets?.length === 0 && <p class="chart-nothing soft">{t("chart.empty")}</p>}
+          {buckets && buckets.length > 0 && !showsTable && (
             <Chart
               buckets={buckets}
               before={before?.interval}

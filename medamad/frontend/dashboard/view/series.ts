@@ -45,8 +45,10 @@ export function useSeries(): Series {
     () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
     "before",
   );
+  // Where nothing has ever been, there is no more to ask.
+  const isNever = months.data !== undefined && start === undefined;
   return {
-    summary: current.data,
+    summary: isNever ? months.data : current.data,
     before: compares && !before.isStale && before.data?.current.pageviews ? before.data : undefined,
     interval,
     intervals,
