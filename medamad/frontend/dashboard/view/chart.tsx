@@ -99,6 +99,8 @@ export function Chart(properties: Properties) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys above move along it
       tabIndex={0}
       onKeyDown={onKeyDown}
+      // A mouse needs no focus here: the page's keys go on to be the page's.
+      onMouseDown={(event) => event.preventDefault()}
       onBlur={() => chart.current?.setCursor({ left: -10, top: -10 })}
     >
       <div ref={place} class="chart-place" aria-hidden="true" />
