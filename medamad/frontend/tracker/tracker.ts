@@ -93,10 +93,8 @@ const look = (event: Partial<MouseEvent>) => {
         p: isElsewhere,
         q: isElsewhere,
         r: address,
-        u: (address = (HASH_ROUTING ? place.origin + path + place.search : place.href).slice(
-          0,
-          8_000,
-        )),
+        // Without the fragment, which may hold what is nobody's business.
+        u: (address = (place.origin + path + place.search).slice(0, 8_000)),
         t: Intl.DateTimeFormat().resolvedOptions().timeZone,
         w: innerWidth,
       };
