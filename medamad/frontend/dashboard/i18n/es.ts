@@ -11,7 +11,6 @@ export const es: Catalogue = {
   "common.loading": "Cargando",
   "common.menu": "Menú",
   "common.retry": "Reintentar",
-  "common.save": "Guardar",
   "common.saved": "Guardado",
   "common.skip": "Saltar al contenido",
   "away.title": "El servidor no responde",
@@ -89,7 +88,6 @@ export const es: Catalogue = {
   "chart.chart": "Mostrar como gráfico",
   "chart.time": "Momento",
   "chart.before": "Periodo anterior",
-  "chart.so-far": "hasta ahora",
   "chart.zoom": "Mostrar esta parte",
   "chart.empty": "No hay visitas en este periodo",
   "shortcuts.earlier": "Periodo anterior",
@@ -141,7 +139,6 @@ export const es: Catalogue = {
   "panels.figure.duration": "Mediana",
   "panels.figure.events": "Eventos",
   "panels.share": "Porcentaje",
-  "panels.share-of-time": "Porcentaje del tiempo",
   "panels.empty": "No hay visitas en este periodo",
   "panels.no-properties": "No hay propiedades en este periodo",
   "panels.no-properties-text":
