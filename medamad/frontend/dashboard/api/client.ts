@@ -106,8 +106,9 @@ let build: string | null = null;
 function reloadForNewBuild(commit: string | null): void {
   if (!commit) return;
   build ??= commit;
-  if (commit !== build && sessionStorage.getItem(RELOADED_FOR) !== commit) {
-    sessionStorage.setItem(RELOADED_FOR, commit);
+  const reloadedFor = sessionStorage.getItem(RELOADED_FOR)?.split(" ") ?? [];
+  if (commit !== build && !reloadedFor.includes(commit)) {
+    sessionStorage.setItem(RELOADED_FOR, [...reloadedFor, commit].join(" "));
     location.reload();
   }
 }
