@@ -2,8 +2,10 @@
 
 import { Check, ChevronDown } from "lucide";
 import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "./icon.tsx";
+
+const MARGIN_PX = 8;
 
 export interface Choice {
   label: ComponentChildren;
@@ -40,6 +42,7 @@ export function Menu({
   const isOpen = rest.isOpen ?? isOpenHere;
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
+  const list = useRef<HTMLDivElement>(null);
 
   const toggle = (open: boolean) => {
     setOpenHere(open);
@@ -49,6 +52,10 @@ export function Menu({
   const items = () => [
     ...(root.current?.querySelectorAll<HTMLButtonElement>("[role^=menuitem]") ?? []),
   ];
+
+  useLayoutEffect(() => {
+    if (isOpen && list.current) keepInWindow(list.current);
+  }, [isOpen]);
 
   useEffect(() => {
     if (!isOpen) return undefined;
@@ -105,7 +112,7 @@ export function Menu({
         {!plain && <Icon of={ChevronDown} size={14} />}
       </button>
       {isOpen && (
-        <div class={`menu-list ${align}`} role="menu" aria-label={title}>
+        <div ref={list} class={`menu-list ${align}`} role="menu" aria-label={title}>
           {groups.map((group, place) => (
             // biome-ignore lint/a11y/useSemanticElements: a menu's group is no form's
             <div role="group" key={place}>
@@ -132,4 +139,12 @@ export function Menu({
       )}
     </div>
   );
+}
+
+/** Move a list that would reach beyond the window's side, as it would on a phone. */
+function keepInWindow(list: HTMLElement): void {
+  const { left, right } = list.getBoundingClientRect();
+  const most = document.documentElement.clientWidth - MARGIN_PX;
+  const shift = Math.max(Math.min(most - right, 0), MARGIN_PX - left);
+  if (shift !== 0 && right - left < most) list.style.translate = `${shift}px`;
 }
