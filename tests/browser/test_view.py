@@ -288,6 +288,20 @@ def test_steps_end_at_now_and_know_the_names(owner: Client, dashboard_of: Make) 
     assert page.url.endswith("period=today")
 
 
+@pytest.mark.parametrize("period", ["yesterday", "7d", "90d", "6mo", "12mo"])
+def test_steps_come_back_to_where_they_began(
+    period: str, owner: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(owner).open(f"websites/{past.HOSTNAME}?period={period}")
+    for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
+        shown = page.url
+        page.keyboard.press(key)
+        page.wait_for_url(lambda url, shown=shown: url != shown)
+        assert "?from=" in page.url
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(f"**?period={period}")
+
+
 def test_whole_months_are_stepped_by_months(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open(
         f"websites/{past.HOSTNAME}?from=2025-03-01&to=2025-03-31&zone=UTC"

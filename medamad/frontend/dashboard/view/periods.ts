@@ -10,7 +10,6 @@ import {
   differenceInCalendarDays,
   differenceInCalendarMonths,
   differenceInMinutes,
-  isLastDayOfMonth,
   startOfDay,
   subHours,
   subMonths,
@@ -18,6 +17,7 @@ import {
 import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
 
 const MAX_STARTS = 5_000;
+const OF_DAYS = ["today", "yesterday", "7d", "30d", "90d", "6mo", "12mo"] as const;
 
 /** The reader's own zone. */
 export function ownZone(): string {
@@ -102,12 +102,13 @@ function moved(
 
 function monthsOf(period: Period, start: Date, end: Date): number {
   if (period === "6mo" || period === "12mo") return MONTHS[period];
-  const isWhole =
-    typeof period === "object" &&
-    isDays(period) &&
-    start.getDate() === 1 &&
-    isLastDayOfMonth(addDays(end, -1));
-  return isWhole ? differenceInCalendarMonths(end, start) : 0;
+  const isMonths =
+    typeof period === "object" && isDays(period) && start.getDate() === end.getDate();
+  const months = isMonths ? differenceInCalendarMonths(end, start) : 0;
+  // Thirty days that happen to be a month are still stepped by days.
+  return start.getDate() === 1 || Object.values(MONTHS).some((known) => known === months)
+    ? months
+    : 0;
 }
 
 function daysOf(period: Period, start: Date, end: Date): number {
@@ -130,7 +131,7 @@ export function stepped(
   const range = isTimes
     ? timesOf(next.start, next.end)
     : daysBetween(next.start, addDays(next.end, -1));
-  return named(range, zone, now);
+  return named(range, zone, now, OF_DAYS);
 }
 
 /** The day of a date by its own clock: 2026-11-20. */
@@ -158,9 +159,14 @@ export function timesOf(start: Date, end: Date): Range {
   return { from: timeOf(start), to: timeOf(end) };
 }
 
-/** The name of a range, if it has one: today and yesterday are called so. */
-export function named(range: Range, zone: string, now = new Date()): Period {
-  for (const period of ["today", "yesterday"] satisfies NamedPeriod[]) {
+/** The name of a range, if it has one of those given: today and yesterday are called so. */
+export function named(
+  range: Range,
+  zone: string,
+  now = new Date(),
+  names: readonly NamedPeriod[] = ["today", "yesterday"],
+): Period {
+  for (const period of names) {
     const { start, end } = wholeSpan(period, zone, now);
     const days = daysBetween(start as Date, addDays(end, -1));
     if (days.from === range.from && days.to === range.to) return period;
