@@ -1,0 +1,122 @@
+"""What axe says of each page, in both schemes, on a desktop and on a phone."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Final, Literal
+
+import pytest
+from attrs import frozen
+from daemon import Client
+from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+BUSY: Final = "websites/gardenpost.example"
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+WIDTHS: Final = (DESKTOP_WIDTH, PHONE_WIDTH)
+
+
+@frozen
+class Scene:
+    """A page, and what is done before it is looked at."""
+
+    path: str
+    act: Callable[[Page], object] = lambda _page: None
+    is_logged_in: bool = True
+
+
+def figures(page: Page) -> None:
+    """Wait for all of a website's page: its lists and its map come when they are scrolled to."""
+    expect(page.locator(".tile-figure")).to_have_count(4)
+    for panel in page.locator(".panel").all():
+        panel.scroll_into_view_if_needed()
+        panel.locator("tbody tr, .map path").first.wait_for()
+
+
+def table(page: Page) -> None:
+    figures(page)
+    page.get_by_role("button", name="Show as a table").click()
+    page.locator(".chart-table td").first.wait_for()
+
+
+def tip(page: Page) -> None:
+    figures(page)
+    page.get_by_role("group", name="Chart: ").focus()
+    page.keyboard.press("Home")
+    page.locator(".tip").wait_for()
+
+
+def full_list(page: Page) -> None:
+    page.get_by_role("button", name="Full list").first.click()
+    page.get_by_role("dialog").locator("tbody tr").first.wait_for()
+
+
+def editor(page: Page) -> None:
+    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_role("dialog").get_by_role("option").first.wait_for(state="attached")
+
+
+def menu(name: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        page.get_by_role("button", name=name).click()
+        page.get_by_role("menu").wait_for()
+
+    return act
+
+
+def key(name: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        expect(page.locator(".tile-figure")).to_have_count(4)
+        page.keyboard.press(name)
+        page.get_by_role("dialog").wait_for()
+
+    return act
+
+
+def section(page: Page) -> None:
+    page.locator(".settings-content h2").first.wait_for()
+
+
+SCENES: Final = {
+    "login": Scene("", is_logged_in=False),
+    "websites": Scene("", lambda page: page.locator(".curve svg").first.wait_for()),
+    "order of websites": Scene("", menu("Order")),
+    "menu": Scene("", menu("Menu")),
+    "website": Scene(BUSY, figures),
+    "filtered": Scene(f"{BUSY}?browser[in]=Chrome,Firefox&path[not_contains]=x", figures),
+    "chart's tip": Scene(BUSY, tip),
+    "chart's table": Scene(BUSY, table),
+    "no visits": Scene(f"{BUSY}?from=2020-01-01&to=2020-01-31"),
+    "switcher": Scene(BUSY, menu("Switch website")),
+    "periods": Scene(BUSY, menu("Period")),
+    "full list": Scene(BUSY, full_list),
+    "filter editor": Scene(BUSY, editor),
+    "days": Scene(BUSY, key("r")),
+    "zones": Scene(BUSY, key("z")),
+    "keys": Scene(BUSY, key("?")),
+    "setup": Scene(f"{BUSY}/setup"),
+    "account": Scene("settings/account", section),
+    "settings of websites": Scene("settings/websites", section),
+    "tracker": Scene("settings/tracker", section),
+    "usage": Scene("settings/usage", section),
+    "about": Scene("settings/about", section),
+    "no page": Scene("nowhere"),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+def test_axe_finds_nothing(scene: Scene, demo: Client, dashboard_of: Make) -> None:
+    # Nothing moves: what is half faded in would be looked at as it is at that moment.
+    client = demo if scene.is_logged_in else Client(demo.port)
+    dashboard = dashboard_of(client, reduced_motion="reduce")
+    page = dashboard.open(scene.path)
+    scene.act(page)
+    found = {}
+    for scheme, width in product(SCHEMES, WIDTHS):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        found[scheme, width] = dashboard.violations()
+    assert not any(found.values()), found
