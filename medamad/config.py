@@ -87,6 +87,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     hits_per_minute: _Allowance = 6_000
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=16 << 20)] = 16_384
     max_connections: _Count = 10_000
+    max_connections_per_network: _Count = 1_000
     max_waiting_hits: _Count = 20_000
     new_paths: _Count = 10_000
     new_referrers: _Count = 2_000

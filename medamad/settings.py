@@ -98,6 +98,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         event_name=str(server.event_name),
         max_body_bytes=config.limits.max_body_bytes,
         max_connections=config.limits.max_connections,
+        max_connections_per_network=config.limits.max_connections_per_network,
     )
 
 

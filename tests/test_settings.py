@@ -62,6 +62,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         hits_per_minute = 0
         max_body_bytes = 2048
         max_connections = 9
+        max_connections_per_network = 8
         max_waiting_hits = 10
         new_paths = 11
         new_referrers = 12
@@ -106,6 +107,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     # No answer can be made of a subclass.
     assert {type(web.script_name), type(web.event_name)} == {str}
     assert (web.max_body_bytes, web.max_connections, web.data_dir) == (2048, 9, tmp_path)
+    assert web.max_connections_per_network == 8
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("not installed"), ValueError("not installed")])

@@ -1,6 +1,9 @@
 """A connection: requests in the order in which they come, bounded in size and time."""
 
+from fcntl import ioctl
 from http import HTTPStatus
+from struct import Struct
+from termios import TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
@@ -21,6 +24,7 @@ LINGER_BYTES: Final = 1_000_000
 CLOSE_SECONDS: Final = 10.0
 """How long a connection that was closed may take to read what it was sent."""
 
+_INT: Final = Struct("@i")
 _CLOSED: Final = Failure(ConnectionDone())
 
 
@@ -40,8 +44,8 @@ class Owner(Protocol):
     def refusal(self, channel: "Channel", head: Head, refusal: Refusal) -> Reply:
         """Answer a request of which the body cannot be taken."""
 
-    def opened(self, channel: "Channel") -> None:
-        """Count a connection."""
+    def waits(self, channel: "Channel") -> None:
+        """Count a connection, as the latest that began to wait for a request."""
 
     def closed(self, channel: "Channel") -> None:
         """Forget a connection."""
@@ -61,10 +65,12 @@ class Channel(HTTPChannel):
     timeOut = None
     """Twisted's own timeout is off: it knows idleness only, and logs addresses."""
 
-    def __init__(self, site: Owner) -> None:
+    def __init__(self, site: Owner, network: bytes | None = None) -> None:
         super().__init__()
         self.site = site
+        self.network = network
         self.idle = True
+        self._was_answered = False
         self.refused = False
         self.closing = False
         self.expires = 0.0
@@ -76,7 +82,7 @@ class Channel(HTTPChannel):
         """Begin to wait for a request."""
         self.peer: Address | None = peer_address(self.transport.getPeer())
         self.expires = self.site.seconds() + self.site.settings.idle_seconds
-        self.site.opened(self)
+        self.site.waits(self)
         super().connectionMade()
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
@@ -162,9 +168,10 @@ class Channel(HTTPChannel):
             super().allContentReceived()
 
     def requestDone(self, request: Request) -> None:
-        """Begin to wait for the next request."""
-        self.idle = True
-        self.expires = self.site.seconds() + self.site.settings.idle_seconds
+        """Begin to wait for the next request, first of all until the answer has been received."""
+        self.idle = self._was_answered = True
+        self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        self.site.waits(self)
         super().requestDone(request)
 
     def refuse_body(self) -> None:
@@ -190,13 +197,22 @@ class Channel(HTTPChannel):
         half_close()
 
     def expire(self) -> None:
-        """Close the connection; if it does not go by itself, cut it."""
-        if self.closing or self.refused:
-            self.transport.abortConnection()
+        """Close the connection; if it does not go by itself, or does not read, cut it."""
+        if self.closing or self.refused or unreceived_bytes(self.transport):
+            self.cut()
+            return
+        if self.idle and self._was_answered:
+            self._was_answered = False
+            settings = self.site.settings
+            self.expires += settings.idle_seconds - settings.reading_seconds
             return
         self.closing = True
         self.expires = self.site.seconds() + CLOSE_SECONDS
         self.loseConnection()
+
+    def cut(self) -> None:
+        """End the connection at once, whatever is still to be sent."""
+        self.transport.abortConnection()
 
     def close_after_answer(self) -> None:
         """Close the connection, at once unless a request is being answered.
@@ -231,3 +247,16 @@ class Channel(HTTPChannel):
             b"Connection: close",
         ]
         return b"\r\n".join((*head, b"", reply.body))
+
+
+def unreceived_bytes(transport: Any) -> int:
+    """Give how much of what was sent has not arrived at the other end, as far as that is known.
+
+    What a transport itself still holds comes only on top of that: it goes to the kernel first.
+    """
+    socket = getattr(transport, "socket", None)
+    if socket is None or socket.fileno() < 0:
+        return 0
+    waiting: int
+    (waiting,) = _INT.unpack(ioctl(socket.fileno(), TIOCOUTQ, _INT.pack(0)))
+    return waiting

@@ -75,6 +75,7 @@ class Request(server.Request):
         if absolute and not self.path:
             self.path = b"/"
         self.args = {}
+        self._received = bytearray()
 
     def sent(self, name: bytes) -> bytes | None:
         """Give a header as it was sent, also one of those that are not kept; None for none."""
@@ -87,13 +88,14 @@ class Request(server.Request):
 
     def handleContentChunk(self, data: bytes) -> None:
         """Keep a part of the body."""
-        self.body += data
-        if self.channel is not None and len(self.body) > self.site.settings.max_body_bytes:
-            self.body = b""
+        self._received += data
+        if self.channel is not None and len(self._received) > self.site.settings.max_body_bytes:
+            self._received.clear()
             self.channel.refuse_body()
 
     def requestReceived(self, _command: bytes, _path: bytes, _version: bytes) -> None:
         """Begin to answer. Forms are none of this interface's, so nothing is parsed as one."""
+        self.body = bytes(self._received)
         self.process()
 
     def process(self) -> None:

@@ -36,9 +36,13 @@ class WebSettings:
     """The further name of the path of events, which the tracker uses."""
     max_body_bytes: int = 16_384
     max_connections: int = 10_000
+    max_connections_per_network: int = 1_000
+    """How many of a /24 or /48, trusted proxies and local networks aside."""
     idle_seconds: float = 75.0
     """How long a connection may be silent between requests."""
-    request_seconds: float = 20.0
+    request_seconds: float = 12.0
     """How long a request may take to arrive, from its first byte to its last."""
     answer_seconds: float = 120.0
-    """How long an answer may take."""
+    """How long an answer may take to be found."""
+    reading_seconds: float = 12.0
+    """How long a client may take to receive an answer."""

@@ -12,10 +12,14 @@ from twisted.web import server
 from twisted.web.http import datetimeToString
 from twisted.web.resource import Resource
 
+from medamad.collect.networks import is_local, prefix_of
+from medamad.collect.sender import Address
 from medamad.model.errors import Refusal
 from medamad.web import origins
 from medamad.web.backend import Backend
 from medamad.web.channel import Channel
+from medamad.web.clients import peer_address
+from medamad.web.connections import Connections
 from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
@@ -55,7 +59,7 @@ class Site(server.Site):
         super().__init__(Resource(), reactor=reactor, parsePOSTFormSubmission=False)
         self.backend = backend
         self._reactor = reactor
-        self.channels: set[Channel] = set()
+        self.channels: Connections[Channel] = Connections()
         self._drained: Deferred[None] | None = None
         self._sweep = LoopingCall(self.sweep)
         self._sweep.clock = reactor  # type: ignore[assignment] # mypy knows no zope
@@ -89,11 +93,32 @@ class Site(server.Site):
         if self._sweep.running:
             self._sweep.stop()
 
-    def buildProtocol(self, _addr: IAddress) -> Channel | None:  # type: ignore[override]
-        """Take a connection, unless there are as many as there may be."""
-        if self.is_draining or len(self.channels) >= self.settings.max_connections:
+    def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override]
+        """Take a connection, unless there are as many as there may be and all are at work.
+
+        One that only waits gives way: whoever opens connections and says nothing keeps nobody out.
+        """
+        if self.is_draining:
             return None
-        return Channel(self)
+        settings, channels = self.settings, self.channels
+        network = self._network_of(peer_address(addr))
+        if network is not None and channels.of(network) >= settings.max_connections_per_network:
+            leaving = channels.one_to_close(network)
+        elif len(channels) >= settings.max_connections:
+            leaving = channels.one_to_close()
+        else:
+            return Channel(self, network)
+        if leaving is None:
+            return None
+        channels.remove(leaving)
+        leaving.cut()
+        return Channel(self, network)
+
+    def _network_of(self, peer: Address | None) -> bytes | None:
+        """Give the network that a connection is counted under; a proxy brings those of many."""
+        if peer is None or is_local(peer) or peer in self.settings.trusted_proxies:
+            return None
+        return prefix_of(peer)
 
     def acceptableProtocols(self) -> list[bytes]:
         """Give the one protocol that is spoken."""
@@ -109,16 +134,17 @@ class Site(server.Site):
     def sweep(self) -> None:
         """Close the connections whose time is up."""
         now = self.seconds()
-        for channel in [channel for channel in self.channels if channel.expires <= now]:
-            channel.expire()
+        for channel in self.channels:
+            if channel.expires <= now:
+                channel.expire()
 
-    def opened(self, channel: Channel) -> None:
-        """Count a connection."""
+    def waits(self, channel: Channel) -> None:
+        """Count a connection, as the latest that began to wait for a request."""
         self.channels.add(channel)
 
     def closed(self, channel: Channel) -> None:
         """Forget a connection."""
-        self.channels.discard(channel)
+        self.channels.remove(channel)
         if self._drained is not None and not self.channels and not self._drained.called:
             self._drained.callback(None)
 
@@ -129,7 +155,7 @@ class Site(server.Site):
         """
         if self._drained is None:
             self._drained = Deferred()
-            for channel in list(self.channels):
+            for channel in self.channels:
                 channel.close_after_answer()
             if not self.channels and not self._drained.called:
                 self._drained.callback(None)

@@ -1,11 +1,16 @@
 """How many connections a site has, and how long they last."""
 
+import socket
+from ipaddress import ip_network
+
 import pytest
 import pytest_twisted
-from browser import Connection, encoded
+from browser import Connection, Wire, encoded
 from house import House
 from logged import LoggedFailures
 from twisted.internet.defer import Deferred
+
+from medamad.collect.networks import Networks
 
 PING = encoded("GET", "/event/ping", {})
 HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
@@ -69,12 +74,108 @@ def test_a_refused_connection_is_cut_soon(house: House) -> None:
     assert connection.wire.aborted
 
 
-def test_there_are_so_many_connections_and_no_more(house: House) -> None:
+def test_there_are_so_many_connections_at_work_and_no_more(house: House) -> None:
     start(house)
-    first, _second = Connection(house.site), Connection(house.site)
-    assert Connection(house.site).channel is None
+    first, second = Connection(house.site), Connection(house.site, "198.51.100.1")
+    first.push(PING[:9])
+    second.push(PING[:9])
+    assert Connection(house.site, "198.51.100.2").channel is None
+    assert not first.wire.aborted
     first.close()
+    assert Connection(house.site, "198.51.100.2").channel is not None
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_way(
+    house: House,
+) -> None:
+    start(house)
+    house.set(max_connections=3)
+    first, second, third = (Connection(house.site) for _ in range(3))
+    second.push(PING[:9])
+    assert (await first.talk(PING)).status == 200
+    fourth = Connection(house.site, "198.51.100.1")
+    assert [one.wire.aborted for one in (first, second, third)] == [False, False, True]
+    third.close()
+    assert (await fourth.talk(PING)).status == 200
+    Connection(house.site)
+    assert [one.wire.aborted for one in (first, second, fourth)] == [True, False, False]
+    assert len(house.site.channels) == 3
+
+
+@pytest.mark.parametrize(
+    ("peers", "are_of_one"),
+    [
+        (("203.0.113.9", "203.0.113.200", "203.0.113.9"), True),
+        (("2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:ffff::"), True),
+        (("203.0.113.9", "203.0.114.9", "203.0.113.9"), False),
+        (("2001:db8:0:1::1", "2001:db8:1:1::1", "2001:db8:2:1::1"), False),
+        (("10.0.0.1", "10.0.0.1", "10.0.0.1"), False),
+        (("127.0.0.1", "127.0.0.1", "127.0.0.1"), False),
+        (("192.0.2.7", "192.0.2.7", "192.0.2.7"), False),
+        ((None, None, None), False),
+    ],
+)
+def test_a_network_has_so_many_connections_proxies_aside(
+    house: House, peers: tuple[str | None, ...], are_of_one: bool
+) -> None:
+    proxies = Networks([ip_network("192.0.2.0/24")])
+    house.set(max_connections_per_network=2, trusted_proxies=proxies)
+    connections = []
+    for peer in peers:
+        connections.append(Connection(house.site, peer))
+        if connections[-1].channel is not None:
+            connections[-1].push(PING[:9])
+    assert (connections[-1].channel is None) == are_of_one
+    other = Connection(house.site, "198.51.100.1")
+    assert other.channel is not None
+    connections[0].close()
+    assert Connection(house.site, peers[0]).channel is not None
+
+
+def test_a_network_makes_room_among_its_own(house: House) -> None:
+    house.set(max_connections_per_network=2)
+    other = Connection(house.site, "198.51.100.1")
+    first, second = (Connection(house.site) for _ in range(2))
     assert Connection(house.site).channel is not None
+    assert [one.wire.aborted for one in (other, first, second)] == [False, True, False]
+
+
+class Unread(Wire):
+    """A transport of which the kernel holds what nobody receives."""
+
+    def __init__(self) -> None:
+        super().__init__("203.0.113.9")
+        self.socket, self.other_end = socket.socketpair()
+        self.socket.setblocking(False)
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.socket.send(data)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_answer_has_to_be_received_in_time(house: House) -> None:
+    start(house)
+    house.set(reading_seconds=12.0)
+    wires = [Unread(), Unread()]
+    for wire in wires:
+        channel = house.site.buildProtocol(wire.getPeer())
+        channel.makeConnection(wire)
+        channel.dataReceived(PING)
+        assert b" 200 OK" in wire.value()
+    wires[1].other_end.recv(10_000)
+    pass_time(house, 11)
+    assert [wire.aborted for wire in wires] == [False, False]
+    pass_time(house, 1)
+    assert [wire.aborted for wire in wires] == [True, False]
+    pass_time(house, 62)
+    assert not wires[1].disconnecting
+    pass_time(house, 1)
+    assert wires[1].disconnecting
+    for wire in wires:
+        wire.socket.close()
+        wire.other_end.close()
 
 
 @pytest.mark.usefixtures("website")
@@ -187,7 +288,7 @@ async def test_an_answer_has_to_come_in_time(house: House, website: str) -> None
     assert connection.wire.disconnecting
     connection.close()
     assert asked.called
-    assert house.site.channels == set()
+    assert len(house.site.channels) == 0
 
 
 @pytest_twisted.ensureDeferred
