@@ -1,7 +1,7 @@
 // Reading figures: what was last known stays on the page while it is asked for anew.
 
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { ApiError, isAway, read } from "../api/client.ts";
 
 const REFRESH_MS = 30_000;
@@ -90,7 +90,8 @@ export function useAsk<T>(
   const [isLoading, setLoading] = useState(path !== null);
   const turn = refreshes.value;
 
-  useEffect(() => {
+  // Asked before the page is painted: the answer is waited for, the picture is not.
+  useLayoutEffect(() => {
     if (path === null) return undefined;
     const abort = new AbortController();
     setLoading(true);

@@ -1,7 +1,7 @@
 // The chart of one measure over time, the period before beneath it. uPlot draws; what is said of a
 // point, the keys and the choice of a part are ours.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { Bucket } from "../api/types.ts";
 import { locale, t } from "../i18n/index.ts";
@@ -47,7 +47,7 @@ export function Chart(properties: Properties) {
   const isEmpty = buckets.every(({ pageviews }) => pageviews === 0);
   const look = [measure, interval, zone, isDark.value, locale.value, before !== undefined].join();
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = place.current as HTMLDivElement;
     const made = new uPlot(optionsOf(element, latest, setAt), data, element);
     chart.current = made;
