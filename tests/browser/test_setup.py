@@ -70,12 +70,14 @@ def test_the_image_counts_those_without_scripts(
         expect(page.locator(".arrival")).to_contain_text("The first visit has come")
 
 
-def test_it_says_why_nothing_comes(daemon: Daemon, website: Statistics, dashboard_of: Make) -> None:
-    page = dashboard_of(website.owner).open(f"websites/{website.hostname}/setup")
+def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    page = dashboard_of(owner).open("websites/example.com/setup")
     expect(page.get_by_text(WAITING)).to_be_visible()
     assert page.get_by_role("heading", name="Why nothing shows up yet").count() == 0
-    assert hit(daemon, website.hostname, "Googlebot/2.1") == 204
-    assert Client(daemon.port).request("POST", "/api/event/hit", {"e": "none"}).status == 400
+    assert hit(new_daemon, "example.com", "Googlebot/2.1") == 204
+    assert Client(new_daemon.port).request("POST", "/api/event/hit", {"e": "none"}).status == 400
     puzzles = page.get_by_role("region", name="Why nothing shows up yet")
     expect(puzzles).to_contain_text("Crawlers, monitors and headless browsers are not counted.")
     expect(puzzles).to_contain_text("What arrived was no hit of the tracker.")

@@ -76,7 +76,7 @@ FILTERS = {
 }  # fmt: skip
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
 QUERIES = {
-    "/event/ping": {"u"},
+    "/event/ping": {"n", "u"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone"} | FILTERS,
@@ -219,7 +219,7 @@ def test_no_route_reads_a_parameter_that_no_operation_has() -> None:
     assert read
     documented = {name for entry in OPERATIONS for name in entry.names("query")}
     assert read <= documented
-    assert documented - read - {"u"} == FILTERS
+    assert documented - read - {"n", "u"} == FILTERS
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

@@ -21,26 +21,26 @@ interface Properties {
 
 export function ValueField(properties: Properties) {
   const { label, text, suggestions, describedBy, onText, onChoose, onEnter } = properties;
-  const [at, setAt] = useState(-1);
+  const [marked, setMarked] = useState<string>();
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const all = suggestions ?? [];
+  const at = all.findIndex(({ value }) => value === marked);
   const active = all[at];
-  const [first] = all;
-  useEffect(() => setAt(-1), [text, first?.value]);
   useEffect(() => {
     if (active) document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" });
   }, [at]);
 
   const choose = (value: string) => {
     onChoose(value);
-    setAt(-1);
+    setMarked(undefined);
     input.current?.focus();
   };
+  const mark = (place: number) => setMarked(all[Math.min(place, all.length - 1)]?.value);
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLInputElement>) => {
     if (event.isComposing) return;
-    if (event.key === "ArrowDown") setAt(Math.min(at + 1, all.length - 1));
-    else if (event.key === "ArrowUp") setAt(Math.max(at - 1, -1));
+    if (event.key === "ArrowDown") mark(at + 1);
+    else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "Enter" && active) choose(active.value);
     else if (event.key !== "Enter" || !onEnter()) return;
     event.preventDefault();
@@ -63,7 +63,7 @@ export function ValueField(properties: Properties) {
           autocapitalize="off"
           spellcheck={false}
           onInput={(event) => {
-            setAt(-1);
+            setMarked(undefined);
             onText(event.currentTarget.value);
           }}
           onKeyDown={onKeyDown}
