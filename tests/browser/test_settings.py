@@ -130,7 +130,10 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Hostname").fill("two.example")
     dialog.get_by_role("button", name="Rename", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("two.example")
+    expect(dialog.get_by_role("alert")).to_have_text("two.example is registered already.")
+    dialog.get_by_label("Hostname").fill("192.0.2.1")
+    dialog.get_by_role("button", name="Rename", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("This cannot be a hostname: ")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert owner.request("GET", "/api/websites/one.example").status == 200

@@ -300,6 +300,9 @@ export const de: Catalogue = {
   "hostname.hint":
     "Wie in der Adresse der Seiten, zum Beispiel example.com; www.example.com zählt mit.",
   "hostname.taken": "Verwendet wird der Hostname aus der Adresse: {hostname}",
+  "hostname.refused":
+    "Das kann kein Hostname sein: Er besteht aus Buchstaben, Ziffern, Bindestrichen und Punkten, zum Beispiel example.com.",
+  "hostname.known": "{hostname} ist bereits registriert.",
   "add.title": "Website hinzufügen",
   "add.submit": "Hinzufügen",
   "setup.title": "{hostname} einrichten",

@@ -300,6 +300,9 @@ export const es: Catalogue = {
   "hostname.hint":
     "Como en la dirección de sus páginas, por ejemplo example.com. También incluye www.example.com.",
   "hostname.taken": "De la dirección solo se usa el nombre de host: {hostname}",
+  "hostname.refused":
+    "Esto no puede ser un nombre de host: se compone de letras, cifras, guiones y puntos, por ejemplo example.com.",
+  "hostname.known": "{hostname} ya está registrado.",
   "add.title": "Añadir un sitio web",
   "add.submit": "Añadir",
   "setup.title": "Instalación en {hostname}",

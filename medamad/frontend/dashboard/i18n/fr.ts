@@ -300,6 +300,9 @@ export const fr: Catalogue = {
   "hostname.hint":
     "Comme dans l’adresse de ses pages, par exemple example.com. Il couvre aussi www.example.com.",
   "hostname.taken": "De l’adresse, seul le nom d’hôte est retenu : {hostname}",
+  "hostname.refused":
+    "Ce ne peut pas être un nom d’hôte : il se compose de lettres, de chiffres, de tirets et de points, par exemple example.com.",
+  "hostname.known": "{hostname} est déjà enregistré.",
   "add.title": "Ajouter un site",
   "add.submit": "Ajouter",
   "setup.title": "Installation pour {hostname}",

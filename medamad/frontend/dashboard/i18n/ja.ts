@@ -298,6 +298,9 @@ export const ja: Catalogue = {
   "hostname.hint":
     "example.comのように、ページのアドレスに含まれる名前です。www.example.comも合わせて計測されます。",
   "hostname.taken": "アドレスのうちホスト名のみを使用します：{hostname}",
+  "hostname.refused":
+    "ホスト名として使えません。example.comのように、英数字、ハイフン、ドットで構成されます。",
+  "hostname.known": "{hostname}はすでに登録されています。",
   "add.title": "サイトを追加",
   "add.submit": "追加",
   "setup.title": "{hostname}のセットアップ",

@@ -292,6 +292,8 @@ export const zh: Catalogue = {
   "hostname.label": "主机名",
   "hostname.hint": "与网页地址中的一致，例如 example.com。www.example.com 也会一并统计。",
   "hostname.taken": "网址中只取主机名：{hostname}",
+  "hostname.refused": "这不是有效的主机名。主机名由字母、数字、连字符和点组成，例如 example.com。",
+  "hostname.known": "{hostname} 已经注册。",
   "add.title": "添加网站",
   "add.submit": "添加",
   "setup.title": "安装到 {hostname}",

@@ -12,7 +12,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
-import { HostnameField, hostnameIn } from "../websites/hostname-field.tsx";
+import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
 import { useSaving } from "./saving.ts";
 
 const SEARCHED_FROM = 9;
@@ -66,7 +66,13 @@ export function Websites() {
       <p class="saved" role="status">
         {done}
       </p>
-      {doing?.what === "rename" && <Rename hostname={doing.hostname} onClose={end} />}
+      {doing?.what === "rename" && (
+        <Rename
+          hostname={doing.hostname}
+          names={websites.map(({ hostname }) => hostname)}
+          onClose={end}
+        />
+      )}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
   );
@@ -118,12 +124,12 @@ interface DialogProperties {
   onClose: (done?: string) => void;
 }
 
-function Rename({ hostname, onClose }: DialogProperties) {
+function Rename({ hostname, names, onClose }: DialogProperties & { names: string[] }) {
   const [typed, setTyped] = useState(hostname);
+  const wanted = hostnameIn(typed).toLowerCase();
   const saving = useSaving();
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const wanted = hostnameIn(typed);
     if (await saving.save(() => change("PATCH", pathOf(hostname), { hostname: wanted }))) {
       refresh();
       onClose(t("sites.renamed", { hostname, wanted }));
@@ -141,7 +147,7 @@ function Rename({ hostname, onClose }: DialogProperties) {
             saving.forget();
           }}
         />
-        <Refusal error={saving.error} />
+        <Refusal error={saving.error} meaning={hostnameRefusals(wanted, names.includes(wanted))} />
         <div class="row">
           <button type="submit" class="button main" disabled={saving.isBusy}>
             {t("sites.rename")}

@@ -17,11 +17,17 @@ export function Trouble({ error }: { error: ApiError }) {
   );
 }
 
-/** Below a form: what was refused, in the server's words. */
-export function Refusal({ error }: { error: ApiError | undefined }) {
+interface RefusalProperties {
+  error: ApiError | undefined;
+  /** What a status means here, in the reader's language. */
+  meaning?: Record<number, string>;
+}
+
+/** Below a form: what was refused, in the server's words where there are none of ours. */
+export function Refusal({ error, meaning = {} }: RefusalProperties) {
   return (
     <p class="refusal" role="alert">
-      {error && (error.isAway ? t("away.title") : error.message)}
+      {error && (error.isAway ? t("away.title") : (meaning[error.status] ?? error.message))}
     </p>
   );
 }

@@ -8,7 +8,7 @@ import type { Website } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { useUsage } from "../state/usage.ts";
 import { Refusal } from "../ui/trouble.tsx";
-import { HostnameField, hostnameIn } from "./hostname-field.tsx";
+import { HostnameField, hostnameIn, hostnameRefusals } from "./hostname-field.tsx";
 
 export function AddPage() {
   const { route, query } = useLocation();
@@ -49,7 +49,7 @@ export function AddPage() {
           }}
           disabled={isDemo}
         />
-        <Refusal error={error} />
+        <Refusal error={error} meaning={hostnameRefusals(hostnameIn(typed))} />
         <div class="row">
           <button type="submit" class="button main" disabled={isBusy || isDemo}>
             {t("add.submit")}

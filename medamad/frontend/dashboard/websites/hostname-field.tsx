@@ -10,6 +10,12 @@ export function hostnameIn(text: string): string {
   return URL.canParse(url) ? new URL(url).hostname : typed;
 }
 
+/** What refusals of a hostname mean. A rename to a name that is taken is told by `isKnown`. */
+export function hostnameRefusals(hostname: string, isKnown = false): Record<number, string> {
+  const known = t("hostname.known", { hostname });
+  return { 400: isKnown ? known : t("hostname.refused"), 409: known };
+}
+
 interface Properties {
   value: string;
   onInput: (value: string) => void;

@@ -10,6 +10,7 @@ import { useAsk, useFresh } from "../state/ask.ts";
 import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Refusal } from "../ui/trouble.tsx";
+import { hostnameRefusals } from "./hostname-field.tsx";
 import { reasonText } from "./reasons.tsx";
 
 const WAITING_MS = 2_000;
@@ -147,7 +148,7 @@ function Unknown({ hostname, hits, last, website, isDemo }: UnknownProperties) {
           </button>
         </div>
       )}
-      <Refusal error={error} />
+      <Refusal error={error} meaning={hostnameRefusals(hostname)} />
     </li>
   );
 }

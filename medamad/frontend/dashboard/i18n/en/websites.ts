@@ -45,6 +45,9 @@ export const websites = {
   "hostname.hint":
     "As in the address of its pages, such as example.com. It counts www.example.com too.",
   "hostname.taken": "Of the address, the hostname counts: {hostname}",
+  "hostname.refused":
+    "This cannot be a hostname: letters, digits, hyphens and dots make one, such as example.com.",
+  "hostname.known": "{hostname} is registered already.",
   "add.title": "Add a website",
   "add.submit": "Add it",
   "setup.title": "Set up {hostname}",
