@@ -1,6 +1,7 @@
 """The web side put together: one set of routes under /api and at the root, and the documents."""
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -34,6 +35,9 @@ PREFIX: Final = "api"
 
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Stands in a segment for what no name contains, so that its route refuses it."""
+
+_OPTIONS_OF_ALL: Final = (b"OPTIONS", b"*")
+_METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
 _DOCUMENTS: Final = (*documents.FIRST_SEGMENTS, *scripts.FIRST_SEGMENTS)
 
@@ -81,6 +85,9 @@ class Root:
         lane = self._named_lanes.get((request.method, request.path))
         if lane is not None:
             lane(request)
+            return
+        if (request.method, request.path) == _OPTIONS_OF_ALL:
+            request.answer(Reply(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
             return
         resource = self._routes_of(request).resource
         resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
@@ -130,6 +137,8 @@ def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
 
 def _segments(request: Request) -> list[str]:
     """Give the decoded segments of a request's path, and note whether they are well-formed."""
+    if not request.path.startswith(b"/"):
+        return [_UNROUTABLE]
     segments = []
     for raw in request.path.removeprefix(b"/").split(b"/"):
         try:

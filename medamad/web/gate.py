@@ -133,6 +133,9 @@ class Routes:
     async def _serve(
         self, request: Request, serve: Serve, access: Access, path: dict[str, str]
     ) -> bytes:
+        if not request.method.isupper():
+            # The router takes "get" for GET; methods are told apart by case (RFC 9110 section 9.1).
+            raise MethodNotAllowed(self.app.url_map.bind("").allowed_methods(request.local_path))
         call = self._admit(request, access)
         reply = serve(call, **path)
         if not isinstance(reply, Reply):

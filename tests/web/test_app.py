@@ -38,7 +38,6 @@ NOWHERE = [
     "/a|b",
     "/a\\b",
     "/<script>",
-    "*",
     "nothing",
 ]
 

@@ -1,0 +1,87 @@
+"""HEAD and OPTIONS, and methods that are none of ours, on every address."""
+
+import re
+
+import pytest
+import pytest_twisted
+from browser import Browser, Connection, encoded
+from document import OPERATIONS
+from house import House
+
+from medamad.web.app import documents_routes, interface_routes
+
+
+def addresses(house: House) -> dict[str, set[str]]:
+    """Give the methods of every address, parameters filled in."""
+    found: dict[str, set[str]] = {}
+    for make, prefixes in ((interface_routes, ("", "/api")), (documents_routes, ("",))):
+        for rule in make(house.site.backend).app.url_map.iter_rules():
+            address = rule.rule.replace("<hostname>", "example.com")
+            address = re.sub("<[^>]*>", "none", address)
+            for prefix in prefixes:
+                found.setdefault(prefix + address, set()).update(rule.methods)
+    return found
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_head_is_get_without_the_body(house: House, owner: Browser) -> None:
+    seen = 0
+    for address, methods in addresses(house).items():
+        if "GET" not in methods:
+            answer = await owner.ask("HEAD", address)
+            assert (answer.status, answer.body) == (405, b""), address
+            continue
+        for browser in (owner, house.browser()):
+            whole, head = [await browser.ask(method, address) for method in ("GET", "HEAD")]
+            seen += whole.status == 200
+            assert (head.status, head.body) == (whole.status, b""), address
+            assert head.headers.keys() == whole.headers.keys(), address
+            for name in ("Content-Type", "Cache-Control", "ETag"):
+                assert head.header(name) == whole.header(name), address
+            if not address.endswith("/user/usage"):
+                assert head.header("Content-Length") == whole.header("Content-Length"), address
+    assert seen > 40
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_head_leaves_the_connection_in_order(house: House) -> None:
+    connection = Connection(house.site)
+    for _ in range(2):
+        for address in ("/event/ping", "/openapi.yaml", "/nothing", "/websites"):
+            assert (await connection.talk(encoded("HEAD", address, {}), "HEAD")).body == b""
+            assert connection.wire.value() == b""
+
+
+@pytest_twisted.ensureDeferred
+async def test_options_tells_the_methods_of_every_address(house: House) -> None:
+    stranger = house.browser()
+    found = addresses(house)
+    assert {re.sub("{[^}]*}", "example.com", entry.path) for entry in OPERATIONS} >= {
+        address for address in found if address.startswith("/website")
+    }
+    for address, methods in found.items():
+        answer = await stranger.ask("OPTIONS", address)
+        assert (answer.status, answer.body) == (204, b""), address
+        assert answer.header("Allow") == ", ".join(sorted({*methods, "OPTIONS"})), address
+
+
+@pytest_twisted.ensureDeferred
+async def test_options_of_the_whole_server(house: House) -> None:
+    connection = Connection(house.site)
+    for _ in range(2):
+        answer = await connection.talk(encoded("OPTIONS", "*", {}))
+        assert answer.status == 204
+        assert answer.header("Allow") == "DELETE, GET, HEAD, OPTIONS, PATCH, POST"
+    assert (await connection.talk(encoded("GET", "*", {}))).status == 404
+
+
+@pytest.mark.parametrize("method", ["PUT", "TRACE", "BREW", "get", "Get", "hEAD", "1", "M-SEARCH"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_other_methods_are_405(house: House, owner: Browser, method: str) -> None:
+    for address, methods in addresses(house).items():
+        answer = await owner.ask(method, address)
+        assert answer.status == 405, address
+        assert answer.header("Allow") == ", ".join(sorted({*methods, "OPTIONS"})), address
+        assert answer.error
