@@ -93,7 +93,10 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [("not a name", "This cannot be a hostname: "), ("taken.example", "taken.example is registered")],
+    [
+        ("not a name", "This cannot be a hostname: "),
+        ("taken.example", "taken.example is registered"),
+    ],
 )
 def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
     owner.request("POST", "/api/websites", {"hostname": "taken.example"})
