@@ -2,6 +2,7 @@
 
 from fcntl import ioctl
 from http import HTTPStatus
+from socket import SO_SNDBUF, SOL_SOCKET
 from struct import Struct
 from termios import TIOCOUTQ
 from typing import Any, Final, Protocol
@@ -23,6 +24,10 @@ LINGER_SECONDS: Final = 2.0
 LINGER_BYTES: Final = 1_000_000
 CLOSE_SECONDS: Final = 10.0
 """How long a connection that was closed may take to read what it was sent."""
+
+SEND_BUFFER_BYTES: Final = 65_536
+"""How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
+would take megabytes for each that asks for much and receives nothing."""
 
 _INT: Final = Struct("@i")
 _CLOSED: Final = Failure(ConnectionDone())
@@ -82,6 +87,9 @@ class Channel(HTTPChannel):
         """Begin to wait for a request."""
         self.peer: Address | None = peer_address(self.transport.getPeer())
         self.expires = self.site.seconds() + self.site.settings.idle_seconds
+        socket = getattr(self.transport, "socket", None)
+        if socket is not None:
+            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
         self.site.waits(self)
         super().connectionMade()
 
