@@ -8,6 +8,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
 from medamad.background import Pool, repeat
+from medamad.model.errors import Unavailable
 
 
 @pytest_twisted.ensureDeferred
@@ -23,6 +24,58 @@ async def test_work_that_fails_tells_who_waits_for_it() -> None:
     pool = Pool.start("work", 1, reactor)
     with pytest.raises(ZeroDivisionError):
         await pool(lambda: 1 // 0)
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_so_much_is_asked_at_once_and_no_more() -> None:
+    pool = Pool.start("work", 1, reactor, most=3)
+    go_on = threading.Event()
+    asked = [pool(go_on.wait) for _ in range(3)]
+    with pytest.raises(Unavailable, match="too much is asked at once"):
+        await pool(lambda: 7)
+    go_on.set()
+    for one in asked:
+        assert await one
+    assert await pool(lambda: 7) == 7
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_nobody_waits_for_is_not_begun_and_makes_room() -> None:
+    pool = Pool.start("work", 1, reactor, most=2)
+    go_on, done = threading.Event(), []
+    first = pool(go_on.wait)
+    for number in range(5):
+        given_up = pool(lambda number=number: done.append(number))
+        given_up.cancel()
+        with pytest.raises(CancelledError):
+            await given_up
+    last = pool(lambda: done.append("last"))
+    go_on.set()
+    await first
+    await last
+    assert done == ["last"]
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_begun_ends_silently_when_nobody_waits_for_it() -> None:
+    pool = Pool.start("work", 1, reactor)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go_on.wait()
+        raise ZeroDivisionError
+
+    given_up = pool(work)
+    begun.wait()
+    given_up.cancel()
+    with pytest.raises(CancelledError):
+        await given_up
+    go_on.set()
+    assert await pool(lambda: 7) == 7
     pool.stop()
 
 

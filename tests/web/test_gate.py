@@ -1,5 +1,6 @@
 """Who passes, and in what order refusals come: every route of the interface."""
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -8,6 +9,8 @@ from browser import Browser, Connection, encoded
 from house import House
 from logged import LoggedFailures
 from twisted.internet.defer import Deferred, fail
+
+from medamad.stats.wanted import NobodyWaits
 
 CHANGES = [
     ("PATCH", "/user"),
@@ -283,3 +286,27 @@ async def test_a_question_is_let_go_when_its_sender_goes(
     connection.close()
     assert asked.called
     assert connection.wire.value() == b""
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_question_that_was_begun_ends_when_its_sender_goes(
+    house: House, owner: Browser, website: str
+) -> None:
+    begun: list[Callable[[], object]] = []
+    asked: Deferred[bytes] = Deferred()
+
+    def ask(question: Callable[[], object]) -> Deferred[bytes]:
+        begun.append(question)
+        return asked
+
+    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
+    assert (await owner.ask("POST", "/event/hit", body=body)).status == 204
+    house.site.backend.ask = ask
+    connection = Connection(house.site)
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    connection.push(encoded("GET", f"/website/{website}/pages?path=/", headers))
+    (question,) = begun
+    question()
+    connection.close()
+    with pytest.raises(NobodyWaits):
+        question()

@@ -11,6 +11,7 @@ from medamad.stats.dimensions import Column
 from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import MAX_ROWS, Question
+from medamad.stats.wanted import Wanted
 from medamad.stats.zones import zone_named
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
@@ -56,14 +57,19 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
     website, sources = call.website(hostname), backend.settings.sources
 
     coding = chosen(call.request, (GZIP,))
+    wanted = Wanted()
+
+    def found(snapshot: Snapshot) -> object:
+        return report(wanted.watched(snapshot), question, sources)
 
     def answer() -> Reply:
-        reply = json_reply(
-            backend.store.ask(website, lambda snapshot: report(snapshot, question, sources))
-        )
+        reply = json_reply(backend.store.ask(website, found))
         return zipped(reply) if coding == GZIP else reply
 
-    return await backend.ask(answer)
+    try:
+        return await backend.ask(answer)
+    finally:
+        wanted.is_wanted = False
 
 
 async def summarise(call: Call, hostname: str) -> Reply:
