@@ -65,10 +65,11 @@ async def build_house(
     data_dir: Path,
     now: float = NOW,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+    map_size: int = 64 << 20,
 ) -> House:
     """Put the daemon together on what there is in a directory, if anything."""
     store = Store.open(
-        data_dir / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, sizes
+        data_dir / "data", StoreSettings(map_size=map_size, min_free_disk=0), reactor, sizes
     )
 
     def clock() -> float:
