@@ -15,6 +15,7 @@ from medamad.collect.bots import BotRule
 from medamad.config_values import (
     Endpoints,
     EventName,
+    Hostname,
     MapSize,
     Origin,
     PathText,
@@ -55,6 +56,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
     data_dir: PathText = PathText("")
     demo: bool = False
+    hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
     script_name: ScriptName = ScriptName("script.js")

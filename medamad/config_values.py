@@ -7,6 +7,9 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from medamad.model.errors import BadRequest
+from medamad.model.websites import canonical_hostname
+
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
@@ -37,6 +40,12 @@ class Endpoints(tuple[str, ...]):
 
 class Origin(str):
     """An origin as browsers write it: scheme and host, with the port where it is not the usual."""
+
+    __slots__ = ()
+
+
+class Hostname(str):
+    """A name without scheme and port, in lower case and ASCII."""
 
     __slots__ = ()
 
@@ -104,6 +113,15 @@ def _read_origin(value: object) -> Origin:
     raise ValueError('expected an origin such as "https://app.example.com"')
 
 
+def _read_hostname(value: object) -> Hostname:
+    try:
+        if isinstance(value, str):
+            return Hostname(canonical_hostname(value))
+    except BadRequest:
+        pass
+    raise ValueError('expected a hostname such as "stats.example.com"')
+
+
 def _read_proxy(value: object) -> Proxy:
     try:
         if isinstance(value, str) and (value == "unix" or ip_network(value)):
@@ -149,6 +167,7 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     MapSize: _read_map_size,
     Endpoints: _read_endpoints,
     Origin: _read_origin,
+    Hostname: _read_hostname,
     Proxy: _read_proxy,
     PathText: _read_path,
     EventName: _read_event_name,

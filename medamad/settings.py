@@ -89,6 +89,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         data_dir=data_dir,
         commit=commit(),
         demo=server.demo,
+        hostnames=frozenset(map(str, server.hostnames)),
         cors_origins=frozenset(server.cors_origins),
         trusted_proxies=Networks(
             ip_network(proxy) for proxy in server.trusted_proxies if proxy != _UNIX

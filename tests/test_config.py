@@ -44,6 +44,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         listen = ["tcp:80", "tcp6:80"]
         data_dir = "data"
         demo = true
+        hostnames = ["Stats.Example.com", "bücher.example"]
         cors_origins = ["https://app.example.com", "http://localhost:5173"]
         trusted_proxies = ["10.0.0.0/8", "::1", "unix"]
         script_name = "s.js"
@@ -60,6 +61,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.server.listen == ("tcp:80", "tcp6:80")
     assert config.data_dir({}) == tmp_path / "data"
     assert config.server.demo
+    assert config.server.hostnames == ("stats.example.com", "xn--bcher-kva.example")
     assert config.server.cors_origins == ("https://app.example.com", "http://localhost:5173")
     assert config.server.trusted_proxies == ("10.0.0.0/8", "::1", "unix")
     assert config.server.script_name == "s.js"
@@ -72,6 +74,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
+HOSTNAME = 'expected a hostname such as "stats.example.com"'
 ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
 ORIGIN = 'expected an origin such as "https://app.example.com"'
 PROXY = 'expected an address, a network or "unix"'
@@ -96,6 +99,9 @@ OWN = "is a path of the interface"
         ('[server]\ncors_origins = ["*"]', "server.cors_origins[0]", ORIGIN),
         ('[server]\ncors_origins = ["https://a.com/"]', "server.cors_origins[0]", ORIGIN),
         ('[server]\ncors_origins = ["https://A.com"]', "server.cors_origins[0]", ORIGIN),
+        ('[server]\nhostnames = ["https://a.com"]', "server.hostnames[0]", HOSTNAME),
+        ('[server]\nhostnames = ["a.com:8080"]', "server.hostnames[0]", HOSTNAME),
+        ("[server]\nhostnames = [1]", "server.hostnames[0]", HOSTNAME),
         ('[server]\ntrusted_proxies = ["10/8"]', "server.trusted_proxies[0]", f"{PROXY}: "),
         ("[server]\ntrusted_proxies = [1]", "server.trusted_proxies[0]", PROXY),
         ('[server]\nscript_name = "a/b.js"', "server.script_name", NAME),

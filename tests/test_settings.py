@@ -45,6 +45,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         """
         [server]
         demo = true
+        hostnames = ["stats.example.com"]
         cors_origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8", "unix"]
         script_name = "s.js"
@@ -99,6 +100,8 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert "spam.example" in rules.spam
     web = settings.web_settings(config, lists, tmp_path)
     assert web.sources.name_of("intra.example/page") == "Intranet"
+    assert web.hostnames == {"stats.example.com"}
+    assert {type(name) for name in web.hostnames} == {str}
     assert web.cors_origins == {"https://app.example.com"}
     assert ip_address("10.1.2.3") in web.trusted_proxies
     assert ip_address("11.1.2.3") not in web.trusted_proxies

@@ -26,7 +26,6 @@ TYPES: Final = MappingProxyType(
         ".yaml": b"application/yaml",
     }
 )
-NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
 ASK_AGAIN: Final = (b"Cache-Control", b"no-cache")
 
 _SUFFIXES: Final = MappingProxyType({BROTLI: ".br", GZIP: ".gz"})

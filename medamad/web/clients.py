@@ -74,6 +74,13 @@ def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
     return hosts[0].decode("latin-1")
 
 
+def host_name(host: str) -> str:
+    """Give the name or the address in a host, without its port, in lower case."""
+    name, colon, port = host.rpartition(":")
+    bare = name if colon and (port.isdecimal() or not port) and not host.endswith("]") else host
+    return bare.lower().removesuffix(".").removeprefix("[").removesuffix("]")
+
+
 def _hops(headers: Headers) -> list[str]:
     """Give the addresses that a request came by, the sender's first."""
     return _listed(headers, b"X-Forwarded-For") or [

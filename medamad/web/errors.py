@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from medamad.model.errors import Passing, Refusal
-from medamad.web.replies import JSON, NO_STORE, Headers, Reply, encode_json
+from medamad.web.replies import JSON, NO_SNIFFING, NO_STORE, Headers, Reply, encode_json
 
 NOT_FOUND: Final = "there is nothing at this address"
 FAULT: Final = "a fault of the server's own, which its log describes"
@@ -20,7 +20,7 @@ _log = Logger()
 def error_reply(status: int, message: str, headers: Headers = ()) -> Reply:
     """Answer with the error object."""
     body = encode_json({"error": {"code": int(status), "message": message}})
-    return Reply(status, body, JSON, (NO_STORE, *headers))
+    return Reply(status, body, JSON, (NO_STORE, NO_SNIFFING, *headers))
 
 
 def refusal_reply(refusal: Refusal) -> Reply:

@@ -37,12 +37,17 @@ class Access(Enum):
     LOGOUT = "whoever has the session cookie, from our own pages only"
     LOGIN = "anyone, from our own pages only"
     EVENT = "anyone, from any page"
+    SCRIPT = "anyone, by any name of the service, since a website may pass it on as its own"
     OPEN = "anyone"
 
     @property
     def needs_cookie(self) -> bool:
         """Whether nobody passes without the session cookie."""
         return self in (Access.COOKIE, Access.LOGOUT)
+
+
+_GUARDED: Final = (Access.COOKIE, Access.LOGOUT, Access.LOGIN)
+"""What no page of another origin may change."""
 
 
 @frozen
@@ -143,11 +148,13 @@ class Routes:
         return request.start_answer(reply, self._origin_headers(request, access))
 
     def _admit(self, request: Request, access: Access) -> Call:
-        """Let a request pass, or raise a Refusal: 401 first, then 403, then 400."""
+        """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""
         settings = self.backend.settings
         if access.needs_cookie:
             self.backend.accounts.authenticate(sessions.token_of(request))
-        if access not in (Access.EVENT, Access.OPEN) and request.method not in READING:
+        if access not in (Access.EVENT, Access.SCRIPT):
+            origins.check_host(request.peer, request.requestHeaders, settings)
+        if access in _GUARDED and request.method not in READING:
             origins.check_change(request.peer, request.requestHeaders, settings)
             if settings.demo and access is Access.COOKIE:
                 raise Forbidden("this is a demonstration: nothing can be changed")
@@ -174,7 +181,7 @@ class Routes:
     def _origin_headers(self, request: Request, access: Access) -> Headers:
         if access is Access.EVENT:
             return origins.ANY_EXPOSED
-        if access is Access.OPEN:
+        if access in (Access.OPEN, Access.SCRIPT):
             return ()
         return origins.cors_headers(request.requestHeaders, self.backend.settings)
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from twisted.web.http_headers import Headers
 
 from medamad.collect.sender import Address
-from medamad.model.errors import Forbidden
+from medamad.model.errors import BadRequest, Forbidden
 from medamad.web import clients
 from medamad.web.settings import WebSettings
 
@@ -23,6 +23,21 @@ ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
 
 OWN_SITES: Final = (b"same-origin", b"none")
 """What Sec-Fetch-Site says of requests that no other site has caused."""
+
+
+def check_host(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+    """Raise BadRequest when the service is asked by another name than the configured ones.
+
+    A page whose name comes to stand for our address (DNS rebinding) is of the same origin to its
+    browser. It cannot do so by an address or by localhost, which therefore pass: so nobody is
+    locked out behind a proxy that asks for the address it connects to.
+    """
+    if not settings.hostnames:
+        return
+    name = clients.host_name(clients.asked_host(peer, headers, settings))
+    if name in settings.hostnames or name == "localhost" or clients.address_of(name):
+        return
+    raise BadRequest("Host: expected one of the hostnames in the service's configuration")
 
 
 def check_change(peer: Address | None, headers: Headers, settings: WebSettings) -> None:

@@ -11,6 +11,8 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 JSON: Final = b"application/json"
 NO_STORE: Final = (b"Cache-Control", b"no-store")
+NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
+"""What keeps a browser from taking texts that strangers wrote for another kind of content."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -27,7 +29,7 @@ class Reply:
 
 def json_reply(value: object, status: int = HTTPStatus.OK) -> Reply:
     """Answer with a value as JSON, never to be kept by a cache."""
-    return Reply(status, encode_json(value), JSON, (NO_STORE,))
+    return Reply(status, encode_json(value), JSON, (NO_STORE, NO_SNIFFING))
 
 
 def no_content(*headers: tuple[bytes, bytes]) -> Reply:

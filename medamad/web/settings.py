@@ -24,6 +24,8 @@ class WebSettings:
     """What `X-Api-Commit` says."""
     demo: bool = False
     """Whether every change but login and logout is refused."""
+    hostnames: frozenset[str] = frozenset()
+    """The names that the service is asked by; none for any."""
     cors_origins: frozenset[str] = frozenset()
     """Origins, as browsers write them, whose pages may use the interface with the cookie."""
     trusted_proxies: Networks = field(factory=lambda: Networks(()))

@@ -45,6 +45,7 @@ class Answer:
         assert content["error"]["code"] == self.status
         assert self.header("X-Api-Commit") == "c0ffee1"
         assert self.header("Cache-Control") == "no-store"
+        assert self.header("X-Content-Type-Options") == "nosniff"
         return content["error"]["message"]
 
 

@@ -38,7 +38,10 @@ def test_a_refusal_is_an_error_object(
     assert reply.status == status
     assert msgspec.json.decode(reply.body) == {"error": {"code": status, "message": "x"}}
     assert reply.content_type == b"application/json"
-    assert dict(reply.headers) == headers | {b"Cache-Control": b"no-store"}
+    assert dict(reply.headers) == headers | {
+        b"Cache-Control": b"no-store",
+        b"X-Content-Type-Options": b"nosniff",
+    }
 
 
 def test_routing_has_two_errors() -> None:

@@ -66,6 +66,46 @@ async def test_changes_from_another_page_are_403(owner: Browser, method: str, ta
     assert (await owner.ask("GET", "/user")).status == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [
+        *((*change, 400) for change in (*CHANGES, *READINGS, LOGOUT)),
+        *(("POST", "/auth/login", 400), ("GET", "/", 400), ("GET", "/dashboard/", 400)),
+        *(("GET", "/openapi.yaml", 400), ("GET", "/event/ping", 200), ("GET", "/script.js", 200)),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_name_that_is_not_ours_is_refused_where_there_are_configured_ones(
+    house: House, owner: Browser, method: str, target: str, status: int
+) -> None:
+    house.set(hostnames=frozenset({"stats.example.com"}))
+    # As by a page whose name was made to stand for our address: of the same origin to its browser.
+    rebound = {
+        "Host": "evil.example",
+        "Origin": "http://evil.example",
+        "Sec-Fetch-Site": "same-origin",
+    }
+    answer = await owner.ask(method, target, headers=rebound)
+    assert answer.status == status
+    if status == 400:
+        assert answer.error == "Host: expected one of the hostnames in the service's configuration"
+        assert (await owner.ask(*READINGS[0])).status == 200
+    if (method, target) in (*CHANGES, *READINGS, LOGOUT):
+        assert (await house.browser().ask(method, target, headers=rebound)).status == 401
+
+
+@pytest.mark.parametrize(("method", "target"), READINGS)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_answer_is_neither_kept_nor_taken_for_another_kind(
+    owner: Browser, method: str, target: str
+) -> None:
+    answer = await owner.ask(method, target)
+    assert answer.header("Cache-Control") == "no-store"
+    assert answer.header("X-Content-Type-Options") == "nosniff"
+
+
 @pytest.mark.parametrize(("method", "target"), READINGS)
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred

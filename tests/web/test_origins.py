@@ -6,9 +6,9 @@ from attrs import evolve
 from twisted.web.http_headers import Headers
 
 from medamad.collect.networks import Networks
-from medamad.model.errors import Forbidden
+from medamad.model.errors import BadRequest, Forbidden
 from medamad.vocabulary.sources import Sources
-from medamad.web.origins import check_change, cors_headers
+from medamad.web.origins import check_change, check_host, cors_headers
 from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(
@@ -84,6 +84,43 @@ def test_the_forwarded_host_of_a_trusted_proxy_is_ours() -> None:
     check_change(PROXY, headers, SETTINGS)
     with pytest.raises(Forbidden):
         check_change(STRANGER, headers, SETTINGS)
+
+
+NAMED = evolve(SETTINGS, hostnames=frozenset({HOST, "xn--bcher-kva.example"}))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(HOST, "STATS.example.com", f"{HOST}:8443", f"{HOST}:", f"{HOST}."),
+        "xn--bcher-kva.example",
+        *("localhost", "localhost:8080", "127.0.0.1:8080", "203.0.113.1", "[::1]", "[::1]:8080"),
+    ],
+)
+def test_the_service_answers_to_its_names_and_to_addresses(host: str) -> None:
+    check_host(STRANGER, sent({"Host": host}), NAMED)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", f"{HOST}.evil.example", "example.com", f"x.{HOST}", "inner:8080"),
+        *("localhost.evil.example", "127.0.0.1.evil.example", "1.2.3", "", f"{HOST}:80:80"),
+    ],
+)
+def test_the_service_answers_to_no_other_name(host: str) -> None:
+    with pytest.raises(BadRequest, match=r"^Host: "):
+        check_host(STRANGER, sent({"Host": host}), NAMED)
+    check_host(STRANGER, sent({"Host": host}), SETTINGS)
+
+
+def test_the_name_is_the_one_that_a_trusted_proxy_was_asked_by() -> None:
+    rewritten = sent({"Host": "inner:8080", "X-Forwarded-Host": HOST})
+    check_host(PROXY, rewritten, NAMED)
+    with pytest.raises(BadRequest):
+        check_host(STRANGER, rewritten, NAMED)
+    with pytest.raises(BadRequest):
+        check_host(PROXY, sent({"Host": HOST, "X-Forwarded-Host": "evil.example"}), NAMED)
 
 
 def test_configured_origins_may_read_with_the_cookie() -> None:

@@ -10,7 +10,6 @@ from medamad.build import GENERATED
 from medamad.model.errors import NotFound
 from medamad.web.assets import (
     ASK_AGAIN,
-    NO_SNIFFING,
     TYPES,
     Asset,
     files_below,
@@ -19,7 +18,7 @@ from medamad.web.assets import (
 )
 from medamad.web.errors import NOT_FOUND
 from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Headers, Reply
+from medamad.web.replies import NO_SNIFFING, Headers, Reply
 
 FIRST_SEGMENTS: Final = ("", "dashboard")
 """How the paths begin that lead here."""

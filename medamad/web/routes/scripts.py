@@ -9,10 +9,10 @@ from attrs import define, field
 from medamad.build import GENERATED
 from medamad.model.accounts import SCRIPT_TYPES, Settings
 from medamad.model.errors import NotFound
-from medamad.web.assets import NO_SNIFFING, Asset, files_below, make_asset, read_asset
+from medamad.web.assets import Asset, files_below, make_asset, read_asset
 from medamad.web.errors import NOT_FOUND
 from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Headers, Reply
+from medamad.web.replies import NO_SNIFFING, Headers, Reply
 from medamad.web.settings import EVENTS
 
 SCRIPT: Final = "script.js"
@@ -85,5 +85,5 @@ def add_to(routes: Routes) -> None:
     """Add the scripts. Raises FileNotFoundError when the package was made without them."""
     read_scripts()
     scripts = Scripts()
-    routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.OPEN)
-    routes.add("GET", "/scripts/<name>", scripts.named, Access.OPEN)
+    routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.SCRIPT)
+    routes.add("GET", "/scripts/<name>", scripts.named, Access.SCRIPT)
