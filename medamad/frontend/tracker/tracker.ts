@@ -57,7 +57,7 @@ const look = (event: Partial<MouseEvent>) => {
     if (told) report(read({}, told.dataset["m:click"] as string));
     if (
       FILE_DOWNLOADS &&
-      /\.(exe|7z|docx?|xlsx?|pptx?|pdf|mp[34]|txt|apk|gz|dmg|csv|rar|zip)$/i.test(there)
+      /\.(exe|7z|docx?|xlsx?|pptx?|pdf|mp[34]|txt|gz|dmg|csv|rar|zip)$/i.test(there)
     ) {
       report({ download: there });
     }
