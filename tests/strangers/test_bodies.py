@@ -49,24 +49,34 @@ async def outcome(place: House, body: bytes, sender: Sender) -> str:
         return type(refusal).__name__ if len(str(refusal)) < 600 else "a long story"
 
 
+def judged_s(place: House, body: bytes, sender: Sender) -> tuple[float, "Deferred[str]"]:
+    """Begin to take a body; gives the seconds until it waits to be stored, or is refused."""
+    began = time.thread_time()
+    fate = Deferred.fromCoroutine(outcome(place, body, sender))
+    return time.thread_time() - began, fate
+
+
 async def send_mutated(place: House, count: int, seed: int) -> tuple[Counter[str], float]:
     """Give how many bodies met which fate, and the most seconds that one took to be judged."""
     source = random.Random(seed)  # noqa: S311 - it is to be repeated
     address = ip_address("198.51.100.7")
     found: Counter[str] = Counter()
-    longest = 0.0
+    slow = []
     for _ in range(0, count, AT_ONCE):
         waiting = []
         for _ in range(AT_ONCE):
             body = mutated(source)
             sender = Sender(address, source.choice(AGENTS), source.choice(LOCALES), gpc=False)
-            began = time.thread_time()
-            waiting.append(Deferred.fromCoroutine(outcome(place, body, sender)))
-            longest = max(longest, time.thread_time() - began)
+            seconds, fate = judged_s(place, body, sender)
+            waiting.append(fate)
+            if seconds > LONGEST_S / 5:
+                slow.append((body, sender))
         results = await DeferredList(waiting, fireOnOneErrback=True, consumeErrors=True)
         found.update(fate for _, fate in results)
         place.now += 1
-    return found, longest
+    # Now and then it is not the body that takes long: garbage is collected, a page is read.
+    longest = [min(judged_s(place, *one)[0] for _ in range(3)) for one in slow]
+    return found, max(longest, default=0.0)
 
 
 @pytest_twisted.ensureDeferred
@@ -75,7 +85,7 @@ async def test_mutated_bodies_are_taken_or_refused(place: House) -> None:
     assert found.keys() == {"stored", "BadRequest", "NotFound"}
     # They have to come far to be of use.
     assert found["stored"] > 1_500
-    assert longest < LONGEST_S * 4
+    assert longest < LONGEST_S
 
 
 @pytest.mark.slow
