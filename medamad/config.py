@@ -12,6 +12,7 @@ from attrs import field, frozen
 from msgspec import Meta, Struct
 
 from medamad.collect.bots import BotRule
+from medamad.collect.origins import OriginRule
 from medamad.config_values import (
     Endpoints,
     EventName,
@@ -32,7 +33,10 @@ TOO_DEEP: Final = "arrays or tables lie too deep in one another"
 INSTALLED: Final = Path(__file__).parent
 """Where the package is: what a ConfigError names when a shipped file is at fault."""
 
-_CHOICES: Final = {"events.bots": get_args(BotRule)}
+_CHOICES: Final = {
+    "events.bots": get_args(BotRule),
+    "events.origins": get_args(OriginRule),
+}
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
 
@@ -77,6 +81,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     timezone: ZoneInfo = ZoneInfo("UTC")
     bots: BotRule = "declared"
+    origins: OriginRule = "website"
     respect_gpc: bool = False
     referrers: PathText = PathText("")
     spam: PathText = PathText("")

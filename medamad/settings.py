@@ -63,6 +63,7 @@ def rules(config: Config, lists: Lists) -> Rules:
     """Give which hits count."""
     return Rules(
         bots=config.events.bots,
+        origins=config.events.origins,
         blocked=Networks(lists.blocked),
         spam=SpamHosts(lists.spam_hosts),
         zone=config.events.timezone,

@@ -55,6 +55,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         [events]
         timezone = "Europe/Berlin"
         bots = "strict"
+        origins = "any"
         respect_gpc = true
         """,
     )
@@ -70,6 +71,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.store.min_free_disk == 1024**2
     assert config.events.timezone == ZoneInfo("Europe/Berlin")
     assert config.events.bots == "strict"
+    assert config.events.origins == "any"
     assert config.events.respect_gpc
 
 
@@ -127,6 +129,7 @@ OWN = "is a path of the interface"
         ("[store]\ncommit_interval_ms = -1", "store.commit_interval_ms", "expected int >= 0"),
         ('[store]\ncommit_max_hits = "9"', "store.commit_max_hits", "expected int, got str"),
         ('[events]\nbots = "none"', "events.bots", "expected one of declared, strict, off"),
+        ('[events]\norigins = "own"', "events.origins", "expected one of website, any"),
         ('[events]\ntimezone = "Mars/Olympus"', "events.timezone", ZONE),
         ('[events]\ntimezone = "../etc"', "events.timezone", ZONE),
         ('[events]\ntimezone = "Europe"', "events.timezone", ZONE),

@@ -58,6 +58,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         [events]
         timezone = "Asia/Kathmandu"
         bots = "off"
+        origins = "any"
         respect_gpc = true
         [limits]
         hits_per_minute = 0
@@ -95,6 +96,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     }
     rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
+    assert rules.origins == "any"
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam

@@ -9,6 +9,7 @@ from attrs import define, field
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
 from medamad.collect.hostnames import UnknownHostnames
+from medamad.collect.origins import host_of, websites_of
 from medamad.collect.pages import page_of
 from medamad.collect.payload import Custom, Load, Unload, decode
 from medamad.collect.queue import HitQueue
@@ -30,6 +31,7 @@ BOT: Final = "bot"
 SPAM: Final = "spam"
 BLOCKED: Final = "blocked"
 GPC: Final = "gpc"
+ORIGIN: Final = "origin"
 """Reasons for which a hit is answered like any other and not stored."""
 
 
@@ -90,7 +92,7 @@ class Collector:
     async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
         page = page_of(load.url)
         website = self._website("u", page.host, now)
-        reason = self._ignored(sender)
+        reason = self._ignored(sender) or self._foreign(website, sender)
         referrer = ""
         if reason is None and load.referrer:
             referrer = referrer_of(load.referrer, (website.hostname, page.host))
@@ -131,7 +133,7 @@ class Collector:
 
     async def _custom(self, custom: Custom, sender: Sender, now: float) -> str | None:
         website = self._website("g", custom.hostname, now)
-        reason = self._ignored(sender)
+        reason = self._ignored(sender) or self._foreign(website, sender)
         if reason is not None:
             self.refusals.count(website.number, reason, now)
             return reason
@@ -148,14 +150,21 @@ class Collector:
 
     async def _unload(self, unload: Unload, sender: Sender, now: float) -> str | None:
         reason = self._ignored(sender)
-        if reason is None:
-            await self._store(
-                Leaving(
-                    time_ms=round(now * 1000), beacon=unload.beacon, duration_ms=unload.duration_ms
-                ),
-                now,
-            )
-        return reason
+        if reason is not None:
+            return reason
+        websites = self._reported(sender)
+        if websites is not None and not websites:
+            return ORIGIN
+        await self._store(
+            Leaving(
+                time_ms=round(now * 1000),
+                beacon=unload.beacon,
+                duration_ms=unload.duration_ms,
+                websites=websites,
+            ),
+            now,
+        )
+        return None
 
     def _website(self, field: str, hostname: str, now: float) -> Website:
         website = self.websites.serving(hostname)
@@ -172,6 +181,16 @@ class Collector:
         if self.rules.respect_gpc and sender.gpc:
             return GPC
         return None
+
+    def _foreign(self, website: Website, sender: Sender) -> str | None:
+        """Give the reason for which a page may not report for a website, None when it may."""
+        websites = self._reported(sender)
+        return None if websites is None or website.number in websites else ORIGIN
+
+    def _reported(self, sender: Sender) -> frozenset[int] | None:
+        """Give the websites that the sender's page may report for, None for all."""
+        host = host_of(sender.origin) if self.rules.origins == "website" else None
+        return None if host is None else websites_of(host, self.websites)
 
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked

@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from medamad.collect.bots import BotRule
 from medamad.collect.networks import Networks
+from medamad.collect.origins import OriginRule
 from medamad.vocabulary.spam import SpamHosts
 
 
@@ -17,6 +18,7 @@ class Rules:
     """
 
     bots: BotRule = "declared"
+    origins: OriginRule = "website"
     blocked: Networks = field(factory=Networks)
     spam: SpamHosts = field(factory=SpamHosts)
     zone: tzinfo = UTC

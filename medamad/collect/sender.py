@@ -19,6 +19,8 @@ class Sender:
     address: Address | None
     user_agent: str = ""
     accept_language: str = ""
+    origin: str = ""
+    """The origin of the page that sends."""
     gpc: bool = False
     """Whether the browser objects to being followed (Global Privacy Control); told where rules
     ask for it."""

@@ -54,6 +54,8 @@ class Leaving:
     time_ms: int
     beacon: str
     duration_ms: int
+    websites: frozenset[int] | None = None
+    """Of which websites the page may be, as far as is known: None for any."""
 
 
 @frozen(kw_only=True)

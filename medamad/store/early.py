@@ -14,9 +14,15 @@ _MOST_OF_EACH: Final = 30
 
 @define(eq=False)
 class _Waiting:
-    """What came for one beacon: times and durations, and times, websites and numbers."""
+    """What came for one beacon.
 
-    leavings: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=_MOST_OF_EACH))
+    Leavings by time, duration and the websites that the page may be of (None for any); events by
+    time, website and number.
+    """
+
+    leavings: deque[tuple[int, int, frozenset[int] | None]] = field(
+        factory=lambda: deque(maxlen=_MOST_OF_EACH)
+    )
     events: deque[tuple[int, int, int]] = field(factory=lambda: deque(maxlen=_MOST_OF_EACH))
 
 
@@ -30,20 +36,33 @@ class Early:
     _capacity: int
     _waiting: OrderedDict[bytes, _Waiting] = field(factory=OrderedDict)
 
-    def leave(self, digest: bytes, now_ms: int, duration_ms: int) -> None:
-        """Keep a leaving."""
-        self._of(digest).leavings.append((now_ms, duration_ms))
+    def leave(
+        self,
+        digest: bytes,
+        now_ms: int,
+        duration_ms: int,
+        websites: frozenset[int] | None = None,
+    ) -> None:
+        """Keep a leaving, of a page of these websites (None for any)."""
+        self._of(digest).leavings.append((now_ms, duration_ms, websites))
 
     def happen(self, digest: bytes, now_ms: int, website: int, event: int) -> None:
         """Keep that an event, stored without a view, names this beacon."""
         self._of(digest).events.append((now_ms, website, event))
 
-    def duration_ms(self, digest: bytes, now_ms: int) -> int:
-        """Give the longest duration that waits for a load that has come now; 0 for none."""
+    def duration_ms(self, digest: bytes, website: int, now_ms: int) -> int:
+        """Give the longest duration that waits for a website's load that has come now, else 0."""
         waiting = self._waiting.get(digest)
         if waiting is None:
             return 0
-        return max((ms for came_ms, ms in waiting.leavings if _is_kept(came_ms, now_ms)), default=0)
+        return max(
+            (
+                ms
+                for came_ms, ms, of in waiting.leavings
+                if (of is None or website in of) and _is_kept(came_ms, now_ms)
+            ),
+            default=0,
+        )
 
     def events(self, digest: bytes, website: int, now_ms: int) -> list[int]:
         """Give the numbers of a website's events that wait for a load that has come now."""

@@ -37,7 +37,8 @@ class Outcome(Enum):
     REPEATED = "repeated"
     """A load whose beacon was stored before."""
     NO_VIEW = "no view"
-    """A leaving whose view is not known; kept for 60 seconds in case the view comes."""
+    """A leaving whose view is not known, kept for 60 seconds in case the view comes; or is of
+    another website than the page that was left."""
     NO_WEBSITE = "no website"
     """The website was deleted while the hit waited."""
 
@@ -176,7 +177,7 @@ class Batch:
     def _catch_up(self, digest: bytes, place: Place) -> None:
         """Write what came before the view."""
         early = self._journal.early
-        duration_ms = early.duration_ms(digest, place.time_ms)
+        duration_ms = early.duration_ms(digest, place.website, place.time_ms)
         if duration_ms:
             self._last(place, place.time_ms, duration_ms)
         for event in early.events(digest, place.website, place.time_ms):
@@ -190,7 +191,11 @@ class Batch:
         digest = self._journal.beacons.digest(leaving.beacon)
         place = self._find(digest, leaving.time_ms)
         if place is None:
-            self._journal.early.leave(digest, leaving.time_ms, leaving.duration_ms)
+            self._journal.early.leave(
+                digest, leaving.time_ms, leaving.duration_ms, leaving.websites
+            )
+            return Outcome.NO_VIEW
+        if leaving.websites is not None and place.website not in leaving.websites:
             return Outcome.NO_VIEW
         self._last(place, leaving.time_ms, leaving.duration_ms)
         return Outcome.STORED

@@ -166,6 +166,74 @@ async def test_what_does_not_count_is_named_and_counted(
     ]
 
 
+def of_page(origin: str) -> Sender:
+    return evolve(SENDER, origin=origin)
+
+
+OWN = ("", "null", "https://example.com", "https://www.example.com:8443", "https://a.example.com")
+STRANGE = ("https://evil.example", "http://example.com.evil.example", "https://[::1]")
+EVENT = {"e": "custom", "g": "example.com"}
+
+
+@pytest.mark.parametrize("changes", [{}, EVENT])
+@pytest_twisted.ensureDeferred
+async def test_a_page_reports_for_its_own_website(
+    collector: Collector, changes: dict[str, object]
+) -> None:
+    for number, origin in enumerate(OWN):
+        assert await send(collector, of_page(origin), b=str(number), **changes) is None
+    for origin in STRANGE:
+        assert await send(collector, of_page(origin), b=origin, **changes) == "origin"
+    assert [(one.reason, one.hits) for one in collector.refusals.of_all(NOW)] == [
+        ("origin", len(STRANGE))
+    ]
+    assert collector.accepted.last_day(NOW) == len(OWN)
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_page_leaves_no_view_of_another_website(
+    collector: Collector, store: Store, early: bool
+) -> None:
+    await store.add_website("other.example", 1)
+    if not early:
+        await send(collector)
+    for origin, duration_ms, ignored in (
+        ("https://other.example", 9_000, None),
+        ("https://evil.example", 8_000, "origin"),
+        ("https://www.example.com", 5_000, None),
+        ("null", 4_000, None),
+    ):
+        body = json.dumps({"e": "unload", "b": "beacon-1", "m": duration_ms}).encode()
+        assert await collector.collect(body, of_page(origin)) == ignored
+    if early:
+        await send(collector)
+    assert [view["duration_ms"] for view in stored_views(store)] == [5_000]
+
+
+@pytest_twisted.ensureDeferred
+async def test_any_page_reports_where_the_operator_says_so(
+    collector: Collector, store: Store
+) -> None:
+    collector.rules = evolve(collector.rules, origins="any")
+    assert await send(collector, of_page("https://evil.example")) is None
+    body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
+    assert await collector.collect(body, of_page("https://evil.example")) is None
+    assert [view["duration_ms"] for view in stored_views(store)] == [8_000]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_takes_no_view_of_another_website(
+    collector: Collector, store: Store
+) -> None:
+    await store.add_website("other.example", 1)
+    await send(collector, d={})
+    body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
+    assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+    (events,) = store.ask(store.websites.by_hostname("other.example"), lambda seen: seen.events)
+    assert events.view.tolist() == [0]
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_bots_leaving_is_ignored_as_well(collector: Collector) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'

@@ -36,6 +36,7 @@ def sender_of(request: Request, backend: Backend) -> Sender:
         address=clients.sender_address(request.peer, headers, backend.settings),
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
+        origin=_text(request, b"Origin"),
         gpc=backend.collector.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
     )
 

@@ -122,6 +122,23 @@ async def test_an_objection_is_respected_when_the_operator_says_so(
         assert answer.header("X-Medamad-Ignored") == expected
 
 
+@pytest.mark.parametrize("target", [HIT, "/event/h%69t"])
+@pytest_twisted.ensureDeferred
+async def test_a_page_of_elsewhere_reports_for_no_website(
+    house: House, stranger: Browser, website: str, target: str
+) -> None:
+    foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    answer = await stranger.ask("POST", target, load(), headers=foreign)
+    assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, "origin")
+    assert open_to_all(answer)
+    house.collector.rules = evolve(house.collector.rules, origins="any")
+    answer = await stranger.ask("POST", target, load(), headers=foreign)
+    assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None)
+    found = house.store.websites.by_hostname(website)
+    assert found is not None
+    assert house.store.visitors_last_day(found, NOW * 1000) == 1
+
+
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_blocked_address_is_ignored(house: House) -> None:
