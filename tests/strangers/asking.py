@@ -1,0 +1,67 @@
+"""Asks expensive questions, several at once, until the standard input ends.
+
+    python asking.py PORT COOKIE HOSTNAME AT_ONCE
+
+Says "ready" once all ask; in the end, how many answers there were and the statuses of them.
+"""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle, product
+from pathlib import Path
+from urllib.parse import quote
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from daemon import Client
+
+FILTERS = (
+    "",
+    "path[contains]=a",
+    "browser[neq]=Chrome&path[not_contains]=zz",
+    "prop_name[contains]=a",
+    "referrer[not_starts_with]=x&language[contains]=e",
+)
+STATISTICS = (
+    *("pages", "time", "referrers", "sources", "mediums", "campaigns", "browsers", "os", "devices"),
+    *("countries", "languages", "properties", "terms", "contents", "referrers?grouped=false"),
+    "languages?locale=true",
+    "summary?interval=minute&start=2026-11-01T00:00:00Z&end=2026-11-30T00:00:00Z",
+    "summary?interval=hour&previous=true&start=2026-01-01T00:00:00Z&end=2026-12-31T00:00:00Z",
+    "summary?interval=day&timezone=America/St_Johns",
+)
+
+
+def addresses(hostname: str) -> Iterator[str]:
+    """Give what is asked, again and again."""
+    for statistic, one in cycle(product(STATISTICS, FILTERS)):
+        between = "&" if "?" in statistic else "?"
+        yield f"/api/website/{hostname}/{statistic}{between}{quote(one, safe='=&')}"
+
+
+def ask(client: Client, some: Iterator[str], found: Counter[int], ended: threading.Event) -> None:
+    while not ended.is_set():
+        found[client.request("GET", next(some)).status] += 1
+
+
+if __name__ == "__main__":
+    _, to_port, cookie, asked_of, at_once = sys.argv
+    statuses: Counter[int] = Counter()
+    is_over = threading.Event()
+    askers = [
+        threading.Thread(
+            target=ask, args=(Client(int(to_port), cookie), addresses(asked_of), statuses, is_over)
+        )
+        for _ in range(int(at_once))
+    ]
+    for asker in askers:
+        asker.start()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    is_over.set()
+    for asker in askers:
+        asker.join()
+    sys.stdout.write(f"{dict(statuses)}\n")
