@@ -14,6 +14,11 @@ _PRIORITIES: Final = {
 }
 """Of syslog(3), by which the journal knows a line's importance."""
 
+_CONTROLS: Final = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+} | {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}
+"""What could move a terminal's cursor or begin a line, and what is written in its place."""
+
 _LEAST_OF_OURS: Final = 6
 _LEAST_OF_LIBRARIES: Final = 4
 
@@ -21,7 +26,8 @@ _LEAST_OF_LIBRARIES: Final = 4
 class LogLines:
     """Writes events as lines: our own from info on, those of libraries from warn on.
 
-    A traceback becomes further lines below its event's.
+    A traceback becomes further lines below its event's, indented, as does whatever follows a line
+    end in a field: no text can pass for a line of its own.
     """
 
     def __init__(self, stream: TextIO, *, for_journal: bool) -> None:
@@ -36,10 +42,10 @@ class LogLines:
         if priority > (_LEAST_OF_OURS if is_ours else _LEAST_OF_LIBRARIES):
             return
         text = eventAsText(event, includeTimestamp=not self._for_journal)
-        if self._for_journal:
-            text = "\n".join(f"<{priority}>{line}" for line in text.splitlines())
-        if text:
-            self._stream.write(f"{text}\n")
+        prefix = f"<{priority}>" if self._for_journal else ""
+        lines = text.translate(_CONTROLS).rstrip("\n").replace("\n", f"\n{prefix}  ")
+        if lines:
+            self._stream.write(f"{prefix}{lines}\n")
             self._stream.flush()
 
 

@@ -44,3 +44,19 @@ def test_each_line_of_a_traceback_has_its_importance() -> None:
     assert lines[0] == "<2>[medamad#critical] it broke"
     assert lines[-1].endswith("builtins.ValueError: so it did")
     assert all(line.startswith("<2>") for line in lines)
+
+
+@pytest.mark.parametrize("for_journal", [False, True])
+def test_no_text_passes_for_a_line_of_its_own(for_journal: bool) -> None:
+    stream = StringIO()
+    logger = Logger("medamad", observer=LogLines(stream, for_journal=for_journal))
+    forged = "x\n<2>[medamad#critical] forged\r\x1b[2J\x85y\u2028z\x7f"
+    logger.info("a name: {name}", name=forged)
+    logger.failure("it broke", Failure(ValueError(forged)))
+    prefixes = ("<6>[medamad#info]", "<6>  ", "<2>[medamad#critical] it", "<2>  ")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == stream.getvalue().count("\n")
+    for line in lines:
+        assert line.isprintable() or line.replace("\t", "").isprintable()
+        assert line.startswith(prefixes) if for_journal else line[:2] in ("20", "  ")
+    assert lines[1].endswith(r"  <2>[medamad#critical] forged\x0d\x1b[2J\x85y\u2028z\x7f")
