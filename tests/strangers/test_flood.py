@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 import pytest_twisted
 from attrs import define
 from house import SOURCES
+from measuring import anonymous_bytes
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, DeferredList
 
@@ -213,12 +213,12 @@ async def test_from_one_network_few_are_taken(place: Place) -> None:
 async def test_a_million_new_values_take_bounded_memory_and_disk(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process, began = psutil.Process(os.getpid()), time.monotonic()
+    began = time.monotonic()
     # What is in memory for a while is there by then: the tail, the latest beacons, the networks.
     await from_many(place, 300_000)
-    before, disk = process.memory_full_info().uss, used_bytes(place)
+    before, disk = anonymous_bytes(os.getpid()), used_bytes(place)
     assert await place.flood(1_000_000, lambda number: many_networks(number + 300_000)) > 0
-    grown, taken = process.memory_full_info().uss - before, used_bytes(place) - disk
+    grown, taken = anonymous_bytes(os.getpid()) - before, used_bytes(place) - disk
     with capsys.disabled():
         seconds = time.monotonic() - began
         text = (
