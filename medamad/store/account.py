@@ -6,23 +6,45 @@ from typing import Final
 
 import msgspec
 from attrs import evolve
+from twisted.logger import Logger
 
 from medamad.model.accounts import Account, Login
 from medamad.store.environment import Databases, Txn
+from medamad.store.errors import Damaged
+from medamad.store.sealed import sealed, unsealed
 
 _ACCOUNT_KEY: Final = b"account"
+_log: Final = Logger()
 _LOGIN: Final = struct.Struct(">QQ")
 
 
 def read_account(txn: Txn, databases: Databases) -> Account | None:
-    """Give the account, or None when there is none yet."""
+    """Give the account, or None when there is none yet.
+
+    A damaged one is logged and counts as none: the next start makes another.
+    """
+    try:
+        return stored_account(txn, databases)
+    except Damaged as error:
+        _log.error("the account is damaged, a start makes a new one: {error}", error=str(error))
+        return None
+
+
+def stored_account(txn: Txn, databases: Databases) -> Account | None:
+    """Give the account as it is stored. Raises Damaged."""
     stored = txn.get(_ACCOUNT_KEY, db=databases.meta)
-    return None if stored is None else msgspec.json.decode(stored, type=Account)
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(unsealed(_ACCOUNT_KEY, stored), type=Account)
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error
 
 
 def write_account(txn: Txn, databases: Databases, account: Account) -> None:
     """Put the account in the place of what was there."""
-    txn.put(_ACCOUNT_KEY, msgspec.json.encode(account), db=databases.meta)
+    value = sealed(_ACCOUNT_KEY, msgspec.json.encode(account))
+    txn.put(_ACCOUNT_KEY, value, db=databases.meta)
 
 
 def delete_account(txn: Txn, databases: Databases) -> None:
@@ -34,12 +56,13 @@ def delete_account(txn: Txn, databases: Databases) -> None:
 def read_login(txn: Txn, databases: Databases, digest: bytes) -> Login | None:
     """Give the login whose token has that SHA-256."""
     stored = txn.get(digest, db=databases.logins)
-    return None if stored is None else Login(*_LOGIN.unpack(stored))
+    return None if stored is None else _login(digest, stored)
 
 
 def write_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
     """Store a login under the SHA-256 of its token."""
-    txn.put(digest, _LOGIN.pack(login.since, login.last_seen), db=databases.logins)
+    value = sealed(digest, _LOGIN.pack(login.since, login.last_seen))
+    txn.put(digest, value, db=databases.logins)
 
 
 def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None:
@@ -52,10 +75,20 @@ def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None
 def forget_logins(txn: Txn, databases: Databases, is_over: Callable[[Login], bool]) -> int:
     """Remove the logins that are over; returns how many there were."""
     with txn.cursor(db=databases.logins) as cursor:
-        over = [digest for digest, stored in cursor if is_over(Login(*_LOGIN.unpack(stored)))]
+        logins = [(digest, _login(digest, stored)) for digest, stored in cursor]
+    over = [digest for digest, login in logins if login is None or is_over(login)]
     for digest in over:
         txn.delete(digest, db=databases.logins)
     return len(over)
+
+
+def _login(digest: bytes, stored: bytes) -> Login | None:
+    """Read a login. A damaged one has ended."""
+    try:
+        return Login(*_LOGIN.unpack(unsealed(digest, stored)))
+    except (Damaged, struct.error) as error:
+        _log.error("a login is damaged and has ended: {error}", error=str(error))
+        return None
 
 
 def end_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:

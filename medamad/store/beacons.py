@@ -12,8 +12,11 @@ from itertools import islice
 from typing import Final
 
 from attrs import define, field, frozen
+from twisted.logger import Logger
 
 from medamad.store.environment import Database, Txn
+from medamad.store.errors import Damaged
+from medamad.store.sealed import sealed, unsealed
 
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
@@ -39,9 +42,10 @@ class Beacons:
     _secret: bytes
     _capacity: int
     _recent: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
-    """Places as stored."""
+    """Places as stored, without their checksum."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
+    _log = Logger()
 
     def digest(self, beacon: str) -> bytes:
         """Give the 64-bit keyed hash under which a beacon id is known."""
@@ -50,10 +54,15 @@ class Beacons:
     def load(self, txn: Txn) -> None:
         """Fill the memory with the latest beacons, newest hours first."""
         with txn.cursor(db=self._database) as cursor:
-            newest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
-        if len(newest) > self._capacity:
+            latest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
+        newest = [(key, value) for key, stored in latest if (value := _sound(key, stored))]
+        if len(newest) < len(latest):
+            count = len(latest) - len(newest)
+            self._log.error("{count} damaged beacons are left out", count=count)
+        if len(latest) > self._capacity:
             # The oldest hour may be there in part only.
-            self._complete_since_hour = _HOUR.unpack_from(newest.pop()[0])[0] + 1
+            self._complete_since_hour = _HOUR.unpack_from(latest[-1][0])[0] + 1
+            newest = newest[: self._capacity]
         self._recent.update((key[_HOUR.size :], value) for key, value in reversed(newest))
 
     def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
@@ -66,7 +75,8 @@ class Beacons:
 
     def write(self, txn: Txn, digest: bytes, place: Place) -> None:
         """Store a view's beacon. Call `remember` once the transaction is committed."""
-        txn.put(_KEY.pack(place.time_ms // _HOUR_MS, digest), _stored(place), db=self._database)
+        key = _KEY.pack(place.time_ms // _HOUR_MS, digest)
+        txn.put(key, sealed(key, _stored(place)), db=self._database)
 
     def remember(self, digest: bytes, place: Place) -> None:
         """Keep a committed beacon in memory, at the cost of the one remembered longest."""
@@ -101,9 +111,18 @@ class Beacons:
         # Hours from `_complete_since_hour` on are in memory; a clock set back may have left
         # older ones beyond the present hour, which nobody looks for.
         for hour in range(min(last_hour, self._complete_since_hour - 1), first_hour - 1, -1):
-            value = txn.get(_KEY.pack(hour, digest), db=self._database)
+            key = _KEY.pack(hour, digest)
+            value = txn.get(key, db=self._database)
             if value is not None:
-                return value
+                return _sound(key, value)
+        return None
+
+
+def _sound(key: bytes, stored: bytes) -> bytes | None:
+    """Give a place as it is kept in memory; None if it is damaged."""
+    try:
+        return unsealed(key, stored)
+    except Damaged:
         return None
 
 

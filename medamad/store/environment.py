@@ -8,9 +8,11 @@ from typing import Final, TypeAlias
 import lmdb
 from attrs import astuple, fields, frozen
 
-from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
+from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
+from medamad.store.pages import check_pages
+from medamad.store.sealed import sealed
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
 LMDB_VERSION: Final = 0
@@ -19,9 +21,18 @@ LMDB_VERSION: Final = 0
 _FORMAT_KEY: Final = b"format"
 _WITHOUT_BLOCKS: Final = b"1"
 """The format before there were blocks: made ours by adding their sub-databases."""
+_WITHOUT_CHECKSUMS: Final = b"2"
+"""The format before all values had checksums, as had 1: made ours by adding them."""
+_NUMBERS: Final = (b"last-website", b"last-block", b"sequence")
+_NUMBER_BYTES: Final = 8
+_SEALED_IN_META: Final = (*_NUMBERS, b"account", b"beacon-secret")
+TOMBSTONE: Final = b"deleted-website:"
+"""What the names of tombstones of websites in meta begin with."""
+_SEALED: Final = ("websites", "logins", "beacons")
 _PAGE: Final = 4096
 _MAX_READERS: Final = 126
 _ROOM_PAGES: Final = 1024
+_TRIES: Final = 5
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
@@ -30,6 +41,8 @@ Txn: TypeAlias = "lmdb.Transaction[bytes]"
 @frozen
 class Databases:
     """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
+
+    What is stored of meta (but the format), logins, websites and beacons has a checksum in front.
 
     - meta: name → format version, account, counters, tombstones of websites
     - logins: SHA-256 of the token → since u64, last seen u64
@@ -83,6 +96,13 @@ class Environment:
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
 
+    def strange_names(self, txn: Txn) -> list[bytes]:
+        """Give the names in meta that are none of ours: once they were."""
+        known = {_FORMAT_KEY, *_SEALED_IN_META}
+        with txn.cursor(db=self.databases.meta) as cursor:
+            names = [bytes(name) for name in cursor.iternext(values=False)]
+        return [name for name in names if name not in known and not name.startswith(TOMBSTONE)]
+
     @property
     def page_bytes(self) -> int:
         """The size of a page. A value that is larger has pages of its own."""
@@ -133,10 +153,53 @@ def open_as_guest(directory: Path) -> Environment:
     LMDB's own lock keeps the two writers apart. Raises NoStore when there is none.
     """
     path = directory / FILE_NAME
-    if not path.exists():
-        raise NoStore(f"{directory}: there is no store here")
+    _check_there(directory)
     _check_size(path)
     return _open(path, 0, None)
+
+
+def open_to_read(directory: Path) -> tuple[Environment, Txn]:
+    """Open an existing store to read it alone, beside a daemon that may be running.
+
+    Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
+    """
+    path = directory / FILE_NAME
+    _check_there(directory)
+    _check_size(path)
+    env = _lmdb(path, 0, readonly=True)
+    try:
+        txn = env.begin()
+        _check_pages(path, tries=_TRIES)
+        found = txn.get(_FORMAT_KEY, db=env.open_db(_META, txn=txn, create=False))
+        _check_format(path, found)
+        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
+    except lmdb.Error as error:
+        env.close()
+        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
+    except BaseException:
+        env.close()
+        raise
+    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None), txn
+
+
+def is_in_use(directory: Path) -> bool:
+    """Tell whether a daemon has the store open."""
+    try:
+        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _check_there(directory: Path) -> None:
+    if not (directory / FILE_NAME).exists():
+        raise NoStore(f"{directory}: there is no store here")
 
 
 def _take_lock(path: Path) -> int:
@@ -184,6 +247,24 @@ def _make_ours(env: lmdb.Environment, txn: Txn) -> bytes:
     return ours
 
 
+def _seal(env: lmdb.Environment, txn: Txn) -> None:
+    """Give checksums to what had none."""
+    for name in _SEALED:
+        database = env.open_db(name.encode(), txn=txn)
+        with txn.cursor(db=database) as cursor:
+            found = cursor.first()
+            while found:
+                key, value = cursor.item()
+                cursor.put(key, sealed(key, value))
+                found = cursor.next()
+    meta = env.open_db(_META, txn=txn)
+    for key in _SEALED_IN_META:
+        stored = txn.get(key, db=meta)
+        if stored is not None:
+            value = stored.rjust(_NUMBER_BYTES, b"\0") if key in _NUMBERS else stored
+            txn.put(key, sealed(key, value), db=meta)
+
+
 def _keep_room(env: lmdb.Environment, path: Path) -> None:
     # A page that a transaction takes at the end and frees again is never written. Without room
     # the file could end before its last page, as one does that was cut short.
@@ -197,17 +278,16 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
     try:
         if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
-        if (env.info()["last_pgno"] + 1) * _PAGE > path.stat().st_size:
-            raise WrongFormat(f"{path}: the file has been cut short")
+        with env.begin():
+            _check_pages(path)
         meta = env.open_db(_META, create=False)
         with env.begin() as txn:
             found = txn.get(_FORMAT_KEY, db=meta)
-        if found == _WITHOUT_BLOCKS:
+        if found in (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS):
             with env.begin(write=True) as txn:
                 found = _make_ours(env, txn)
-        if found != str(FORMAT).encode():
-            told = (found or b"none").decode("ascii", "replace")
-            raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
+                _seal(env, txn)
+        _check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
     except lmdb.Error as error:
@@ -219,7 +299,26 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
     return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
 
 
-def _lmdb(path: Path, map_size: int) -> lmdb.Environment:
+def _check_format(path: Path, found: bytes | None) -> None:
+    if found != str(FORMAT).encode():
+        told = (found or b"none").decode("ascii", "replace")
+        raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
+
+
+def _check_pages(path: Path, tries: int = 1) -> None:
+    """Raise WrongFormat when LMDB would go astray in the file. Within a transaction.
+
+    Beside a daemon the first page may be written just when it is read: then another try tells.
+    """
+    try:
+        check_pages(path)
+    except Damaged as error:
+        if tries == 1:
+            raise WrongFormat(f"{path}: not a sound store: {error}") from error
+        _check_pages(path, tries - 1)
+
+
+def _lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Environment:
     try:
         return lmdb.open(
             str(path),
@@ -229,6 +328,7 @@ def _lmdb(path: Path, map_size: int) -> lmdb.Environment:
             max_readers=_MAX_READERS,
             mode=0o600,
             lib_version=LMDB_VERSION,
+            readonly=readonly,
         )
     except lmdb.Error as error:
         raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error

@@ -15,6 +15,7 @@ from medamad.store.corrections import Corrected, Correction, write_correction
 from medamad.store.early import Early
 from medamad.store.environment import Databases, Txn
 from medamad.store.names import Coding, Names
+from medamad.store.numbers import read_number, write_number
 from medamad.store.records import (
     Record,
     binding_record,
@@ -24,8 +25,7 @@ from medamad.store.records import (
     view_record,
 )
 
-_SEQUENCE_KEY: Final = b"sequence"
-_COUNTER: Final = struct.Struct(">Q")
+SEQUENCE: Final = b"sequence"
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 
@@ -66,9 +66,12 @@ class Journal:
 
     def load(self, txn: Txn) -> None:
         """Read where the numbering goes on."""
-        stored = txn.get(_SEQUENCE_KEY, db=self.databases.meta)
-        self._sequence = _COUNTER.unpack(stored)[0] if stored else 0
+        self._sequence = read_number(txn, self.databases.meta, SEQUENCE)
         self.beacons.load(txn)
+
+    def has_used(self, sequence: int) -> None:
+        """Go on with the numbering beyond a number that was found in use."""
+        self._sequence = max(self._sequence, sequence)
 
     def records(self, txn: Txn, website: int) -> Iterator[Record]:
         """Read a website's records in order of time, as they are stored."""
@@ -107,7 +110,7 @@ class Journal:
 
     def keep_sequence(self, txn: Txn) -> None:
         """Store where the numbering goes on."""
-        txn.put(_SEQUENCE_KEY, _COUNTER.pack(self._sequence), db=self.databases.meta)
+        write_number(txn, self.databases.meta, SEQUENCE, self._sequence)
 
 
 @define(eq=False)

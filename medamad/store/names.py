@@ -6,6 +6,7 @@ day on which it came, so that the bound on a day's new values holds across resta
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -14,11 +15,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
+from twisted.logger import Logger
 
 from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
 from medamad.model.errors import NotFound
 from medamad.model.hits import Properties
 from medamad.store.environment import Databases, Environment, Txn
+from medamad.store.errors import Damaged
 
 _NAME_KEY: Final = struct.Struct(">IBI")
 _NAMES_OF: Final = struct.Struct(">IB")
@@ -27,6 +30,9 @@ _DAY: Final = struct.Struct(">H")
 _NO_DAY: Final = 0xFFFF
 """The day of texts that no bound counts."""
 _MS_PER_DAY: Final = 86_400_000
+DAMAGED: Final = "(damaged)"
+"""What is shown in the place of a text that is not what was written."""
+_log: Final = Logger()
 _CACHED_TEXTS: Final = 200_000
 _NAMES_AT_ONCE: Final = 50_000
 _LOOKED_AT: Final = 2_000
@@ -129,19 +135,45 @@ class Coding:
         code = self._fresh.get((space, text))
         if code is not None:
             return code
-        stored = self._txn.get(_code_key(space, text), db=self._names.databases.codes)
+        stored = self._txn.get(code_key(space, text), db=self._names.databases.codes)
         if stored is None:
             return None
-        found: int = _CODE.unpack(stored)[0]
-        self._names.remember(known, text, found)
+        found = self._sound_code(space, text, stored)
+        if found is not None:
+            self._names.remember(known, text, found)
         return found
+
+    def _sound_code(self, space: _Space, text: str, stored: bytes) -> int | None:
+        """Give the code of a text by what is stored, put right where it is damaged.
+
+        Text and code stand in two places, each of which bears the other out. None if the text has
+        to get a code anew.
+        """
+        names, codes = self._names.databases.names, self._names.databases.codes
+        name_key = _NAMES_OF.pack(*space) + stored
+        name = self._txn.get(name_key, db=names)
+        if name is not None and name[_DAY.size :] == text.encode():
+            return int.from_bytes(stored, "big")
+        if name is not None and len(stored) == _CODE.size:
+            other = name[_DAY.size :]
+            is_others = self._txn.get(_hash_key(space, other), db=codes) == stored
+            if not is_others:
+                _log.error("a damaged name is put right: {place}", place=name_place(name_key))
+                self._txn.put(name_key, name[: _DAY.size] + text.encode(), db=names)
+                return int.from_bytes(stored, "big")
+        _log.error("a damaged code is given anew: {place}", place=name_place(name_key))
+        for code, known in self._names.names_from(self._txn, space, 0):
+            if known == text:
+                self._txn.put(code_key(space, text), _CODE.pack(code), db=codes)
+                return code
+        return None
 
     def _add(self, known: _Known, space: _Space, text: str, day: int | None = None) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
         value = _DAY.pack(self._day if day is None else day) + text.encode()
         self._txn.put(_NAME_KEY.pack(*space, code), value, db=databases.names)
-        self._txn.put(_code_key(space, text), _CODE.pack(code), db=databases.codes)
+        self._txn.put(code_key(space, text), _CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
         self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
         return code
@@ -194,21 +226,24 @@ class Names:
         """
         space = (website, dimension)
         known = self.spaces.get(space)
-        names = list(islice(self._names_from(txn, space, begin), _LOOKED_AT + 1))
+        names = list(islice(self.names_from(txn, space, begin), _LOOKED_AT + 1))
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
                 txn.delete(_NAME_KEY.pack(*space, code), db=self.databases.names)
-                txn.delete(_code_key(space, text), db=self.databases.codes)
+                if txn.get(code_key(space, text), db=self.databases.codes) == _CODE.pack(code):
+                    txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
                     known.codes.pop(text, None)
         return names[-1][0] if len(names) > _LOOKED_AT else None
 
-    def _names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
+    def names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
+        """Give codes and texts from a code on, but for texts that are damaged."""
         prefix = _NAMES_OF.pack(*space)
         with txn.cursor(db=self.databases.names) as cursor:
             found = cursor.set_range(_NAME_KEY.pack(*space, begin))
             while found and cursor.key().startswith(prefix):
-                yield _NAME_KEY.unpack(cursor.key())[2], cursor.value()[_DAY.size :].decode()
+                with suppress(Damaged):
+                    yield split_name(*cursor.item())
                 found = cursor.next()
 
     def forget(self, website: int) -> None:
@@ -239,7 +274,7 @@ class Names:
                     break
                 known.new_today += came == day
                 if dimension is Dimension.PROPERTY and came == day:
-                    name, _ = split_property(cursor.value()[_DAY.size :].decode())
+                    name, _ = split_property(cursor.value()[_DAY.size :].decode("utf-8", "replace"))
                     key = (website, name)
                     self.values_today[key] = self.values_today.get(key, 0) + 1
                 found = cursor.prev()
@@ -264,10 +299,28 @@ class Texts:
         with self._lock:
             if self.is_deleted:
                 raise _deleted()
+            is_new = dimension not in self._lists
             texts = self._lists.setdefault(dimension, [])
             while self._read_some(dimension, texts):
                 pass
+            if is_new:
+                self._fill_up(dimension, texts)
             return texts
+
+    def _fill_up(self, dimension: Dimension, texts: list[str]) -> None:
+        """Put something in the place of the last texts, if they are not there."""
+        prefix = _NAMES_OF.pack(self._website, dimension)
+        database = self._environment.databases.codes
+        greatest = b""
+        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
+            found = cursor.set_range(prefix)
+            while found and cursor.key().startswith(prefix):
+                greatest = max(greatest, cursor.value())
+                found = cursor.next()
+            missing = int.from_bytes(greatest, "big") + 1 - len(texts) if greatest else 0
+            if 0 < missing <= txn.stat(database)["entries"]:
+                _log.error("texts are missing: {place}", place=name_place(prefix + greatest))
+                texts.extend([DAMAGED] * missing)
 
     def _read_some(self, dimension: Dimension, texts: list[str]) -> bool:
         """Read the next names, in a short transaction; returns whether there may be more."""
@@ -279,15 +332,48 @@ class Texts:
                 if not found or not cursor.key().startswith(prefix):
                     return False
                 # Where names were removed there is a gap, of codes that nothing has.
-                texts.extend([""] * (_NAME_KEY.unpack(cursor.key())[2] - len(texts)))
-                texts.append(cursor.value()[_DAY.size :].decode())
+                texts.extend([DAMAGED] * (_NAME_KEY.unpack(cursor.key())[2] - len(texts)))
+                texts.append(self._sound_text(txn, dimension, *cursor.item()))
                 found = cursor.next()
         return True
+
+    def _sound_text(self, txn: Txn, dimension: Dimension, key: bytes, value: bytes) -> str:
+        """Give a text, if it is the one that its code was given to."""
+        try:
+            _, text = split_name(key, value)
+            hashed = code_key((self._website, dimension), text)
+            if txn.get(hashed, db=self._environment.databases.codes) == key[_NAMES_OF.size :]:
+                return text
+        except Damaged:
+            pass
+        _log.error("a text is damaged and not shown: {place}", place=name_place(key))
+        return DAMAGED
+
+
+def name_place(key: bytes) -> str:
+    """Tell in words where a name stands."""
+    if len(key) != _NAME_KEY.size:
+        return f"name {key.hex()}"
+    website, dimension, code = _NAME_KEY.unpack(key)
+    return f"website {website}, dimension {dimension}, code {code}"
 
 
 def _deleted() -> NotFound:
     return NotFound("hostname: the website has been deleted")
 
 
-def _code_key(space: _Space, text: str) -> bytes:
-    return _NAMES_OF.pack(*space) + blake2b(text.encode(), digest_size=16).digest()
+def split_name(key: bytes, value: bytes) -> tuple[int, str]:
+    """Give the code and the text of a stored name. Raises Damaged."""
+    try:
+        return _NAME_KEY.unpack(key)[2], value[_DAY.size :].decode()
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Damaged("its text is not what was written") from error
+
+
+def code_key(space: _Space, text: str) -> bytes:
+    """Give the key under which the code of a text stands."""
+    return _hash_key(space, text.encode())
+
+
+def _hash_key(space: _Space, text: bytes) -> bytes:
+    return _NAMES_OF.pack(*space) + blake2b(text, digest_size=16).digest()

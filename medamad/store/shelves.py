@@ -45,6 +45,8 @@ class Shelves:
     _published: dict[int, Published] = field(factory=dict)
     _visitors: dict[int, LastDay] = field(factory=dict)
     _told: set[str] = field(factory=set)
+    greatest_sequence: int = 0
+    """The greatest sequence number that was found in use at the start."""
 
     # For any thread
 
@@ -167,6 +169,12 @@ class Shelves:
             place = f"website {website}, watermark: {error}"
             _log.error("what the journal holds is taken for unsealed: {place}", place=place)
             shelf.watermark = _before(rows, shelf.blocks)
+        self.greatest_sequence = max(
+            self.greatest_sequence,
+            shelf.watermark,
+            *(block.head.last for block in shelf.blocks),
+            *(int(found.keys["sequence"].max()) for found in rows.values()),
+        )
         unsealed = {kind: _after(found, shelf.watermark) for kind, found in rows.items()}
         shelf.tail.extend({kind: found for kind, found in unsealed.items() if len(found)})
         known = []

@@ -1,7 +1,7 @@
 """The store as the rest of the program sees it: reads at once, writes awaited."""
 
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,14 @@ from medamad.store import live
 from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.early import Early
-from medamad.store.environment import Environment, open_environment
+from medamad.store.environment import Environment, Txn, open_environment
+from medamad.store.errors import Damaged
 from medamad.store.journal import Journal, Outcome
 from medamad.store.names import Names
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases
 from medamad.store.room import Room, Usage
+from medamad.store.sealed import sealed, unsealed
 from medamad.store.settings import StoreSettings
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
@@ -41,6 +43,7 @@ T = TypeVar("T")
 
 _BEACON_SECRET_KEY: Final = b"beacon-secret"
 _STEP_KEYS: Final = 500
+_log: Final = Logger()
 _NAMES: Final = 1_000
 _HOUR_MS: Final = 3_600_000
 
@@ -330,6 +333,8 @@ class Store:
         with self._environment.reading() as txn:
             self.websites.load(txn)
             self._journal.load(txn)
+            for name in self._environment.strange_names(txn):
+                _log.error("what had another name is not found: {name}", name=name)
             self._upkeep.load_doomed(txn)
             for website in self.websites.all():
                 records = self._journal.records(txn, website.number)
@@ -338,7 +343,15 @@ class Store:
             with suppress(Unavailable):
                 # So that the log tells from the start why no hits are taken.
                 self._room.check(txn, self.settings.min_free_disk)
-            return list(tombstones(txn, self._environment.databases.meta)), to_clear
+            self._journal.has_used(self._shelves.greatest_sequence)
+            return list(self._deleted(txn)), to_clear
+
+    def _deleted(self, txn: Txn) -> Iterator[int]:
+        for number in tombstones(txn, self._environment.databases.meta):
+            if self.websites.has_number(number):
+                _log.error("a website is registered and not removed: {number}", number=number)
+            else:
+                yield number
 
     async def _settle(self, to_clear: Sequence[Shelf]) -> None:
         """Do after a start what the last run left undone."""
@@ -407,8 +420,15 @@ def _secret(environment: Environment) -> bytes:
     """Give the key of the beacons' hashes, made once for a store."""
     with environment.lmdb.begin(write=True) as txn:
         meta = environment.databases.meta
-        secret = txn.get(_BEACON_SECRET_KEY, db=meta)
-        if secret is None:
-            secret = secrets.token_bytes(16)
-            txn.put(_BEACON_SECRET_KEY, secret, db=meta)
+        stored = txn.get(_BEACON_SECRET_KEY, db=meta)
+        if stored is not None:
+            try:
+                return unsealed(_BEACON_SECRET_KEY, stored)
+            except Damaged as error:
+                lost = "views of the last 24 hours are not found any more"
+                _log.error(
+                    "the key of the beacons is damaged, {lost}: {error}", lost=lost, error=error
+                )
+        secret = secrets.token_bytes(16)
+        txn.put(_BEACON_SECRET_KEY, sealed(_BEACON_SECRET_KEY, secret), db=meta)
         return secret

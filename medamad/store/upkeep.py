@@ -22,6 +22,7 @@ from medamad.store.blocks import (
     OpenGroup,
     encode_head,
     head_key,
+    number_of,
     open_one,
 )
 from medamad.store.corrections import (
@@ -33,6 +34,7 @@ from medamad.store.corrections import (
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.names import Names
+from medamad.store.numbers import read_number, write_number
 from medamad.store.parts import Views
 from medamad.store.reading import Leases, Writing
 from medamad.store.records import KEY_SIZE, journal_key, sequence_of
@@ -57,7 +59,7 @@ T = TypeVar("T")
 DAY_MS: Final = 86_400_000
 _SETTLED_MS: Final = DAY_MS + 3_600_000
 """After this nothing is corrected any more: beacons are known for a day."""
-_LAST_BLOCK_KEY: Final = b"last-block"
+LAST_BLOCK: Final = b"last-block"
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
 _WATERMARK: Final = struct.Struct(">QI")
@@ -112,6 +114,8 @@ class Upkeep:
     sizes: Sizes = field(factory=Sizes)
     _doomed: list[tuple[int, bytes]] = field(factory=list)
     """Since which moment no new question sees a block, and the key that the doomed go by."""
+    _last_number: int = 0
+    """The greatest number of a block that was found in use."""
 
     async def tend(self, shelf: Shelf, now_ms: int) -> None:
         """Do all that is due for a website."""
@@ -185,8 +189,19 @@ class Upkeep:
 
     def load_doomed(self, txn: Txn) -> None:
         """Note at start what the last run was about to remove, or had not finished writing."""
-        with txn.cursor(db=self._environment.databases.doomed) as cursor:
-            self._doomed = [(0, key) for key, _ in cursor]
+        databases = self._environment.databases
+        with txn.cursor(db=databases.doomed) as cursor:
+            for key, _ in cursor:
+                website, _, number = _DOOMED.unpack(key)
+                self._last_number = max(self._last_number, number)
+                if txn.get(head_key(website, number), db=databases.heads) is None:
+                    self._doomed.append((0, key))
+                else:
+                    place = f"website {website}, block {number}"
+                    _log.error("a block is in use and not removed: {place}", place=place)
+        with txn.cursor(db=databases.heads) as cursor:
+            numbers = (number_of(key) for key, _ in cursor)
+            self._last_number = max(self._last_number, max(numbers, default=0))
 
     def is_due(self, shelf: Shelf) -> bool:
         """Tell whether a tail has grown too long. For any thread."""
@@ -333,9 +348,9 @@ class Upkeep:
 
     def _number(self, txn: Transaction) -> int:
         meta = self._environment.databases.meta
-        last = txn.lmdb.get(_LAST_BLOCK_KEY, db=meta)
-        number: int = _NUMBER.unpack(last)[0] + 1 if last else 1
-        txn.lmdb.put(_LAST_BLOCK_KEY, _NUMBER.pack(number), db=meta)
+        self._last_number = max(self._last_number, read_number(txn.lmdb, meta, LAST_BLOCK)) + 1
+        number = self._last_number
+        write_number(txn.lmdb, meta, LAST_BLOCK, number)
         return number
 
     def _doom(self, txn: Transaction, key: bytes) -> None:

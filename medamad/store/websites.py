@@ -7,15 +7,18 @@ from typing import Final
 
 import msgspec
 from attrs import define, evolve, field
+from twisted.logger import Logger
 
 from medamad.model.errors import BadRequest, Conflict, NotFound
 from medamad.model.websites import Website
-from medamad.store.environment import Database, Databases, Txn
+from medamad.store.environment import TOMBSTONE, Database, Databases, Txn
+from medamad.store.errors import Damaged
+from medamad.store.numbers import read_number, write_number
+from medamad.store.sealed import sealed, unsealed
 from medamad.store.writer import Transaction
 
 _NUMBER: Final = struct.Struct(">I")
 _LAST_NUMBER_KEY: Final = b"last-website"
-_TOMBSTONE: Final = b"deleted-website:"
 _NONE: Final[Mapping[str, Website]] = MappingProxyType({})
 
 
@@ -26,11 +29,16 @@ class Websites:
     _databases: Databases
     _by_hostname: Mapping[str, Website] = field(default=_NONE)
     _numbers: frozenset[int] = frozenset()
+    _log = Logger()
 
     def load(self, txn: Txn) -> None:
-        """Read them all."""
-        with txn.cursor(db=self._databases.websites) as cursor:
-            websites = [msgspec.json.decode(value, type=Website) for _, value in cursor]
+        """Read them all. One that is damaged is left out, and named in the log."""
+        websites = []
+        for found in read_websites(txn, self._databases):
+            if isinstance(found, str):
+                self._log.error("a website is damaged and left out: {place}", place=found)
+            else:
+                websites.append(found)
         self._publish({website.hostname: website for website in websites})
 
     def all(self) -> list[Website]:
@@ -58,9 +66,9 @@ class Websites:
         if hostname in self._by_hostname:
             raise Conflict(f"hostname: {hostname} is registered already")
         meta = self._databases.meta
-        last = txn.lmdb.get(_LAST_NUMBER_KEY, db=meta)
-        number = _NUMBER.unpack(last)[0] + 1 if last else 1
-        txn.lmdb.put(_LAST_NUMBER_KEY, _NUMBER.pack(number), db=meta)
+        last = read_number(txn.lmdb, meta, _LAST_NUMBER_KEY)
+        number = max(last, _greatest_used(txn.lmdb, self._databases)) + 1
+        write_number(txn.lmdb, meta, _LAST_NUMBER_KEY, number)
         website = Website(number, hostname, created=now, updated=now)
         self._put(txn, website)
         txn.after_commit(lambda: self._publish({**self._by_hostname, hostname: website}))
@@ -82,7 +90,7 @@ class Websites:
         """Take a website off the list and leave a tombstone: its hits go later, in steps."""
         self._of(number)
         txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
-        txn.lmdb.put(_TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
+        txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
         rest = {name: held for name, held in self._by_hostname.items() if held.number != number}
         txn.after_commit(lambda: self._publish(rest))
 
@@ -91,7 +99,7 @@ class Websites:
         numbers = sorted(self._numbers)
         for number in numbers:
             txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
-            txn.lmdb.put(_TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
+            txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
         txn.after_commit(lambda: self._publish({}))
         return numbers
 
@@ -103,19 +111,44 @@ class Websites:
 
     def _put(self, txn: Transaction, website: Website) -> None:
         key = _NUMBER.pack(website.number)
-        txn.lmdb.put(key, msgspec.json.encode(website), db=self._databases.websites)
+        value = sealed(key, msgspec.json.encode(website))
+        txn.lmdb.put(key, value, db=self._databases.websites)
 
     def _publish(self, by_hostname: Mapping[str, Website]) -> None:
         self._by_hostname = by_hostname
         self._numbers = frozenset(website.number for website in by_hostname.values())
 
 
+def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
+    """Give the websites as they are stored; of a damaged one, where it stands."""
+    with txn.cursor(db=databases.websites) as cursor:
+        for key, value in cursor:
+            try:
+                website = msgspec.json.decode(unsealed(key, value), type=Website)
+                if key != _NUMBER.pack(website.number):
+                    raise Damaged("it stands in the place of another")
+            except (msgspec.DecodeError, Damaged) as error:
+                yield f"website {int.from_bytes(key, 'big')}: {error}"
+            else:
+                yield website
+
+
+def _greatest_used(txn: Txn, databases: Databases) -> int:
+    """Give the greatest number of a website that anything is stored of."""
+    greatest = 0
+    for database in (databases.websites, databases.names, databases.heads, databases.journal):
+        with txn.cursor(db=database) as cursor:
+            if cursor.last():
+                greatest = max(greatest, int.from_bytes(cursor.key()[:4], "big"))
+    return greatest
+
+
 def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
     """Give the numbers of deleted websites whose hits are not all gone yet."""
     with txn.cursor(db=meta) as cursor:
-        found = cursor.set_range(_TOMBSTONE)
-        while found and cursor.key().startswith(_TOMBSTONE):
-            yield _NUMBER.unpack_from(cursor.key(), len(_TOMBSTONE))[0]
+        found = cursor.set_range(TOMBSTONE)
+        while found and cursor.key().startswith(TOMBSTONE):
+            yield _NUMBER.unpack_from(cursor.key(), len(TOMBSTONE))[0]
             found = cursor.next()
 
 
@@ -142,5 +175,5 @@ def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
                     return False
                 cursor.delete()
                 left -= 1
-    txn.delete(_TOMBSTONE + prefix, db=databases.meta)
+    txn.delete(TOMBSTONE + prefix, db=databases.meta)
     return True

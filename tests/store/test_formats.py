@@ -8,8 +8,11 @@ import pytest_twisted
 from held import agrees, blocks_and_groups, durations, held, orphans, settled
 from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
+from medamad.model.accounts import Account, Login
 from medamad.store.environment import FORMAT, open_as_guest
 from medamad.store.errors import WrongFormat
+from medamad.store.journal import Outcome
+from medamad.store.sealed import unsealed
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 
@@ -18,31 +21,50 @@ OpenStore = Callable[..., Store]
 OF_BLOCKS = ("heads", "blocks", "counters", "corrections", "doomed")
 
 
-def make_older(folder: Path) -> None:
-    """Make the store what the version without blocks would have made."""
+SEALED = ("websites", "logins", "beacons")
+SIZES = {b"sequence": 8, b"last-website": 4, b"last-block": 4}
+
+
+def make_older(folder: Path, version: bytes) -> None:
+    """Make the store what the version without blocks, or without all checksums, would have made."""
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
-        for name in OF_BLOCKS:
+        for name in OF_BLOCKS if version == b"1" else ():
             txn.drop(getattr(guest.databases, name))
-        txn.put(b"format", b"1", db=guest.databases.meta)
+        for name in SEALED:
+            database = getattr(guest.databases, name)
+            for key, value in list(txn.cursor(db=database)):
+                txn.put(key, unsealed(key, value), db=database)
+        for key, value in list(txn.cursor(db=guest.databases.meta)):
+            if key != b"format":
+                kept = unsealed(key, value)
+                txn.put(key, kept[-SIZES.get(key, 1000) :], db=guest.databases.meta)
+        txn.put(b"format", version, db=guest.databases.meta)
     guest.close()
 
 
 @pytest.mark.parametrize("as_guest", [False, True])
+@pytest.mark.parametrize("version", [b"1", b"2"])
 @pytest_twisted.ensureDeferred
-async def test_a_store_without_blocks_gets_them(
-    open_store: OpenStore, tmp_path: Path, as_guest: bool
+async def test_a_store_without_blocks_or_checksums_gets_them(
+    open_store: OpenStore, tmp_path: Path, version: bytes, as_guest: bool
 ) -> None:
     store = open_store()
+    await store.put_account(Account("ada", "hash", 1, 1))
+    await store.add_login(b"digest", Login(1, 2))
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
     before = held(store, website)
     await store.close()
-    make_older(tmp_path / "data")
+    make_older(tmp_path / "data", version)
     if as_guest:
         open_as_guest(tmp_path / "data").close()
     store = open_store(sizes=Sizes(chunk_views=4, group_members=2, counted_from=0))
     assert held(store, website) == before
+    assert store.account() == Account("ada", "hash", 1, 1)
+    assert store.login(b"digest") == Login(1, 2)
+    assert (await store.add_website("other.example", 1)).number == website.number + 1
+    assert await store.append(views(4, 4)) == [Outcome.REPEATED]
     with store._environment.reading() as txn:
         assert txn.get(b"format", db=store._environment.databases.meta) == b"%d" % FORMAT
     await store.append([leaving(3, 900)])
@@ -55,7 +77,7 @@ async def test_a_store_without_blocks_gets_them(
     await store.close()
 
 
-@pytest.mark.parametrize("found", [b"0", b"3", b"", b"two", b"1.5"])
+@pytest.mark.parametrize("found", [b"0", b"4", b"", b"two", b"1.5"])
 @pytest_twisted.ensureDeferred
 async def test_any_other_is_refused_and_left_alone(
     open_store: OpenStore, tmp_path: Path, found: bytes

@@ -14,8 +14,9 @@ from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
 from medamad.model.errors import Unavailable
 from medamad.store.environment import Environment
+from medamad.store.numbers import read_number
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
+from medamad.store.upkeep import LAST_BLOCK, Sizes
 
 OpenStore = Callable[..., Store]
 
@@ -98,8 +99,8 @@ async def test_a_sealing_that_fails_half_way_leaves_nothing(open_store: OpenStor
             await store.tidy(now_ms)
         assert entries(store, "doomed") == [0]
     with store._environment.reading() as txn:
-        last = txn.get(b"last-block", db=store._environment.databases.meta)
-    assert int.from_bytes(last, "big") > 3, "no attempt failed half-way"
+        last = read_number(txn, store._environment.databases.meta, LAST_BLOCK)
+    assert last > 3, "no attempt failed half-way"
     await settled(store, now_ms)
     assert orphans(store._environment) == []
     await store.close()

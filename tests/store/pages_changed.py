@@ -1,0 +1,34 @@
+"""Changes to a store's file, as a failing disk or a careless hand makes them."""
+
+import random
+from pathlib import Path
+
+PAGE = 4096
+_KINDS = ("bit", "bit", "bit", "bit", "bytes", "zeros", "swapped", "copied", "cut")
+
+
+def change(file: Path, rng: random.Random) -> str:
+    """Change something of what the file uses; returns what."""
+    content = bytearray(file.read_bytes())
+    pages = len(content.rstrip(b"\0")) // PAGE + 1
+    kind, page = rng.choice(_KINDS), rng.randrange(pages)
+    at = rng.choice([place for place in range(page * PAGE, (page + 1) * PAGE) if content[place]])
+    first = slice(page * PAGE, (page + 1) * PAGE)
+    if kind == "bit":
+        content[at] ^= 1 << rng.randrange(8)
+    elif kind == "bytes":
+        content[at : at + 9] = rng.randbytes(9)
+    elif kind == "zeros":
+        size = rng.choice((512, PAGE))
+        content[at - at % size : at - at % size + size] = bytes(size)
+    elif kind == "cut":
+        del content[at:]
+    else:
+        other = rng.randrange(pages)
+        second = slice(other * PAGE, (other + 1) * PAGE)
+        held = content[first]
+        content[first] = content[second]
+        if kind == "swapped":
+            content[second] = held
+    file.write_bytes(content)
+    return f"{kind}, page {page}, byte {at % PAGE}"

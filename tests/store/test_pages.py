@@ -1,0 +1,125 @@
+"""What LMDB has written is sound; a page that was changed is named."""
+
+import mmap
+from pathlib import Path
+
+import pytest
+from pages_changed import PAGE
+
+from medamad.store.environment import FILE_NAME, open_environment
+from medamad.store.errors import Damaged
+from medamad.store.pages import _newest, _Pages, _Tree, check_pages
+
+MAP_SIZE = 64 << 20
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with trees of three levels, large values and free pages."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    names, blocks = env.databases.names, env.databases.blocks
+    for turn in range(5):
+        with env.lmdb.begin(write=True) as txn:
+            for number in range(0, 20_000, 1 + turn):
+                txn.put(b"%011d" % number, b"x" * (number % 90), db=names)
+            for number in range(40):
+                txn.put(b"%d" % number, bytes(1_000 * number), db=blocks)
+    for begin in (0, 5_000):
+        with env.lmdb.begin(write=True) as txn:
+            for number in range(begin, begin + 3_000):
+                assert txn.delete(b"%011d" % number, db=names)
+            assert txn.stat(names)["depth"] == 3
+    env.close()
+    return tmp_path / FILE_NAME
+
+
+def test_what_lmdb_has_written_is_sound(file: Path) -> None:
+    assert check_pages(file) == 8
+
+
+def test_a_new_store_is_sound(tmp_path: Path) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert check_pages(tmp_path / FILE_NAME) == 1
+
+
+def test_a_store_is_sound_after_each_transaction(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    for turn in range(60):
+        with env.lmdb.begin(write=True) as txn:
+            for number in range(turn % 7, 400, 1 + turn % 5):
+                key = b"%d" % (number * 7_919 % 400)
+                if turn % 3:
+                    txn.put(key, bytes(17 * number % 9_000), db=env.databases.names)
+                else:
+                    txn.delete(key, db=env.databases.names)
+        assert check_pages(env.path) > turn
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        0,  # the number of the page
+        10,  # its kind
+        12,  # the end of the offsets
+        14,  # the begin of the nodes
+        16,  # where the first node is
+    ],
+)
+def test_a_header_that_was_changed_is_noticed(file: Path, offset: int) -> None:
+    content = file.read_bytes()
+    names = [page for page in leaves_in_use(content) if page % 9 == 0]
+    assert len(names) > 5
+    for page in names:
+        changed = bytearray(content)
+        changed[page * PAGE + offset] ^= 16
+        file.write_bytes(changed)
+        with pytest.raises(Damaged, match=r"page \d+ |entries were found|free pages"):
+            check_pages(file)
+
+
+def leaves_in_use(content: bytes) -> list[int]:
+    """Give the leaves whose first byte matters to someone: those that are in use."""
+    whole = mmap.mmap(-1, len(content))
+    whole.write(content)
+    _, main, last, _ = _newest(whole)
+    pages = _Pages(whole, last + 1, bytearray(last + 1))
+    for name, _, stored in pages.walk(main, keep=True).found:
+        pages.walk(_Tree.read(name.decode(), stored))
+    leaf = (2).to_bytes(2, "little")
+    return [
+        page
+        for page, is_used in enumerate(pages._used)
+        if is_used and content[page * PAGE + 10 : page * PAGE + 12] == leaf
+    ]
+
+
+def test_a_transaction_that_is_left_out_is_noticed(file: Path) -> None:
+    """The number of a transaction that is lower than what was written hides it."""
+    content = bytearray(file.read_bytes())
+    newest = max((0, 1), key=lambda page: content[page * PAGE + 16 + 128])
+    content[newest * PAGE + 16 + 128] = 0
+    file.write_bytes(content)
+    with pytest.raises(Damaged, match="last transaction"):
+        check_pages(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "too short"),
+        (b"x" * 9_000, "page 0 does not begin a store"),
+        (bytes(9_000), "page 0 does not begin a store"),
+    ],
+)
+def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(Damaged, match=told):
+        check_pages(tmp_path / "file")
+
+
+def test_a_file_cut_short_is_refused(file: Path) -> None:
+    content = file.read_bytes().rstrip(b"\0")
+    file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(Damaged, match="cut short"):
+        check_pages(file)
