@@ -233,6 +233,11 @@ class OpenBlock:
     _late: Late | None
 
     @property
+    def block(self) -> Block:
+        """What it is a part of a question for."""
+        return self._stored.block
+
+    @property
     def time_bounds(self) -> tuple[int, int]:
         return self._head.time_bounds
 
@@ -370,6 +375,11 @@ class OpenGroup(Group):
     _stored: _Stored
     _reading: Reading
     _databases: Databases
+
+    @property
+    def block(self) -> Block:
+        """What it is a part of a question for."""
+        return self._stored.block
 
     @property
     def members(self) -> Iterable[Views | Group]:

@@ -1,0 +1,150 @@
+"""All of a store read: nothing is found in a sound one, and whatever is changed is found."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import astuple
+from held import keys_of
+from scenes import Scene, Telling
+from views import DAY_MS, NOW_MS, event, leaving, views
+
+from medamad.model.accounts import Account, Login
+from medamad.store.checking import Checking
+from medamad.store.counters import Counters, decode_counters, encode_counters
+from medamad.store.environment import Environment, open_as_guest, open_to_read
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+OpenStore = Callable[..., Store]
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+CHANGED = (
+    *("meta", "logins", "websites", "names", "codes", "journal", "beacons"),
+    *("heads", "blocks", "counters", "corrections"),
+)
+
+
+def findings(folder: Path) -> list[str]:
+    environment, txn = open_to_read(folder)
+    found = list(Checking(environment, txn).findings())
+    txn.abort()
+    environment.close()
+    return found
+
+
+def findings_in(environment: Environment) -> list[str]:
+    with environment.reading() as txn:
+        return list(Checking(environment, txn).findings())
+
+
+@pytest_twisted.async_fixture
+async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
+    """A store with something in every sub-database but that of the doomed."""
+    store = open_store(sizes=SIZES)
+    await store.put_account(Account("ada", "hash", 1, 1))
+    await store.add_login(b"digest", Login(1, 2))
+    await store.add_website("example.com", 1)
+    await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
+    async with store._one_at_a_time:
+        pass
+    await store.append([leaving(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
+    await store.close()
+    return tmp_path / "data"
+
+
+def edit(folder: Path, name: str, change: Callable[[Any, Any, list[bytes]], None]) -> None:
+    guest = open_as_guest(folder)
+    keys = keys_of(guest, name)[name]
+    with guest.lmdb.begin(write=True) as txn:
+        change(txn, getattr(guest.databases, name), keys)
+    guest.close()
+
+
+def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
+    assert findings(folder) == []
+    environment, txn = open_to_read(folder)
+    assert all(txn.stat(each)["entries"] for each in astuple(environment.databases)[:-1])
+    checking = Checking(environment, txn)
+    assert list(checking.findings()) == []
+    assert (checking.websites, checking.views) == (1, 17)
+    assert checking.blocks > 1
+    txn.abort()
+    environment.close()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
+    guest = open_as_guest(folder)
+    unchecked = {b"format"} if name == "meta" else set()
+    if name == "names":
+        with guest.reading() as txn:
+            unchecked = {
+                key for key, value in txn.cursor(db=guest.databases.names) if not value[2:]
+            }
+    keys = [key for key in keys_of(guest, name)[name] if key not in unchecked]
+    assert keys
+    database = getattr(guest.databases, name)
+    for turn, key in enumerate(keys):
+        with guest.lmdb.begin(write=True) as txn:
+            value = txn.get(key, db=database)
+            # Not the day on which a text came: it is no part of what is counted.
+            begin = 2 if name == "names" else 0
+            place = begin + turn % (len(value) - begin)
+            changed = bytearray(value)
+            changed[place] ^= 1 << turn % 8
+            txn.put(key, bytes(changed), db=database)
+        assert findings_in(guest), key
+        with guest.lmdb.begin(write=True) as txn:
+            txn.put(key, value, db=database)
+    assert findings_in(guest) == []
+    guest.close()
+
+
+@pytest.mark.parametrize("name", ["websites", "names", "codes", "heads", "blocks", "counters"])
+def test_what_is_missing_is_found(folder: Path, name: str) -> None:
+    def remove(txn: Any, database: Any, keys: list[bytes]) -> None:
+        txn.delete(keys[-1], db=database)
+
+    edit(folder, name, remove)
+    assert findings(folder)
+
+
+def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> None:
+    """Their checksum is right: they were wrong when they were written."""
+
+    def count_one_more(txn: Any, database: Any, keys: list[bytes]) -> None:
+        key = next(key for key in keys if key[-1] == 1)
+        counters = decode_counters(key, memoryview(txn.get(key, db=database)), check=True)
+        sums = (counters.sums[0] + 1, *counters.sums[1:])
+        txn.put(key, encode_counters(key, Counters(counters.codes, sums)), db=database)
+
+    edit(folder, "counters", count_one_more)
+    found = findings(folder)
+    assert any(each.endswith("counter 1: it is not what its views give") for each in found)
+
+
+def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
+    def add(txn: Any, database: Any, keys: list[bytes]) -> None:
+        txn.put(b"\0\0\0\x09" + keys[0][4:], b"", db=database)
+
+    edit(folder, "journal", add)
+    assert findings(folder) == ["journal: 1 entries belong to no website"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_found_in_whatever_a_store_has_become(
+    open_store: OpenStore,
+) -> None:
+    rng = random.Random(5)  # noqa: S311 - the same each time
+    telling = await Telling.begin(open_store(sizes=SIZES))
+    scene = Scene(rng, [website.number for website in telling.websites])
+    for _ in range(6):
+        await telling.tell_all(scene, 25)
+        await telling.settle(scene.now_ms)
+        assert findings_in(telling.store._environment) == []
+    await telling.store.close()
