@@ -9,11 +9,13 @@ import pytest_twisted
 from held import Row, agrees, durations, entries, held, in_order, keys_of, leaves, rows, settled
 from told_in_log import told_in_log
 from twisted.internet import reactor
-from views import DAY_MS, NOW_MS, event, leaving, views
+from views import DAY_MS, NOW_MS, a_view, event, leaving, views
 
+from medamad.model.dimensions import Dimension
 from medamad.model.websites import Website
 from medamad.store.blocks import head_key
 from medamad.store.environment import open_as_guest
+from medamad.store.names import code_key
 from medamad.store.parts import Snapshot
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
@@ -261,3 +263,63 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
                 assert entries(store, "corrections")[0] > 0
             assert entries(store, "journal", "doomed") == [0, 0]
             await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
+    open_store: OpenStore, filled: Path, pieces: Pieces, tmp_path: Path
+) -> None:
+    assert pieces
+    shutil.copytree(filled, tmp_path / "damaged")
+    spoil_path(tmp_path / "damaged", "names", b"/2")
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        (website,) = store.websites.all()
+        assert {"/2", "/3", "(damaged)"} & set(durations(store, website)) == {"/3", "(damaged)"}
+        await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
+        await store.close()
+    assert [line.partition(":")[0] for line in lines] == [
+        "a text is damaged and not shown",
+        "a damaged name is put right",
+    ]
+    await agrees_with_paths(open_store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_code_is_put_right_by_the_next_hit(
+    open_store: OpenStore, filled: Path, pieces: Pieces, tmp_path: Path
+) -> None:
+    """Its hit must not be counted for another page."""
+    assert pieces
+    shutil.copytree(filled, tmp_path / "damaged")
+    spoil_path(tmp_path / "damaged", "codes", b"/2")
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
+        await store.close()
+    assert [line.partition(":")[0] for line in lines] == ["a damaged code is given anew"]
+    await agrees_with_paths(open_store)
+
+
+async def agrees_with_paths(open_store: OpenStore) -> None:
+    """All is as it was, and the page that was damaged has a view more."""
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        (website,) = store.websites.all()
+        paths = [row["path"] for row in held(store, website)[0]]
+        await store.close()
+    assert sorted(paths) == sorted(["/2", "/90", *(f"/{n}" for n in range(1, 19))])
+    assert lines == []
+
+
+def spoil_path(folder: Path, database: str, path: bytes) -> None:
+    """Flip the last bit of a page's text, or of its code."""
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin(write=True) as txn:
+        chosen = getattr(guest.databases, database)
+        key = code_key((1, Dimension.PATH), path.decode())
+        if database == "names":
+            key = key[:5] + txn.get(key, db=guest.databases.codes)
+        value = txn.get(key, db=chosen)
+        txn.put(key, value[:-1] + bytes((value[-1] ^ 1,)), db=chosen)
+    guest.close()
