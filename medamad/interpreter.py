@@ -1,6 +1,7 @@
 """How the process is set: its threads, its garbage collector, its memory, its open files."""
 
 import ctypes
+import faulthandler
 import gc
 import resource
 import sys
@@ -22,6 +23,9 @@ def begin() -> None:
     gc.disable()
     _return_large_blocks()
     _allow_open_files()
+    if sys.__stderr__ is not None:
+        # A disk that fails below the mapped file ends the process: then at least it is said.
+        faulthandler.enable(sys.__stderr__)
 
 
 def settle() -> None:

@@ -1,0 +1,75 @@
+"""What ends the daemon is said in its log, and the files that it is given are left alone."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD, running
+
+from medamad.store.environment import FILE_NAME
+
+pytestmark = pytest.mark.daemon
+
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
+
+
+def start(data: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MEDAMAD, "run", "--data", str(data), "--listen", "tcp:0:interface=127.0.0.1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"no store " * 2_000, "cannot be opened as a store"),
+        (b"", "too short to be a store (0 bytes)"),
+        (bytes(100_000), "cannot be opened as a store"),
+    ],
+)
+def test_a_foreign_file_ends_the_start(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    ended = start(tmp_path)
+    assert ended.returncode == 1
+    assert f"not started: {tmp_path / FILE_NAME}: {reason}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert (tmp_path / FILE_NAME).read_bytes() == content
+
+
+def test_a_page_that_is_not_sound_ends_the_start(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+        daemon.stop()
+        file = daemon.data / FILE_NAME
+        content = bytearray(file.read_bytes())
+        used = len(content.rstrip(b"\0")) // 4096
+        content[2 * 4096 : (used + 1) * 4096] = bytes((used - 1) * 4096)
+        file.write_bytes(content)
+        ended = start(daemon.data)
+        assert ended.returncode == 1
+        assert f"not started: {file}: not a sound store: " in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_a_folder_that_may_not_be_written_to_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    ended = start(tmp_path / "file" / "data")
+    assert ended.returncode == 1
+    assert f"not started: {tmp_path / 'file' / 'data'}: Not a directory" in ended.stderr
+
+
+def test_an_end_by_the_system_is_said(tmp_path: Path) -> None:
+    """A disk that fails below the mapped file ends the process by SIGBUS."""
+    with running(tmp_path) as daemon:
+        process, daemon._process = daemon._process, None
+        assert process is not None
+        os.kill(process.pid, signal.SIGBUS)
+        assert process.wait(10) == -signal.SIGBUS
+        assert "Fatal Python error: Bus error" in daemon.log
