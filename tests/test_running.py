@@ -144,7 +144,10 @@ class Visitors:
                 self.statuses.append(answer.status)
 
 
-def test_a_reload_drops_no_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "reloads", [5, pytest.param(1_000, marks=(pytest.mark.slow, pytest.mark.timeout(900)))]
+)
+def test_a_reload_drops_no_request(tmp_path: Path, reloads: int) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -152,7 +155,7 @@ def test_a_reload_drops_no_request(tmp_path: Path) -> None:
         threads = [threading.Thread(target=one) for one in visitors]
         for thread in threads:
             thread.start()
-        for number in range(1, 6):
+        for number in range(1, reloads + 1):
             configure(daemon, f"[store]\ncommit_max_hits = {number}")
             until(lambda: daemon.log.count("was read again") >= number)  # noqa: B023
         for one in visitors:

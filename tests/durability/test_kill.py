@@ -16,7 +16,7 @@ from daemon import Client, Daemon
 pytestmark = pytest.mark.daemon
 
 HOSTNAME = "example.com"
-ROUNDS = 50
+MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(1_800)))
 CLIENTS = 6
 CONFIGURATION = """
 [store]
@@ -114,7 +114,8 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
     return total
 
 
-def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [50, MANY])
+def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
     daemon = Daemon(tmp_path, configuration=CONFIGURATION)
     daemon.start()
     try:
@@ -122,7 +123,7 @@ def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path) -> None:
         owner.add_website(HOSTNAME)
         chance = random.Random(1)  # noqa: S311 - no secret
         expected: dict[str, set[str]] = {}
-        for round_number in range(ROUNDS):
+        for round_number in range(rounds):
             prefix = f"/round{round_number}/"
             sent = kill_under_load(daemon, prefix, after_s=chance.uniform(0.02, 0.12))
             daemon.start()
@@ -143,7 +144,7 @@ def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path) -> None:
         total = sum(map(len, expected.values()))
         summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
         assert (summary["pageviews"], summary["visitors"]) == (total, total)
-        assert total > ROUNDS * CLIENTS, "the daemon was killed before it had taken anything"
+        assert total > rounds * CLIENTS, "the daemon was killed before it had taken anything"
     finally:
         if daemon.is_running:
             daemon.stop()
