@@ -47,7 +47,7 @@ BOUNDS = {
 }
 OTHERS = 50
 AGENTS = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/{0}.0.0.0 Safari/537.36"
-SMALL_BYTES = 128 << 20
+SMALL_BYTES = 256 << 20
 BYTES_A_HIT = 1_500
 """What a hit may take in the file while it waits to be sealed, beacon, journal and all."""
 
