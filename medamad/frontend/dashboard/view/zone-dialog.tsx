@@ -2,35 +2,36 @@
 
 import { useState } from "preact/hooks";
 import { moment, t } from "../i18n/index.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { useViewing } from "./asking.ts";
 import { ownZone } from "./periods.ts";
 
-function isZone(name: string): boolean {
+/** The zone of a name: a name that zones have, or that of a city in one of them. */
+function zoneNamed(name: string): string | undefined {
   try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return name !== "";
+    return name && new Intl.DateTimeFormat("en", { timeZone: name }) ? name : undefined;
   } catch {
-    return false;
+    const city = `/${name.toLowerCase().replaceAll(" ", "_")}`;
+    return Intl.supportedValuesOf("timeZone").find((known) => known.toLowerCase().endsWith(city));
   }
 }
 
 export function ZoneDialog({ onClose }: { onClose: () => void }) {
   const { zone, show } = useViewing();
   const [name, setName] = useState(zone);
-  const isKnown = isZone(name);
+  const named = zoneNamed(name.trim());
   const choose = (chosen: string) => {
     show({ zone: chosen === ownZone() ? undefined : chosen });
     onClose();
   };
-  const time = isKnown ? moment(new Date(), { dateStyle: "medium", timeStyle: "short" }, name) : "";
+  const time = named && moment(new Date(), { dateStyle: "medium", timeStyle: "short" }, named);
   return (
     <Dialog title={t("zone.title")} onClose={onClose}>
       <form
         class="form"
         onSubmit={(event) => {
           event.preventDefault();
-          if (isKnown) choose(name);
+          if (named) choose(named);
         }}
       >
         <label class="field">
@@ -38,10 +39,11 @@ export function ZoneDialog({ onClose }: { onClose: () => void }) {
           <input
             list="zones"
             value={name}
+            autofocus={hasKeyboard()}
             autocomplete="off"
             spellcheck={false}
             onFocus={(event) => event.currentTarget.select()}
-            onInput={(event) => setName(event.currentTarget.value.trim())}
+            onInput={(event) => setName(event.currentTarget.value)}
           />
         </label>
         <datalist id="zones">
@@ -49,11 +51,11 @@ export function ZoneDialog({ onClose }: { onClose: () => void }) {
             <option key={known} value={known} />
           ))}
         </datalist>
-        <p class={isKnown ? "soft" : "refusal"} role="status">
-          {isKnown ? time : t("zone.unknown")}
+        <p class={named ? "soft" : "refusal"} role="status">
+          {named ? `${named.replaceAll("_", " ")}: ${time}` : t("zone.unknown")}
         </p>
         <div class="row">
-          <button type="submit" class="button main" disabled={!isKnown}>
+          <button type="submit" class="button main" disabled={!named}>
             {t("zone.apply")}
           </button>
           <button type="button" class="button" onClick={() => choose(ownZone())}>
