@@ -266,3 +266,13 @@ def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> N
     page.keyboard.press("Escape")
     expect(editor).to_have_count(0)
     assert not dashboard.is_wider_than_the_window()
+
+
+def test_values_are_compared_without_case(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open(f"{PAGE}&browser[eq]=firefox")
+    technology = page.get_by_role("region", name="Technology")
+    technology.get_by_role("tab", name="Browsers").click()
+    row = technology.get_by_role("button", name="Firefox", exact=True)
+    expect(row).to_have_attribute("aria-pressed", "true")
+    row.click()
+    expect(chips(page)).to_have_count(0)

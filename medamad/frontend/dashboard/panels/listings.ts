@@ -2,7 +2,7 @@
 // and counted by, and which filter a row stands for.
 
 import { type Key, t } from "../i18n/index.ts";
-import type { Field, Filter } from "../view/filters.ts";
+import { type Field, type Filter, isSame } from "../view/filters.ts";
 
 export type ListingName =
   | "pages"
@@ -143,7 +143,5 @@ export function columnLabel({ name, field }: Listing): string {
 
 /** Whether the page shows only what a row stands for. */
 export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
-  return filters.some(
-    (filter) => filter.field === field && filter.operator === "eq" && filter.values[0] === value,
-  );
+  return filters.some((filter) => isSame(filter, { field, operator: "eq", values: [value] }));
 }

@@ -82,12 +82,12 @@ export function opposite(operator: Operator): Operator {
   return (operator.startsWith("not_") ? operator.slice(4) : `not_${operator}`) as Operator;
 }
 
-/** Whether two filters say the same. */
+/** Whether two filters say the same: values are compared without regard to case. */
 export function isSame(one: Filter, other: Filter): boolean {
   return (
     one.field === other.field &&
     one.operator === other.operator &&
-    one.values.join("\0") === other.values.join("\0")
+    one.values.join("\0").toLowerCase() === other.values.join("\0").toLowerCase()
   );
 }
 
