@@ -419,6 +419,36 @@ def test_a_fault_is_told_where_it_is(demo: Client, dashboard_of: Make) -> None:
     dashboard.complaints.clear()
 
 
+def test_no_old_figures_stand_for_others_that_failed(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    page = dashboard.open(f"{BUSY}?period=yesterday")
+    loaded(page)
+    page.locator(".panel tbody tr").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    fault = {"error": {"code": 500, "message": "an internal fault"}}
+    page.route("**/api/website/**", lambda route: route.fulfill(status=500, json=fault))
+    page.keyboard.press("t")
+    trouble = page.locator(".overview").get_by_role("alert")
+    expect(trouble).to_contain_text("That did not work")
+    expect(page.locator(".panel").first.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".tile-figure, .overview tbody tr, .panel tbody tr")).to_have_count(0)
+    # Those of the period that was read are still there.
+    page.keyboard.press("y")
+    loaded(page)
+    page.keyboard.press("a")
+    expect(trouble).to_be_visible()
+    expect(page.locator(".tile-figure")).to_have_count(0)
+    page.unroute("**/api/website/**")
+    page.route("**/api/**", abort)
+    page.keyboard.press("w")
+    expect(trouble).to_contain_text("The server does not answer")
+    expect(page.locator(".tile-figure")).to_have_count(0)
+    page.unroute("**/api/**")
+    trouble.get_by_role("button", name="Try again").click()
+    loaded(page)
+    dashboard.complaints.clear()
+
+
 def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     loaded(page)
@@ -444,8 +474,9 @@ def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
     assert page.url.endswith("/websites/example.com?period=7d")
 
 
-def test_an_address_without_a_page(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open("nowhere/at/all")
+@pytest.mark.parametrize("path", ["nowhere/at/all", "settings/nope"])
+def test_an_address_without_a_page(path: str, demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(path)
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page.")
     page.get_by_role("link", name="To the websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

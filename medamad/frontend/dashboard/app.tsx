@@ -1,13 +1,14 @@
 // The page as a whole: who is there, which page the address names, what surrounds it.
 
 import { useEffect, useState } from "preact/hooks";
-import { LocationProvider, Route, Router, useLocation } from "preact-iso";
+import { LocationProvider, Route, Router } from "preact-iso";
 import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
 import { Shell } from "./shell.tsx";
 import { refreshes } from "./state/ask.ts";
 import { recognise, user } from "./state/session.ts";
 import { later } from "./ui/later.tsx";
+import { NoSuchPage } from "./ui/no-such-page.tsx";
 import { SitePage } from "./view/page.tsx";
 
 const LoginPage = later(() => import("./login.tsx").then(({ LoginPage }) => LoginPage));
@@ -62,18 +63,6 @@ function Waiting({ isKnown }: { isKnown: boolean }) {
           <strong>{t("away.title")}</strong>
         </p>
       )}
-    </main>
-  );
-}
-
-function NoSuchPage() {
-  const { url } = useLocation();
-  return (
-    <main class="page narrow" key={url}>
-      <h1>{t("error.not-found")}</h1>
-      <p>
-        <a href="/dashboard/">{t("error.back")}</a>
-      </p>
     </main>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { t } from "../i18n/index.ts";
 import { useUsage } from "../state/usage.ts";
+import { NoSuchPage } from "../ui/no-such-page.tsx";
 import { About } from "./about.tsx";
 import { Account } from "./account.tsx";
 import { Tracker } from "./tracker.tsx";
@@ -24,12 +25,15 @@ const CONTENTS: Record<Section, ComponentType> = {
 
 export function SettingsPage() {
   const named = useRoute().params.section;
-  const section = SECTIONS.find((section) => section === named) ?? "account";
+  const section = SECTIONS.find((section) => section === (named || "account"));
   const { isDemo } = useUsage();
-  const Content = CONTENTS[section];
   useEffect(() => {
-    document.title = `${t(`settings.${section}`)} · ${t("settings.title")} · medamad`;
+    if (section) {
+      document.title = `${t(`settings.${section}`)} · ${t("settings.title")} · medamad`;
+    }
   });
+  if (!section) return <NoSuchPage />;
+  const Content = CONTENTS[section];
   return (
     <main class="page settings">
       <h1 class="page-title">{t("settings.title")}</h1>

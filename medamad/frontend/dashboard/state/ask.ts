@@ -51,7 +51,7 @@ export function useFresh(everyMs: number): void {
 }
 
 export interface Answer<T> {
-  /** What is known: of this question, or of the one before until this is answered. */
+  /** What is known: of this question, or of the one before until this is answered or fails. */
   data: T | undefined;
   /** Whether `data` answers another question than the one that is asked. */
   isStale: boolean;
@@ -113,10 +113,8 @@ export function useAsk<T>(
   }, [question, turn]);
 
   const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
-  return {
-    data: known ?? answer?.data,
-    isStale: known === undefined && answer !== undefined,
-    isLoading,
-    error: failure?.question === question ? failure.error : undefined,
-  };
+  const error = failure?.question === question ? failure.error : undefined;
+  // Nothing old stands in the place of what could not be read.
+  const data = known ?? (error ? undefined : answer?.data);
+  return { data, isStale: known === undefined && data !== undefined, isLoading, error };
 }

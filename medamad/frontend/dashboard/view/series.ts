@@ -48,7 +48,8 @@ export function useSeries(): Series {
   // Where nothing has ever been, there is no more to ask.
   const isNever = months.data !== undefined && start === undefined;
   return {
-    summary: isNever ? months.data : current.data,
+    // Without a start nothing is asked, and what is known is of the question before.
+    summary: isNever ? months.data : !start && months.error ? undefined : current.data,
     before: compares && !before.isStale && before.data?.current.pageviews ? before.data : undefined,
     interval,
     intervals,
