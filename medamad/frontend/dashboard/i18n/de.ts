@@ -90,6 +90,8 @@ export const de: Catalogue = {
   "chart.before": "Vorheriger Zeitraum",
   "chart.zoom": "Diesen Abschnitt anzeigen",
   "chart.empty": "Keine Besuche in diesem Zeitraum",
+  "chart.unpaired":
+    "Die Abschnitte des Zeitraums davor beginnen an anderen Stellen. Verglichen werden nur die Gesamtzahlen.",
   "shortcuts.earlier": "Einen Zeitraum zurück",
   "shortcuts.later": "Einen Zeitraum vor",
   "shortcuts.compare": "Mit dem vorherigen Zeitraum vergleichen",

@@ -90,6 +90,8 @@ export const es: Catalogue = {
   "chart.before": "Periodo anterior",
   "chart.zoom": "Mostrar esta parte",
   "chart.empty": "No hay visitas en este periodo",
+  "chart.unpaired":
+    "Las partes del periodo anterior empiezan en otros puntos. Solo se comparan los totales.",
   "shortcuts.earlier": "Periodo anterior",
   "shortcuts.later": "Periodo siguiente",
   "shortcuts.compare": "Comparar con el periodo anterior",

@@ -90,6 +90,8 @@ export const fr: Catalogue = {
   "chart.before": "Période précédente",
   "chart.zoom": "Afficher cette partie",
   "chart.empty": "Aucune visite sur cette période",
+  "chart.unpaired":
+    "Les parties de la période précédente commencent ailleurs. Seuls les totaux sont comparés.",
   "shortcuts.earlier": "Reculer d’une période",
   "shortcuts.later": "Avancer d’une période",
   "shortcuts.compare": "Comparer à la période précédente",

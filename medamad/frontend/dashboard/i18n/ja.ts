@@ -89,6 +89,7 @@ export const ja: Catalogue = {
   "chart.before": "前の期間",
   "chart.zoom": "この部分を表示",
   "chart.empty": "この期間の訪問はありません",
+  "chart.unpaired": "前の期間の区切りは位置が異なるため、合計のみを比較しています。",
   "shortcuts.earlier": "1つ前の期間",
   "shortcuts.later": "1つ後の期間",
   "shortcuts.compare": "前の期間と比較",

@@ -88,6 +88,7 @@ export const zh: Catalogue = {
   "chart.before": "上一时段",
   "chart.zoom": "显示此部分",
   "chart.empty": "此时段没有访问",
+  "chart.unpaired": "上一时段的分段起点不同，因此仅比较总计。",
   "shortcuts.earlier": "前一个时段",
   "shortcuts.later": "后一个时段",
   "shortcuts.compare": "与上一时段对比",

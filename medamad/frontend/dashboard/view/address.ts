@@ -18,7 +18,8 @@ export type NamedPeriod = (typeof PERIODS)[number];
 
 /**
  * A range of the reader's choice. Days (2026-11-20) stand for all of them, the last included;
- * local times (2026-11-20T15:30) for what lies between.
+ * local times (2026-11-20T15:30) for what lies between, with their offset where the clock shows
+ * them twice (2026-10-25T02:00+01:00).
  */
 export interface Range {
   from: string;
@@ -46,7 +47,7 @@ export interface View {
 export const DEFAULT_PERIOD: NamedPeriod = "30d";
 
 const DAY = /^\d{4}-\d\d-\d\d$/;
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d([+-]\d\d:\d\d)?$/;
 
 /** Read a view from the query of an address. What is not understood counts as not said. */
 export function readView(query: URLSearchParams): View {
@@ -63,13 +64,25 @@ export function readView(query: URLSearchParams): View {
 function readPeriod(query: URLSearchParams): Period {
   const [from = "", to = ""] = [query.get("from") ?? "", query.get("to") ?? ""];
   const isRange = (DAY.test(from) && DAY.test(to)) || (TIME.test(from) && TIME.test(to));
-  if (isRange && from <= to && isDate(from) && isDate(to)) return { from, to };
+  if (isRange && isInOrder(from, to) && isDate(from) && isDate(to)) return { from, to };
   return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
 }
 
+/** Days may be the same one; a time has to lie before the other, by their offsets at least. */
+function isInOrder(from: string, to: string): boolean {
+  const [first, last] = [clockIn(from), clockIn(to)];
+  if (first !== last || DAY.test(from)) return first <= last;
+  return from.length > first.length && to.length > last.length && Date.parse(from) < Date.parse(to);
+}
+
+function clockIn(text: string): string {
+  return text.slice(0, "2026-11-20T15:30".length);
+}
+
 function isDate(text: string): boolean {
-  const date = new Date(text.length > 10 ? `${text}Z` : text);
-  return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(text);
+  const clock = clockIn(text);
+  const date = new Date(clock.length > 10 ? `${clock}Z` : clock);
+  return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(clock);
 }
 
 function readZone(text: string | null): string | undefined {

@@ -1,14 +1,14 @@
 // The table behind the chart: always there for screen readers, shown to all who ask for it.
 
-import type { Bucket } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { type Interval, MEASURES } from "./address.ts";
-import { bucketLabel } from "./spans.ts";
+import type { Part } from "./parts.ts";
+import { partLabel } from "./spans.ts";
 import { measured } from "./tiles.tsx";
 
 interface Properties {
-  buckets: Bucket[];
-  before: Bucket[] | undefined;
+  buckets: Part[];
+  before: (Part | undefined)[] | undefined;
   interval: Interval;
   zone: string;
   isShown: boolean;
@@ -31,7 +31,12 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                 {t(`measure.${measure}`)}
               </th>
             ))}
-            {before && <th scope="col">{`${t("measure.visitors")}, ${t("chart.before")}`}</th>}
+            {before && (
+              <>
+                <th scope="col">{t("chart.before")}</th>
+                <th scope="col">{`${t("measure.visitors")}, ${t("chart.before")}`}</th>
+              </>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -45,22 +50,35 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                     title={t("chart.zoom")}
                     onClick={() => onZoom(place)}
                   >
-                    {bucketLabel(new Date(bucket.date), interval, zone)}
+                    {partLabel(bucket, interval, zone)}
                   </button>
                 ) : (
-                  bucketLabel(new Date(bucket.date), interval, zone)
+                  partLabel(bucket, interval, zone)
                 )}
               </th>
               {MEASURES.map((measure) => (
                 <td key={measure}>{measured(measure, bucket[measure], true)}</td>
               ))}
-              {before && (
-                <td>{before[place] ? measured("visitors", before[place].visitors, true) : ""}</td>
-              )}
+              {before && <Before part={before[place]} interval={interval} zone={zone} />}
             </tr>
           ))}
         </tbody>
       </table>
     </section>
+  );
+}
+
+interface BeforeProperties {
+  part: Part | undefined;
+  interval: Interval;
+  zone: string;
+}
+
+function Before({ part, interval, zone }: BeforeProperties) {
+  return (
+    <>
+      <td>{part && partLabel(part, interval, zone)}</td>
+      <td>{part && measured("visitors", part.visitors, true)}</td>
+    </>
   );
 }

@@ -3,17 +3,18 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { Bucket } from "../api/types.ts";
 import { locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
+import type { Part } from "./parts.ts";
 import { startsUntil } from "./periods.ts";
-import { bucketLabel, tickLabel } from "./spans.ts";
+import { partLabel, tickLabel } from "./spans.ts";
 import { measured } from "./tiles.tsx";
 
 interface Properties {
-  buckets: Bucket[];
-  before: Bucket[] | undefined;
+  buckets: Part[];
+  /** The part of the period before that each is compared with. */
+  before: (Part | undefined)[] | undefined;
   measure: Measure;
   interval: Interval;
   zone: string;
@@ -324,11 +325,11 @@ function Tip({
       data-side={index > buckets.length / 2 ? "left" : "right"}
     >
       <strong>{measured(measure, bucket[measure], true)}</strong> {t(`measure.${measure}`)}
-      <div>{bucketLabel(new Date(bucket.date), interval, zone)}</div>
+      <div>{partLabel(bucket, interval, zone)}</div>
       {earlier && (
         <div class="tip-before">
           <strong>{measured(measure, earlier[measure], true)}</strong>{" "}
-          {bucketLabel(new Date(earlier.date), interval, zone)}
+          {partLabel(earlier, interval, zone)}
         </div>
       )}
     </div>

@@ -1,7 +1,7 @@
 // The figures of a period at a glance: a tile for each measure, and the chart of the chosen one.
 
 import { Table, TrendingUp } from "lucide";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
@@ -9,7 +9,8 @@ import { Trouble } from "../ui/trouble.tsx";
 import { useViewing } from "./asking.ts";
 import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
-import { rangeOf, spanBefore, spanUntilNow } from "./periods.ts";
+import { pairsOf, partsOf } from "./parts.ts";
+import { rangeOf, spanBefore, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
 import { daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
@@ -19,17 +20,23 @@ export function Overview() {
   const series = useSeries();
   const { interval, intervals, summary, before, end } = series;
   const [showsTable, setShowsTable] = useState(false);
-  const buckets = summary?.interval;
+  const { period } = view;
+  // Only for other figures: a period that moves with the time cuts its parts elsewhere each minute.
+  const [buckets, pairs] = useMemo(() => {
+    const parts =
+      summary?.interval && partsOf(summary.interval, interval, zone, wholeSpan(period, zone));
+    return [
+      parts,
+      parts && before?.interval && pairsOf(parts, before.interval, interval, zone, period),
+    ];
+  }, [summary, before, interval, zone, period]);
 
   const zoom = (place: number) => zoomTo(place, place);
   const zoomTo = (first: number, last: number) => {
-    const start = buckets?.[first]?.date;
-    if (!buckets || !start || (first === last && interval === "minute")) return;
-    const next = buckets[last + 1]?.date;
-    const until = next ? new Date(next) : new Date(Math.min(end.valueOf(), endOf(last)));
-    show({ period: rangeOf(new Date(start), until, interval, zone), interval: undefined });
+    const [start, end] = [buckets?.[first]?.start, buckets?.[last]?.end];
+    if (!start || !end || (first === last && interval === "minute")) return;
+    show({ period: rangeOf(start, end, interval, zone), interval: undefined });
   };
-  const endOf = (place: number) => afterBucket(new Date(buckets?.[place]?.date ?? end), interval);
 
   return (
     <section
@@ -79,7 +86,7 @@ export function Overview() {
           {buckets && buckets.length > 0 && !showsTable && (
             <Chart
               buckets={buckets}
-              before={before?.interval}
+              before={pairs}
               measure={view.measure}
               interval={interval}
               zone={zone}
@@ -87,10 +94,13 @@ export function Overview() {
               onZoom={zoomTo}
             />
           )}
+          {before && buckets && buckets.length > 0 && !pairs && (
+            <p class="chart-note soft">{t("chart.unpaired")}</p>
+          )}
           {buckets && (
             <ChartTable
               buckets={buckets}
-              before={before?.interval}
+              before={pairs}
               interval={interval}
               zone={zone}
               isShown={showsTable}
@@ -110,11 +120,4 @@ function daysLabelOf(period: Parameters<typeof daysLabel>[1], zone: string): str
 function comparedLabel(compares: boolean, period: Parameters<typeof daysLabel>[1], zone: string) {
   const before = compares ? spanBefore(period, zone) : undefined;
   return before ? ` · ${t("period.compared", { span: daysLabel(before, period, zone) })}` : "";
-}
-
-const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_678_400 };
-
-/** A moment at which a bucket has ended; for the last one, that has none after it. */
-function afterBucket(start: Date, interval: keyof typeof SECONDS): number {
-  return start.valueOf() + SECONDS[interval] * 1000;
 }

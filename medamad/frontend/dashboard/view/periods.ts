@@ -10,13 +10,17 @@ import {
   differenceInCalendarDays,
   differenceInCalendarMonths,
   differenceInMinutes,
+  isEqual as isSameMoment,
   startOfDay,
+  startOfMinute,
   subHours,
   subMonths,
 } from "date-fns";
 import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
 
 const MAX_STARTS = 5_000;
+const LOCAL_LENGTH = "2026-11-20T15:30".length;
+const DAY_MINUTES = 1_440;
 const OF_DAYS = ["today", "yesterday", "7d", "30d", "90d", "6mo", "12mo"] as const;
 
 /** The reader's own zone. */
@@ -44,7 +48,7 @@ export function wholeSpan(period: Period, zone: string, now = new Date()): Span 
     case "yesterday":
       return { start: addDays(today, -1), end: today };
     case "24h":
-      return { start: subHours(new TZDateMini(now, zone), 24), end: new TZDateMini(now, zone) };
+      return { start: subHours(minuteAfter(now, zone), 24), end: minuteAfter(now, zone) };
     case "all":
       return { start: undefined, end: tomorrow };
     case "6mo":
@@ -55,20 +59,42 @@ export function wholeSpan(period: Period, zone: string, now = new Date()): Span 
   }
 }
 
+/** Periods of times begin and end at full minutes, as their addresses say it. */
+function minuteAfter(now: Date, zone: string): Date {
+  return addMinutes(startOfMinute(new TZDateMini(now, zone)), 1);
+}
+
 function spanOfRange({ from, to }: Range, zone: string): Span {
   const start = local(from, zone);
   const end = local(to, zone);
-  return { start, end: isDays({ from, to }) ? addDays(end, 1) : end };
+  if (isDays({ from, to })) return { start, end: addDays(end, 1) };
+  // Between times that a zone's clock leaves out, or does not repeat, there may be nothing.
+  return { start, end: end > start ? end : addHours(start, 1) };
 }
 
 function isDays({ from }: Range): boolean {
   return !from.includes("T");
 }
 
-/** The moment that a local date and time of a zone is. */
+/** The moment that a local date and time of a zone is; of two, that of the offset in the text. */
 function local(text: string, zone: string): Date {
-  const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number);
-  return new TZDateMini(year, month - 1, day, hour, minute, zone);
+  const clock = text.slice(0, LOCAL_LENGTH);
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = clock.split(/[-T:]/).map(Number);
+  const date = new TZDateMini(year, month - 1, day, hour, minute, zone);
+  return sameByClock(date).find((other) => offsetOf(other) === text.slice(LOCAL_LENGTH)) ?? date;
+}
+
+/** The other moments at which the clock of a date shows the same: it was put back between. */
+function sameByClock(date: Date): Date[] {
+  return [-60, -30, 30, 60]
+    .map((minutes) => addMinutes(date, minutes))
+    .filter((other) => clockOf(other) === clockOf(date));
+}
+
+function offsetOf(date: Date): string {
+  const minutes = -date.getTimezoneOffset();
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `${minutes < 0 ? "-" : "+"}${padded(hours)}:${padded(rest)}`;
 }
 
 /** The part of a period that has been. */
@@ -111,8 +137,12 @@ function monthsOf(period: Period, start: Date, end: Date): number {
     : 0;
 }
 
+function isTimes(period: Period): boolean {
+  return period === "24h" || (typeof period === "object" && !isDays(period));
+}
+
 function daysOf(period: Period, start: Date, end: Date): number {
-  return typeof period === "object" && !isDays(period) ? 0 : differenceInCalendarDays(end, start);
+  return isTimes(period) ? 0 : differenceInCalendarDays(end, start);
 }
 
 /** The period one step later (1) or earlier (-1); undefined beyond now, or where there is none. */
@@ -127,8 +157,10 @@ export function stepped(
   const whole = { start, end };
   const next = { start: moved(start, period, whole, by), end: moved(end, period, whole, by) };
   if (next.start > now) return undefined;
-  const isTimes = period === "24h" || (typeof period === "object" && !isDays(period));
-  const range = isTimes
+  // A day by the clock does not go beyond now: its last step leads to the last 24 hours.
+  const isDay = isTimes(period) && differenceInMinutes(end, start) === DAY_MINUTES;
+  if (isDay && by > 0 && next.end > subHours(now, 1)) return period === "24h" ? undefined : "24h";
+  const range = isTimes(period)
     ? timesOf(next.start, next.end)
     : daysBetween(next.start, addDays(next.end, -1));
   return named(range, zone, now, OF_DAYS);
@@ -141,7 +173,12 @@ export function dayOf(date: Date): string {
   );
 }
 
+/** A local time, with its offset where it alone does not tell which moment it is. */
 function timeOf(date: Date): string {
+  return clockOf(date) + (sameByClock(date).length ? offsetOf(date) : "");
+}
+
+function clockOf(date: Date): string {
   return `${dayOf(date)}T${padded(date.getHours())}:${padded(date.getMinutes())}`;
 }
 
@@ -174,11 +211,28 @@ export function named(
   return range;
 }
 
-/** The range that a part of a chart stands for: whole days where it has no less than days. */
+/** The range that a part of a chart stands for: days where it has whole ones, in no less. */
 export function rangeOf(start: Date, end: Date, interval: Interval, zone: string): Range {
   const [first, last] = [new TZDateMini(start, zone), new TZDateMini(end, zone)];
   const isFine = interval === "minute" || interval === "hour";
-  return isFine ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
+  const isOfDays = [first, last].every((date) => isSameMoment(date, startOfDay(date)));
+  return isFine || !isOfDays ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
+}
+
+/** The moment at which the bucket after this one begins, by the clock of the zone. */
+export function nextStart(start: Date, interval: Interval, zone: string): Date {
+  return FOLLOWING[interval](new TZDateMini(start, zone), 1);
+}
+
+/** The moment of the period before that a moment of this one is compared with, if it has any. */
+export function counterpart(date: Date, period: Period, zone: string, whole: Span) {
+  const { start, end } = whole;
+  if (!start) return undefined;
+  const from = new TZDateMini(date, zone);
+  const earlier = moved(from, period, { start, end }, -1);
+  // The 31st has none in a month of 30 days, an hour none on a day that leaves it out.
+  const isThere = clockOf(moved(earlier, period, { start, end }, 1)) === clockOf(from);
+  return isThere ? earlier : undefined;
 }
 
 const FOLLOWING = {
@@ -225,8 +279,8 @@ export function usualInterval(start: Date, end: Date): Interval {
   const days = differenceInMinutes(end, start) / 1_440;
   if (days <= 0.13) return "minute";
   if (days <= 2.1) return "hour";
-  if (days <= 100) return "day";
-  if (days <= 200) return "week";
+  // Weeks hardly ever begin where those of the period before do; days can be compared with its days.
+  if (days <= 200) return "day";
   return "month";
 }
 

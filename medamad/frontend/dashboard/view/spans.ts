@@ -2,7 +2,8 @@
 
 import { locale, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
-import { type Span, wholeSpan } from "./periods.ts";
+import type { Part } from "./parts.ts";
+import { rangeOf, type Span, wholeSpan } from "./periods.ts";
 
 const DAY = { day: "numeric", month: "short", year: "numeric" } as const;
 const TIME = { ...DAY, hour: "numeric", minute: "2-digit" } as const;
@@ -37,15 +38,24 @@ const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {
   minute: { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" },
   hour: { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" },
   day: { weekday: "short", day: "numeric", month: "long", year: "numeric" },
-  week: { day: "numeric", month: "short", year: "numeric" },
+  week: DAY,
   month: { month: "long", year: "numeric" },
 };
 
-/** What a bucket stands for, in full. */
-export function bucketLabel(start: Date, interval: Interval, zone: string): string {
-  const form = new Intl.DateTimeFormat(locale.value, { ...BUCKET_FORMS[interval], timeZone: zone });
-  if (interval !== "week") return form.format(start);
-  return form.formatRange(start, new Date(start.valueOf() + 6.5 * 86_400_000));
+/** What a part of a period stands for, in full. */
+export function partLabel(part: Part, interval: Interval, zone: string): string {
+  const { start, end, isWhole } = part;
+  if (interval === "week" || (interval === "month" && !isWhole))
+    return spanLabel(part, zone, hasTimes(part, zone));
+  const form = new Intl.DateTimeFormat(locale.value, {
+    ...BUCKET_FORMS[isWhole || interval === "minute" ? interval : "hour"],
+    timeZone: zone,
+  });
+  return isWhole || interval === "minute" ? form.format(start) : form.formatRange(start, end);
+}
+
+function hasTimes({ start, end }: Part, zone: string): boolean {
+  return rangeOf(start, end, "day", zone).from.includes("T");
 }
 
 /** What a bucket is called on the axis; `isTurn` where a new day or year begins. */

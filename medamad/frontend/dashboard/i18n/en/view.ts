@@ -57,6 +57,7 @@ export const view = {
   "chart.before": "Period before",
   "chart.zoom": "Show this part",
   "chart.empty": "No visits in this period",
+  "chart.unpaired": "The parts of the period before begin elsewhere. Only the totals are compared.",
   "shortcuts.earlier": "One period earlier",
   "shortcuts.later": "One period later",
   "shortcuts.compare": "Compare with the period before",

@@ -1,0 +1,197 @@
+"""What a chart's points cover of the period, and which of the period before stand beside them."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import past
+import pytest
+from daemon import Client, Daemon
+from dashboard import Dashboard
+from past import Visit
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+VISITS: Final = (
+    Visit("2025-09-30T12:00:00Z"),
+    *(Visit(f"2025-10-{day}T12:00:00Z") for day in (13, 14, 21, 25, 31)),
+    Visit("2025-10-25T00:30:00Z"),
+    *(Visit(f"2025-10-26T00:{minute}:00Z") for minute in (10, 30)),
+    Visit("2025-10-26T01:30:00Z"),
+    Visit("2025-10-26T02:30:00Z"),
+    *(Visit(f"2025-11-0{day}T12:00:00Z") for day in (1, 2, 4, 5)),
+    Visit("2025-11-18T12:00:00Z"),
+)
+CLOCK_CHANGE: Final = "from=2025-10-26&to=2025-10-26&zone=Europe/Berlin"
+FIRST: Final = "2025-10-26T02:00+02:00"
+SECOND: Final = "2025-10-26T02:00+01:00"
+NOTE: Final = "Only the totals are compared."
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The owner of the website that was visited in autumn 2025."""
+    daemon = Daemon(tmp_path_factory.mktemp("past"), command=past.command(VISITS))
+    daemon.start()
+    yield daemon.client()
+    daemon.stop()
+
+
+def opened(dashboard: Dashboard, query: str) -> Page:
+    page = dashboard.open(f"websites/{past.HOSTNAME}?{query}")
+    page.wait_for_load_state("networkidle")
+    return page
+
+
+def rows(page: Page) -> list[list[str]]:
+    """Give the table behind the chart: time, visitors, the time compared with, its visitors."""
+    lines = page.locator(".overview tbody tr")
+    lines.first.wait_for(state="attached")
+    texts = [line.locator("th, td").all_text_contents() for line in lines.all()]
+    return [[plain(cell) for cell in (*row[:2], *row[5:])] for row in texts]
+
+
+def plain(text: str) -> str:
+    dashed = re.sub("\\s*\N{EN DASH}\\s*", "-", text)
+    return re.sub(r"\b0(\d:\d\d)", r"\1", dashed.replace(",", ""))
+
+
+def press(page: Page, *keys: str) -> None:
+    page.get_by_role("group", name="Chart: ").focus()
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def visitors(page: Page) -> str:
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".tiles.stale")).to_have_count(0)
+    return page.locator(".tile-figure").first.inner_text()
+
+
+def test_weeks_that_begin_elsewhere_are_not_compared(owner: Client, dashboard_of: Make) -> None:
+    page = opened(
+        dashboard_of(owner), "from=2025-11-01&to=2025-11-20&interval=week&zone=Europe/Berlin"
+    )
+    expect(page.get_by_text(NOTE)).to_be_visible()
+    assert rows(page) == [
+        ["1-2 Nov 2025", "2"],
+        ["3-9 Nov 2025", "2"],
+        ["10-16 Nov 2025", "0"],
+        ["17-20 Nov 2025", "1"],
+    ]
+    press(page, "Home")
+    expect(page.locator(".tip")).to_contain_text("2 Visitors")
+    expect(page.locator(".tip-before")).to_have_count(0)
+    expect(page.locator(".change")).not_to_have_count(0)
+
+
+def test_weeks_that_line_up_are_compared(owner: Client, dashboard_of: Make) -> None:
+    page = opened(
+        dashboard_of(owner), "from=2025-10-30&to=2025-11-19&interval=week&zone=Europe/Berlin"
+    )
+    assert rows(page) == [
+        ["30 Oct-2 Nov 2025", "3", "9-12 Oct 2025", "0"],
+        ["3-9 Nov 2025", "2", "13-19 Oct 2025", "2"],
+        ["10-16 Nov 2025", "0", "20-26 Oct 2025", "7"],
+        ["17-19 Nov 2025", "1", "27-29 Oct 2025", "0"],
+    ]
+    expect(page.get_by_text(NOTE)).to_have_count(0)
+
+
+def test_months_cut_alike_are_compared(owner: Client, dashboard_of: Make) -> None:
+    page = opened(
+        dashboard_of(owner), "from=2025-11-01&to=2025-11-30&interval=day&zone=Europe/Berlin"
+    )
+    assert rows(page)[0] == ["Sat 1 November 2025", "1", "Wed 1 October 2025", "0"]
+    page = opened(
+        dashboard_of(owner), "from=2025-10-01&to=2025-10-31&interval=day&zone=Europe/Berlin"
+    )
+    assert rows(page)[29][2:] == ["Tue 30 September 2025", "1"]
+    assert rows(page)[30][2:] == ["", ""]
+
+
+def test_the_last_six_months_are_compared(owner: Client, dashboard_of: Make) -> None:
+    page = opened(dashboard_of(owner), "period=6mo&zone=Europe/Berlin")
+    expect(page.get_by_role("group", name="Chart: Visitors, By day")).to_be_visible()
+    expect(page.get_by_text(NOTE)).to_have_count(0)
+
+
+def test_hours_are_compared_by_the_clock(owner: Client, dashboard_of: Make) -> None:
+    found = rows(opened(dashboard_of(owner), CLOCK_CHANGE))
+    assert len(found) == 25
+    assert found[2:5] == [
+        ["Sun 26 Oct 2:00", "2", "Sat 25 Oct 2:00", "1"],
+        ["Sun 26 Oct 2:00", "1", "Sat 25 Oct 2:00", "1"],
+        ["Sun 26 Oct 3:00", "1", "Sat 25 Oct 3:00", "0"],
+    ]
+    assert found[24][2] == "Sat 25 Oct 23:00"
+
+
+@pytest.mark.parametrize(
+    ("place", "times", "shown"),
+    [(2, (FIRST, SECOND), "2"), (3, (SECOND, "2025-10-26T03:00"), "1")],
+)
+def test_an_hour_that_is_repeated_is_shown_alone(
+    place: int, times: tuple[str, str], shown: str, owner: Client, dashboard_of: Make
+) -> None:
+    page = opened(dashboard_of(owner), CLOCK_CHANGE)
+    rows(page)
+    press(page, "Home", *["ArrowRight"] * place, "Enter")
+    start, end = (time.replace("+", "%2B") for time in times)
+    page.wait_for_url(f"**?from={start}&to={end}&zone=Europe/Berlin")
+    assert visitors(page) == shown
+    # In a zone that repeats nothing, there is an hour still.
+    elsewhere = opened(dashboard_of(owner), f"from={start}&to={end}&zone=UTC")
+    assert visitors(elsewhere) != ""
+
+
+@pytest.mark.parametrize(
+    ("key", "told", "query"),
+    [
+        ("Home", ("6", "25-26 Oct 2025"), "from=2025-10-25&to=2025-10-26"),
+        ("End", ("1", "17-20 Nov 2025"), "from=2025-11-17&to=2025-11-20"),
+    ],
+)
+def test_a_cut_week_is_shown_as_it_was_counted(
+    key: str, told: tuple[str, str], query: str, owner: Client, dashboard_of: Make
+) -> None:
+    shown, label = told
+    page = opened(
+        dashboard_of(owner), "from=2025-10-25&to=2025-11-20&interval=week&zone=Europe/Berlin"
+    )
+    rows(page)
+    press(page, key)
+    assert plain(page.locator(".tip").inner_text()).splitlines()[:2] == [f"{shown} Visitors", label]
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**?{query}&zone=Europe/Berlin")
+    assert visitors(page) == shown
+
+
+def test_the_first_of_the_last_hours_is_shown_as_it_was_counted(
+    owner: Client, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(owner)
+    dashboard.page.clock.set_fixed_time("2025-10-26T12:20:30Z")
+    page = opened(dashboard, "period=24h")
+    assert rows(page)[0][:2] == ["Sat 25 Oct 14:21-15:00", "0"]
+    press(page, "Home")
+    expect(page.locator(".tip")).to_contain_text("14:21")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?from=2025-10-25T14:21&to=2025-10-25T15:00")
+    assert visitors(page) == "0"
+
+
+def test_the_last_24_hours_are_stepped_back_to(owner: Client, dashboard_of: Make) -> None:
+    page = opened(dashboard_of(owner), "period=24h")
+    later = page.get_by_role("button", name="Later")
+    expect(later).to_be_disabled()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**?from=*&to=*")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**?period=24h")
+    expect(later).to_be_disabled()
+    page.keyboard.press("ArrowRight")
+    assert page.url.endswith("?period=24h")
