@@ -169,6 +169,7 @@ def test_a_block_is_what_it_was_made_of(content: Content, counted_from: int) -> 
     assert all(view not in content.sequence for view in part.loose.view.tolist())
 
 
+@settings(deadline=None)
 @given(contents, st.data())
 def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> None:
     kept = Kept()

@@ -355,6 +355,7 @@ export const de: Catalogue = {
   "reason.bot":
     "Crawler, Überwachungsdienste und Headless-Browser werden nicht gezählt. {setting} in der Konfiguration legt fest, welche davon erkannt werden.",
   "reason.spam": "Die verweisende Seite steht auf der Liste mit Referrer-Spam.",
+  "reason.origin": "Von der Seite einer anderen Website gesendet.",
   "reason.blocked": "Das Netzwerk des Absenders ist in der Konfiguration gesperrt.",
   "reason.gpc":
     "Der Browser widerspricht per Global Privacy Control, und die Konfiguration berücksichtigt das.",

@@ -353,6 +353,7 @@ export const es: Catalogue = {
     "No se cuentan los rastreadores, los monitores ni los navegadores sin interfaz gráfica. {setting} en la configuración determina cuáles se detectan.",
   "reason.spam":
     "La página desde la que se llegó está en la lista de spam de referencias (referrer spam).",
+  "reason.origin": "Enviado por una página de otro sitio web.",
   "reason.blocked": "La red del remitente está bloqueada en la configuración.",
   "reason.gpc":
     "El navegador se opone mediante Global Privacy Control y la configuración respeta esa decisión.",

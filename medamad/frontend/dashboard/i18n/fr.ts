@@ -356,6 +356,7 @@ export const fr: Catalogue = {
     "Les robots, les outils de surveillance et les navigateurs sans interface ne sont pas comptés. Dans la configuration, {setting} indique lesquels sont reconnus.",
   "reason.spam":
     "La page d’où vient le lien figure sur la liste des référents indésirables (spam).",
+  "reason.origin": "Envoyé par une page d’un autre site.",
   "reason.blocked": "Le réseau de l’expéditeur est bloqué dans la configuration.",
   "reason.gpc":
     "Par Global Privacy Control, le navigateur demande à ne pas être suivi, et la configuration respecte ce choix.",

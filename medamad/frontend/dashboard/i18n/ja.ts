@@ -350,6 +350,7 @@ export const ja: Catalogue = {
   "reason.bot":
     "クローラー、監視ツール、ヘッドレスブラウザは計測されません。どれを判別するかは、サーバーの設定の{setting}で決まります。",
   "reason.spam": "リンク元のページがリファラースパムのリストに載っています。",
+  "reason.origin": "別のサイトのページから送信されました。",
   "reason.blocked": "送信元のネットワークがサーバーの設定でブロックされています。",
   "reason.gpc":
     "ブラウザがGlobal Privacy Controlで拒否の意思を示しており、サーバーはこれを尊重する設定になっています。",

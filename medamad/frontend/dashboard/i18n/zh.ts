@@ -340,6 +340,7 @@ export const zh: Catalogue = {
     "您是否已排除此浏览器？如需更改，请在该网站某个页面的地址末尾加上 {fragment} 并打开。",
   "reason.bot": "爬虫、监控程序和无头浏览器不计入统计。配置中的 {setting} 决定识别其中哪些类型。",
   "reason.spam": "链接到此处的页面在垃圾引荐来源名单中。",
+  "reason.origin": "由其他网站的页面发送。",
   "reason.blocked": "发送方的网络已在配置中被屏蔽。",
   "reason.gpc": "浏览器通过 Global Privacy Control 表示拒绝，配置中设为尊重该选择。",
   "reason.rate": "某个网络在一分钟内发送的请求数超过了配置允许的上限。",

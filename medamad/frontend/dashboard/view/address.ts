@@ -64,8 +64,14 @@ export function readView(query: URLSearchParams): View {
 function readPeriod(query: URLSearchParams): Period {
   const [from = "", to = ""] = [query.get("from") ?? "", query.get("to") ?? ""];
   const isRange = (DAY.test(from) && DAY.test(to)) || (TIME.test(from) && TIME.test(to));
-  if (isRange && isInOrder(from, to) && isDate(from) && isDate(to)) return { from, to };
+  const isKnown = isRange && isInOrder(from, to) && isDate(from) && isDate(to);
+  if (isKnown && hasBegun(from)) return { from, to };
   return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
+}
+
+/** Tell whether a day has begun, if only where days begin first. */
+function hasBegun(from: string): boolean {
+  return Date.parse(`${from.slice(0, 10)}T00:00+14:00`) <= Date.now();
 }
 
 /** Days may be the same one; a time has to lie before the other, by their offsets at least. */

@@ -44,11 +44,16 @@ export function Overview() {
       aria-label={daysLabelOf(view.period, zone)}
       aria-busy={series.isLoading}
     >
-      <Tiles current={summary?.current} before={before?.current} isStale={series.isStale} />
+      <Tiles
+        current={summary?.current}
+        before={before?.current}
+        isStale={series.isStale}
+        hasFailed={!!series.error}
+      />
       <div class="chart-head">
         <p class="soft">
           {daysLabelOf(view.period, zone)}
-          {comparedLabel(view.compares, view.period, zone)}
+          {(before || !summary) && comparedLabel(view.compares, view.period, zone)}
         </p>
         <div class="row">
           {intervals.length > 1 && (

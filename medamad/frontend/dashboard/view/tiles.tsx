@@ -16,9 +16,10 @@ interface Properties {
   current: Figures | undefined;
   before: Figures | undefined;
   isStale: boolean;
+  hasFailed: boolean;
 }
 
-export function Tiles({ current, before, isStale }: Properties) {
+export function Tiles({ current, before, isStale, hasFailed }: Properties) {
   const { view, show } = useViewing();
   return (
     <div class={isStale ? "tiles stale" : "tiles"}>
@@ -41,6 +42,8 @@ export function Tiles({ current, before, isStale }: Properties) {
                 <Change measure={measure} now={current[measure]} before={before[measure]} />
               )}
             </span>
+          ) : hasFailed ? (
+            <span class="tile-figure">–</span>
           ) : (
             <span class="skeleton tile-skeleton" />
           )}

@@ -6,6 +6,7 @@ import { Filled } from "../ui/filled.tsx";
 const REASONS = [
   "spam",
   "blocked",
+  "origin",
   "gpc",
   "rate",
   "capacity",

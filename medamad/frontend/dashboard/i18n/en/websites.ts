@@ -95,6 +95,7 @@ export const websites = {
   "reason.bot":
     "Crawlers, monitors and headless browsers are not counted. {setting} in the configuration says which of them are told apart.",
   "reason.spam": "The page that linked here is on the list of referrer spam.",
+  "reason.origin": "Sent by a page of another website.",
   "reason.blocked": "The sender’s network is blocked in the configuration.",
   "reason.gpc":
     "The browser objects by Global Privacy Control, and the configuration respects that.",
