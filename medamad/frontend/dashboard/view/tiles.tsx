@@ -43,7 +43,7 @@ export function Tiles({ current, before, isStale, hasFailed }: Properties) {
               )}
             </span>
           ) : hasFailed ? (
-            <span class="tile-figure">–</span>
+            <span class="tile-line soft">–</span>
           ) : (
             <span class="skeleton tile-skeleton" />
           )}
