@@ -1,15 +1,12 @@
 """`medamad check`: reads all of a store and says what is wrong with it."""
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from medamad.commands.configured import add_data, read_config, refused
-from medamad.config import ConfigError
+from medamad.commands.configured import add_data, on_data
 from medamad.store.checking import Checking
 from medamad.store.environment import is_in_use, open_to_read
-from medamad.store.errors import StoreError
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -24,15 +21,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Check the store; the exit status is 1 if anything is wrong with it."""
-    try:
-        config = read_config(arguments.config, arguments.data, None)
-    except ConfigError as error:
-        return refused(error)
-    try:
-        return _check(config.data_dir(os.environ))
-    except (StoreError, OSError) as error:
-        print(f"medamad: {error}", file=sys.stderr)
-        return 1
+    return on_data(arguments, _check)
 
 
 def _check(data_dir: Path) -> int:

@@ -1,7 +1,9 @@
-"""The arguments that commands share: which configuration, which data, where to listen."""
+"""What commands share: their arguments, the configuration, the work on a folder of data."""
 
+import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,8 @@ from attrs import evolve
 
 from medamad.config import EXIT_STATUS, Config, ConfigError, load
 from medamad.config_values import Endpoints
+from medamad.model.errors import BadRequest
+from medamad.store.errors import StoreError
 
 
 def add_data(parser: ArgumentParser) -> None:
@@ -49,3 +53,16 @@ def refused(error: ConfigError) -> int:
     """Say why the configuration cannot be used, and give the exit status."""
     print(f"medamad: {error}", file=sys.stderr)
     return EXIT_STATUS
+
+
+def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
+    """Do a command's work on the folder of the data; gives its exit status, or says what failed."""
+    try:
+        config = read_config(arguments.config, arguments.data, None)
+    except ConfigError as error:
+        return refused(error)
+    try:
+        return work(config.data_dir(os.environ))
+    except (BadRequest, StoreError, OSError) as error:
+        print(f"medamad: {error}", file=sys.stderr)
+        return 1

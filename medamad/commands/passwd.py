@@ -1,6 +1,5 @@
 """`medamad passwd`: a new password for the account, whether the daemon runs or not."""
 
-import os
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -10,10 +9,8 @@ from pathlib import Path
 from medamad.account.credentials import check_password
 from medamad.account.first_login import remove_file
 from medamad.account.passwords import hash_password
-from medamad.commands.configured import add_data, read_config, refused
-from medamad.config import ConfigError
+from medamad.commands.configured import add_data, on_data
 from medamad.model.errors import BadRequest
-from medamad.store.errors import StoreError
 from medamad.store.offline import change_password, check_store
 
 
@@ -28,20 +25,16 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Ask for a password and store it."""
-    try:
-        config = read_config(arguments.config, arguments.data, None)
-    except ConfigError as error:
-        return refused(error)
-    data_dir = config.data_dir(os.environ)
+    return on_data(arguments, _change)
+
+
+def _change(data_dir: Path) -> int:
     try:
         password = check_password(_asked(data_dir) if sys.stdin.isatty() else _piped())
         username = change_password(data_dir, hash_password(password), int(time.time()))
         remove_file(data_dir)
     except (KeyboardInterrupt, EOFError):
         print("\nmedamad: the password stays as it was", file=sys.stderr)
-        return 1
-    except (BadRequest, StoreError, OSError) as error:
-        print(f"medamad: {error}", file=sys.stderr)
         return 1
     print(f"The password of {username} is changed.")
     return 0

@@ -265,34 +265,40 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
             await store.close()
 
 
+@pytest.fixture
+def spoil(filled: Path, pieces: Pieces, tmp_path: Path) -> Callable[[str], None]:
+    """Make a copy of the store in which a page's text, or its code, is damaged."""
+    assert pieces
+
+    def spoil_copy(database: str) -> None:
+        shutil.copytree(filled, tmp_path / "damaged")
+        spoil_path(tmp_path / "damaged", database, b"/2")
+
+    return spoil_copy
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
-    open_store: OpenStore, filled: Path, pieces: Pieces, tmp_path: Path
+    open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
-    assert pieces
-    shutil.copytree(filled, tmp_path / "damaged")
-    spoil_path(tmp_path / "damaged", "names", b"/2")
+    spoil("names")
     with told_in_log() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         (website,) = store.websites.all()
         assert {"/2", "/3", "(damaged)"} & set(durations(store, website)) == {"/3", "(damaged)"}
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
         await store.close()
-    assert [line.partition(":")[0] for line in lines] == [
-        "a text is damaged and not shown",
-        "a damaged name is put right",
-    ]
+    told = [line.partition(":")[0] for line in lines]
+    assert told == ["a text is damaged and not shown", "a damaged name is put right"]
     await agrees_with_paths(open_store)
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_damaged_code_is_put_right_by_the_next_hit(
-    open_store: OpenStore, filled: Path, pieces: Pieces, tmp_path: Path
+    open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
     """Its hit must not be counted for another page."""
-    assert pieces
-    shutil.copytree(filled, tmp_path / "damaged")
-    spoil_path(tmp_path / "damaged", "codes", b"/2")
+    spoil("codes")
     with told_in_log() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
