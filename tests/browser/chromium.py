@@ -24,8 +24,8 @@ _FLAGS: Final = (
 def chromium_running() -> Iterator[Browser]:
     """Run it.
 
-    Playwright would switch its back-forward cache off. The agent is set for the whole browser,
-    since what a page sends while it goes does not bear the agent that was set for the page.
+    Playwright would switch its back-forward cache off. The user agent is set for the whole
+    browser, since what a page sends while it goes does not bear the one that was set for the page.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -1,8 +1,8 @@
 // What a filter may look for: values that there are in the period shown.
 
-import { useEffect, useState } from "preact/hooks";
 import { type ListRow, listingOf } from "../panels/listings.ts";
 import { wordOf } from "../panels/words.ts";
+import { useSettled } from "../ui/settled.ts";
 import { useStatistic } from "../view/asking.ts";
 import type { Field } from "../view/filters.ts";
 
@@ -14,7 +14,6 @@ export interface Suggestion {
 }
 
 const SHOWN = 50;
-const TYPING_MS = 250;
 
 /** Fields of which there are few values, that have other names in other languages. */
 const SEARCHED_HERE: readonly Field[] = ["country", "language", "device", "prop_name"];
@@ -45,13 +44,4 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
     }
   }
   return [...found.values()].slice(0, SHOWN);
-}
-
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timeout = setTimeout(() => setSettled(text), TYPING_MS);
-    return () => clearTimeout(timeout);
-  }, [text]);
-  return text && settled;
 }

@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { figure, language, t, tn } from "../i18n/index.ts";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { useSettled } from "../ui/settled.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { useStatistic, useViewing } from "../view/asking.ts";
 import { dayOf, spanUntilNow } from "../view/periods.ts";
@@ -18,7 +19,6 @@ import { names as codes } from "./words.ts";
 
 const MOST_ROWS = 5_000;
 const PAGE_ROWS = 100;
-const TYPING_MS = 300;
 
 interface Properties {
   listing: Listing;
@@ -101,16 +101,6 @@ export function Details({ listing, further, of, onClose }: Properties) {
 
 function asked(listing: Listing, further: Record<string, string>): Record<string, string> {
   return { ...listing.further, ...further, limit: String(MOST_ROWS) };
-}
-
-/** A text once it has not changed for a moment; none at once. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timeout = setTimeout(() => setSettled(text), TYPING_MS);
-    return () => clearTimeout(timeout);
-  }, [text]);
-  return text && settled;
 }
 
 function matching(rows: readonly ListRow[], columns: readonly Column[], text: string) {

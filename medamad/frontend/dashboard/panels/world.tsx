@@ -104,9 +104,9 @@ function Tip({ code, x, y, row, place }: TipProperties) {
   const isRight = x > (place?.clientWidth ?? 0) / 2;
   return (
     <div
-      class="map-tip"
+      class="tip map-tip"
       data-side={isRight ? "left" : "right"}
-      style={{ left: `${x}px`, top: `${y}px` }}
+      style={{ "--left": `${x}px`, "--top": `${y}px` }}
     >
       <strong>{row ? wordOf("country", String(row.country)) : countryWord(code)}</strong>
       <div>

@@ -1,13 +1,22 @@
-// What an address that names no page shows.
+// What an address shows that names no page, or none that is there.
 
 import { useLocation } from "preact-iso";
 import { t } from "../i18n/index.ts";
 
 export function NoSuchPage() {
+  return <Nothing said={t("error.not-found")} />;
+}
+
+/** In the place of a page of a website that is not registered. */
+export function NoWebsite({ hostname }: { hostname: string }) {
+  return <Nothing said={t("view.no-website", { hostname })} />;
+}
+
+function Nothing({ said }: { said: string }) {
   const { url } = useLocation();
   return (
     <main class="page narrow" key={url}>
-      <h1>{t("error.not-found")}</h1>
+      <h1>{said}</h1>
       <p>
         <a href="/dashboard/">{t("error.back")}</a>
       </p>

@@ -66,26 +66,8 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
           <calendar-month />
         </calendar-range>
         <div class="days-typed">
-          <label class="field">
-            <span>{t("period.from")}</span>
-            <input
-              type="date"
-              value={from}
-              max={today}
-              required
-              onInput={(event) => setFrom(event.currentTarget.value)}
-            />
-          </label>
-          <label class="field">
-            <span>{t("period.to")}</span>
-            <input
-              type="date"
-              value={to}
-              max={today}
-              required
-              onInput={(event) => setTo(event.currentTarget.value)}
-            />
-          </label>
+          <Day label={t("period.from")} value={from} last={today} onInput={setFrom} />
+          <Day label={t("period.to")} value={to} last={today} onInput={setTo} />
         </div>
         <p class="refusal" role="alert">
           {!isInOrder && t("period.order")}
@@ -95,5 +77,28 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
         </button>
       </form>
     </Dialog>
+  );
+}
+
+interface DayProperties {
+  label: string;
+  value: string;
+  /** The last day that may be chosen. */
+  last: string;
+  onInput: (day: string) => void;
+}
+
+function Day({ label, value, last, onInput }: DayProperties) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type="date"
+        value={value}
+        max={last}
+        required
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
   );
 }

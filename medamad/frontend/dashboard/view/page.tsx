@@ -5,9 +5,9 @@ import { useRoute } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import type { Figures } from "../api/types.ts";
 import { FilterBar } from "../filters/filter-bar.tsx";
-import { t } from "../i18n/index.ts";
 import { Panels } from "../panels/panels.tsx";
 import { useAsk } from "../state/ask.ts";
+import { NoWebsite } from "../ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "./asking.ts";
 import { Controls } from "./controls.tsx";
 import { Overview } from "./overview.tsx";
@@ -33,16 +33,5 @@ export function SitePage() {
         <Panels />
       </main>
     </ViewingContext.Provider>
-  );
-}
-
-function NoWebsite({ hostname }: { hostname: string }) {
-  return (
-    <main class="page narrow">
-      <h1>{t("view.no-website", { hostname })}</h1>
-      <p>
-        <a href="/dashboard/">{t("error.back")}</a>
-      </p>
-    </main>
   );
 }

@@ -9,6 +9,7 @@ import { useAsk } from "../state/ask.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";
+import { NoWebsite } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { isLocal, pixelTag, scriptTag } from "./tag.ts";
 import { Wait } from "./wait.tsx";
@@ -21,16 +22,7 @@ export function SetupPage() {
     document.title = `${t("setup.title", { hostname })} · medamad`;
   }, [hostname]);
 
-  if (error?.status === 404 || error?.status === 400) {
-    return (
-      <main class="page narrow">
-        <h1>{t("view.no-website", { hostname })}</h1>
-        <p>
-          <a href="/dashboard/">{t("error.back")}</a>
-        </p>
-      </main>
-    );
-  }
+  if (error?.status === 404 || error?.status === 400) return <NoWebsite hostname={hostname} />;
   const trouble = (!summary && error) || (!usage && usageError);
   return (
     <main class="page narrow" key={hostname}>
