@@ -29,12 +29,14 @@ from medamad.account.logins import MAX_TOKEN, digest, has_ended, is_stale, new_t
 from medamad.account.passwords import DUMMY_HASH, hash_password, verify
 from medamad.account.surroundings import Hashing, Records
 from medamad.model.accounts import Account, Login
-from medamad.model.errors import TooMany, Unauthorised, Unavailable
+from medamad.model.errors import Unauthorised, Unavailable
 
 T = TypeVar("T")
 
 _MAX_WAITING: Final = 64
 """Passwords that may wait to be hashed: with one thread, about a second's work."""
+_KEPT_FREE: Final = 8
+"""Places among them for who has logged in and for networks known to, whoever else is guessing."""
 
 _NO_LOGIN: Final = "the session cookie is missing or its login has ended"
 
@@ -87,15 +89,20 @@ class Accounts:
 
         Raises BadRequest for texts beyond any bound, Unauthorised for a pair that is not the
         account's (after the same work whether or not the name is), TooMany when `network` has
-        to wait after failures, Unavailable when too many passwords wait already.
+        to wait after failures, Unavailable when too many attempts, of it or of all, are under way.
         """
         check_login(username, password)
-        seconds = self._attempts.admit(network, self._clock())
-        if seconds:
-            raise TooMany("too many failed logins, try again later", retry_after=seconds)
+        self._attempts.admit(network, self._clock())
+        try:
+            return await self._log_in(username, password, network)
+        finally:
+            self._attempts.ended(network)
+
+    async def _log_in(self, username: str, password: str, network: bytes) -> str:
+        is_known = self._attempts.is_known(network)
         while True:
             account = self._store.account()
-            if not await self._matches(account, username, password):
+            if not await self._matches(account, username, password, is_known=is_known):
                 self._attempts.failed(network, self._clock())
                 raise Unauthorised("the username or the password is wrong")
             async with self._one_at_a_time:
@@ -192,20 +199,23 @@ class Accounts:
         self._log.info("made the account {username}, {where}", username=login.username, where=where)
         return login
 
-    async def _matches(self, account: Account | None, username: str, password: str) -> bool:
+    async def _matches(
+        self, account: Account | None, username: str, password: str, *, is_known: bool
+    ) -> bool:
         """Tell whether a pair is the account's; a wrong name takes as long as a wrong password."""
         known = account is not None and hmac.compare_digest(
             account.username.encode(), username.encode()
         )
         encoded = account.password_hash if account is not None and known else DUMMY_HASH
-        return await self._hashed_work(lambda: verify(encoded, password)) and known
+        work = self._hashed_work(lambda: verify(encoded, password), is_known=is_known)
+        return await work and known
 
     async def _hashed(self, password: str) -> str:
-        return await self._hashed_work(lambda: hash_password(password))
+        return await self._hashed_work(lambda: hash_password(password), is_known=True)
 
-    async def _hashed_work(self, work: Callable[[], T]) -> T:
+    async def _hashed_work(self, work: Callable[[], T], *, is_known: bool) -> T:
         """Run `work` in the password pool, unless too much waits for it already."""
-        if self._waiting >= _MAX_WAITING:
+        if self._waiting >= _MAX_WAITING - (0 if is_known else _KEPT_FREE):
             raise Unavailable("too many logins at once, try again later", retry_after=1)
         self._waiting += 1
         try:

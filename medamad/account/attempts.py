@@ -5,17 +5,23 @@ seconds and so on, a minute at most. Failures from anywhere count for the accoun
 many networks guessing together are slowed as one; but the wait runs from a network's own last
 failure, so a network that has not failed is never kept waiting, and nobody is locked out by
 somebody else.
+
+An attempt counts from its beginning, for nobody knows yet how it ends: so many at the same time
+are no more than so many one after the other.
 """
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final
 
 from attrs import define
 
+from medamad.model.errors import TooMany, Unavailable
+
 _FREE: Final = 10
 _LONGEST_S: Final = 60
 _FORGOTTEN_S: Final = 3_600
+_KNOWN: Final = 100
 
 
 @define
@@ -39,25 +45,38 @@ class Attempts:
         self._capacity = capacity
         self._networks: OrderedDict[bytes, _Row] = OrderedDict()
         self._account = _Row(0, -math.inf)
+        self._under_way: Counter[bytes] = Counter()
+        self._known: OrderedDict[bytes, None] = OrderedDict()
 
-    def admit(self, network: bytes, now: float) -> int:
-        """Give 0 and let an attempt begin, or the whole seconds that the network has to wait.
+    def admit(self, network: bytes, now: float) -> None:
+        """Let an attempt begin; to be followed by `ended`.
 
-        An admitted attempt of a network that is being slowed starts the wait of the next one, so
-        that attempts sent at the same time are not admitted together.
+        Raises TooMany when the network has to wait after failures, and Unavailable when it would
+        have to, if those of its attempts fail that are under way. An admitted attempt of a network
+        that is being slowed starts the wait of the next one.
         """
-        row = self._networks.get(network)
-        if row is None:
-            return 0
+        row = self._networks.get(network, _Row(0, now))
         row.forget(now)
         self._account.forget(now)
-        delay = _delay(max(row.failures, self._account.failures))
+        delay = 0
+        if row.failures:
+            delay = _delay(max(row.failures, self._account.failures))
         left = row.since + delay - now
         if left > 0:
-            return math.ceil(left)
+            raise TooMany("too many failed logins, try again later", retry_after=math.ceil(left))
+        here = self._under_way[network]
+        suspected = max(row.failures + here, self._account.failures + self._under_way.total())
+        if here and _delay(suspected):
+            raise Unavailable("too many logins at once, try again later", retry_after=1)
         if delay:
             row.since = now
-        return 0
+        self._under_way[network] += 1
+
+    def ended(self, network: bytes) -> None:
+        """Note that an admitted attempt is over, whatever came of it."""
+        self._under_way[network] -= 1
+        if not self._under_way[network]:
+            del self._under_way[network]
 
     def failed(self, network: bytes, now: float) -> None:
         """Count a failure."""
@@ -74,6 +93,14 @@ class Attempts:
         """Forget the network's failures and the account's: they were no longer in a row."""
         self._networks.pop(network, None)
         self._account.failures = 0
+        self._known[network] = None
+        self._known.move_to_end(network)
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+
+    def is_known(self, network: bytes) -> bool:
+        """Tell whether a login from a network has succeeded, lately and since the start."""
+        return network in self._known
 
     def __len__(self) -> int:
         """Count the networks that are remembered."""

@@ -1,5 +1,6 @@
 """The account on records in memory; passwords are hashed when the test says so."""
 
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -143,6 +144,13 @@ def outcome(deferred: Deferred[T]) -> T:
     if isinstance(results[0], Failure):
         results[0].raiseException()
     return results[0]
+
+
+def deferred_error(deferred: Deferred[Any]) -> Exception:
+    """Give the refusal that a Deferred has already."""
+    with pytest.raises(Refusal) as refusal:
+        outcome(deferred)
+    return refusal.value
 
 
 def done(work: Coroutine[Any, Any, T]) -> T:
@@ -339,17 +347,56 @@ def test_others_do_not_wait_for_a_guesser(accounts: Accounts) -> None:
     accounts.authenticate(log_in(accounts))
 
 
-def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
-    bench.pool.is_held = True
-    attempts = [begun(accounts.log_in("ada", PASSWORD, HOME)) for _ in range(64)]
-    with pytest.raises(Unavailable) as refusal:
-        log_in(accounts)
-    assert refusal.value.retry_after == 1
+def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[str]]:
+    """Guess so many passwords at once."""
+    return [
+        begun(accounts.log_in("ada", f"guess {number}", b"guesser %d" % (number % networks)))
+        for number in range(count)
+    ]
+
+
+def go_on_to_the_end(bench: Bench) -> None:
     while bench.pool.waiting:
         bench.pool.go_on()
-    assert len({outcome(attempt) for attempt in attempts}) == 64
-    bench.pool.is_held = False
+
+
+@pytest.mark.parametrize("count", [64, 1_000])
+def test_guesses_sent_at_once_are_no_more_than_guesses_one_by_one(
+    bench: Bench, accounts: Accounts, count: int
+) -> None:
+    bench.pool.is_held = True
+    guesses = many(accounts, count, networks=1)
+    assert len(bench.pool.waiting) == 10
+    owner = begun(accounts.log_in("ada", PASSWORD, HOME))
+    go_on_to_the_end(bench)
+    accounts.authenticate(outcome(owner))
+    refused = Counter(type(deferred_error(guess)) for guess in guesses)
+    assert refused == {Unauthorised: 10, Unavailable: count - 10}
+
+
+def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
     log_in(accounts)
+    bench.pool.is_held = True
+    guesses = many(accounts, 1_000, networks=1_000)
+    assert len(bench.pool.waiting) == 56
+    with pytest.raises(Unavailable) as refusal:
+        log_in(accounts, network=b"never seen")
+    assert refusal.value.retry_after == 1
+    # From where the owner has been before there is still room, and for a change of the password.
+    owner = begun(accounts.log_in("ada", PASSWORD, HOME))
+    go_on_to_the_end(bench)
+    token = outcome(owner)
+    errors = list(map(deferred_error, guesses))
+    assert Counter(map(type, errors)) == {Unauthorised: 56, Unavailable: 944}
+    assert {error.retry_after for error in errors if isinstance(error, Unavailable)} == {1}
+    more = many(accounts, 1_000, networks=1_000)
+    change = begun(accounts.change(token, password="another one"))
+    go_on_to_the_end(bench)
+    outcome(change)
+    assert len(list(map(deferred_error, more))) == 1_000
+    # Once that is over, from anywhere.
+    bench.pool.is_held = False
+    log_in(accounts, "another one", b"never seen")
 
 
 # Changing

@@ -1,4 +1,5 @@
 from medamad.account.attempts import Attempts
+from medamad.model.errors import TooMany, Unavailable
 
 HOME, CAFE, ABROAD = b"\x0a\x00\x00", b"\xc0\x00\x02", b"\xcb\x00\x71"
 NOW = 1_750_000_000.0
@@ -9,12 +10,32 @@ def fail(attempts: Attempts, network: bytes, times: int, now: float = NOW) -> No
         attempts.failed(network, now)
 
 
+def wait(attempts: Attempts, network: bytes, now: float = NOW) -> int:
+    """Begin an attempt and end it; gives 0, or the seconds that the network has to wait."""
+    try:
+        attempts.admit(network, now)
+    except TooMany as refusal:
+        return refusal.retry_after
+    attempts.ended(network)
+    return 0
+
+
+def begin(attempts: Attempts, network: bytes, times: int) -> int:
+    """Begin so many attempts at once; gives how many were let begin."""
+    for begun in range(times):
+        try:
+            attempts.admit(network, NOW)
+        except Unavailable:
+            return begun
+    return times
+
+
 def test_ten_failures_in_a_row_cost_nothing() -> None:
     attempts = Attempts()
     for _ in range(10):
-        assert attempts.admit(HOME, NOW) == 0
+        assert wait(attempts, HOME, NOW) == 0
         attempts.failed(HOME, NOW)
-    assert attempts.admit(HOME, NOW) == 1
+    assert wait(attempts, HOME, NOW) == 1
 
 
 def test_the_wait_doubles_up_to_a_minute() -> None:
@@ -22,12 +43,12 @@ def test_the_wait_doubles_up_to_a_minute() -> None:
     fail(attempts, HOME, 10)
     now, waits = NOW, []
     for _ in range(9):
-        wait = attempts.admit(HOME, now)
-        assert attempts.admit(HOME, now + wait - 0.5) == 1
-        now += wait
-        assert attempts.admit(HOME, now) == 0
+        seconds = wait(attempts, HOME, now)
+        assert wait(attempts, HOME, now + seconds - 0.5) == 1
+        now += seconds
+        assert wait(attempts, HOME, now) == 0
         attempts.failed(HOME, now)
-        waits.append(wait)
+        waits.append(seconds)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
@@ -35,7 +56,7 @@ def test_attempts_sent_together_are_not_admitted_together() -> None:
     attempts = Attempts()
     fail(attempts, HOME, 12)
     later = NOW + 4
-    assert [attempts.admit(HOME, later) for _ in range(3)] == [0, 4, 4]
+    assert [wait(attempts, HOME, later) for _ in range(3)] == [0, 4, 4]
 
 
 def test_a_success_ends_the_row() -> None:
@@ -43,42 +64,42 @@ def test_a_success_ends_the_row() -> None:
     fail(attempts, HOME, 9)
     attempts.succeeded(HOME)
     fail(attempts, HOME, 9)
-    assert attempts.admit(HOME, NOW) == 0
+    assert wait(attempts, HOME, NOW) == 0
 
 
 def test_many_networks_guessing_together_are_slowed_as_one() -> None:
     attempts = Attempts()
     fail(attempts, HOME, 5)
     fail(attempts, CAFE, 6)
-    assert attempts.admit(HOME, NOW) == 2
-    assert attempts.admit(CAFE, NOW) == 2
+    assert wait(attempts, HOME, NOW) == 2
+    assert wait(attempts, CAFE, NOW) == 2
 
 
 def test_a_network_that_has_not_failed_never_waits() -> None:
     attempts = Attempts()
     fail(attempts, CAFE, 500)
-    assert attempts.admit(HOME, NOW) == 0
+    assert wait(attempts, HOME, NOW) == 0
 
 
 def test_failures_elsewhere_do_not_lengthen_a_wait_under_way() -> None:
     attempts = Attempts()
     fail(attempts, HOME, 20)
     fail(attempts, CAFE, 20, NOW + 59)
-    assert attempts.admit(HOME, NOW + 60) == 0
+    assert wait(attempts, HOME, NOW + 60) == 0
 
 
 def test_a_quiet_hour_is_forgotten() -> None:
     attempts = Attempts()
     fail(attempts, HOME, 20)
-    assert attempts.admit(HOME, NOW + 3_601) == 0
-    assert attempts.admit(HOME, NOW + 3_601) == 0
+    assert wait(attempts, HOME, NOW + 3_601) == 0
+    assert wait(attempts, HOME, NOW + 3_601) == 0
 
 
 def test_a_clock_that_is_set_back_makes_no_longer_wait() -> None:
     attempts = Attempts()
     fail(attempts, HOME, 20)
-    assert attempts.admit(HOME, NOW - 86_400) == 60
-    assert attempts.admit(HOME, NOW - 86_400 + 60) == 0
+    assert wait(attempts, HOME, NOW - 86_400) == 60
+    assert wait(attempts, HOME, NOW - 86_400 + 60) == 0
 
 
 def test_memory_is_bounded() -> None:
@@ -86,5 +107,52 @@ def test_memory_is_bounded() -> None:
     for number in range(10):
         attempts.failed(bytes([number]), NOW)
     assert len(attempts) == 3
-    assert attempts.admit(b"\x00", NOW) == 0
-    assert attempts.admit(b"\x09", NOW) == 1
+    assert wait(attempts, b"\x00", NOW) == 0
+    assert wait(attempts, b"\x09", NOW) == 1
+
+
+def test_of_attempts_at_once_no_more_begin_than_could_fail() -> None:
+    attempts = Attempts()
+    assert begin(attempts, HOME, 1_000) == 10
+    assert begin(attempts, CAFE, 1) == 1
+    for _ in range(10):
+        attempts.failed(HOME, NOW)
+        attempts.ended(HOME)
+    assert wait(attempts, HOME) == 1
+
+
+def test_after_failures_fewer_begin_at_once() -> None:
+    attempts = Attempts()
+    fail(attempts, HOME, 7)
+    assert begin(attempts, HOME, 64) == 3
+
+
+def test_attempts_under_way_elsewhere_count_for_the_account() -> None:
+    attempts = Attempts()
+    assert [begin(attempts, bytes([number]), 1) for number in range(12)] == [1] * 12
+    # None of them has to wait for the others, but none gets a second try beside its first.
+    assert begin(attempts, b"\x00", 1) == 0
+    assert begin(attempts, HOME, 64) == 1
+
+
+def test_attempts_that_end_make_room() -> None:
+    attempts = Attempts()
+    assert begin(attempts, HOME, 64) == 10
+    attempts.ended(HOME)
+    assert begin(attempts, HOME, 64) == 1
+    attempts.succeeded(HOME)
+    for _ in range(10):
+        attempts.ended(HOME)
+    assert begin(attempts, HOME, 64) == 10
+
+
+def test_networks_of_logins_are_known_in_bounded_memory() -> None:
+    attempts = Attempts()
+    fail(attempts, CAFE, 1)
+    assert not attempts.is_known(CAFE)
+    attempts.succeeded(CAFE)
+    for number in range(99):
+        attempts.succeeded(bytes([number]))
+    assert attempts.is_known(CAFE)
+    attempts.succeeded(HOME)
+    assert (attempts.is_known(CAFE), attempts.is_known(HOME)) == (False, True)
