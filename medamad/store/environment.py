@@ -9,7 +9,7 @@ import lmdb
 from attrs import astuple, fields, frozen
 
 from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
-from medamad.store.pages import check_pages
+from medamad.store.pages import check_pages, read_page_size
 from medamad.store.sealed import sealed
 
 FORMAT: Final = 3
@@ -29,7 +29,6 @@ _SEALED_IN_META: Final = (*_NUMBERS, b"account", b"beacon-secret")
 TOMBSTONE: Final = b"deleted-website:"
 """What the names of tombstones of websites in meta begin with."""
 _SEALED: Final = ("websites", "logins", "beacons")
-_PAGE: Final = 4096
 _MAX_READERS: Final = 126
 _ROOM_PAGES: Final = 1024
 _TRIES: Final = 5
@@ -92,7 +91,7 @@ class Environment:
     def used_bytes(self, txn: Txn) -> int:
         """Give the bytes of the pages that hold something; freed pages are used again."""
         stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
-        return _PAGE * sum(
+        return self.page_bytes * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
 
@@ -137,7 +136,7 @@ def open_environment(directory: Path, map_size: int) -> Environment:
     try:
         if not path.exists():
             _create(path, map_size)
-        _check_size(path)
+        _check_begin(path)
         return _open(path, map_size, lock)
     except OSError as error:
         os.close(lock)
@@ -154,7 +153,7 @@ def open_as_guest(directory: Path) -> Environment:
     """
     path = directory / FILE_NAME
     _check_there(directory)
-    _check_size(path)
+    _check_begin(path)
     return _open(path, 0, None)
 
 
@@ -165,7 +164,7 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     """
     path = directory / FILE_NAME
     _check_there(directory)
-    _check_size(path)
+    _check_begin(path)
     env = _lmdb(path, 0, readonly=True)
     try:
         txn = env.begin()
@@ -212,11 +211,11 @@ def _take_lock(path: Path) -> int:
     return descriptor
 
 
-def _check_size(path: Path) -> None:
-    # A store that was cut short would end the process by SIGBUS when a page beyond is touched.
-    size = path.stat().st_size
-    if size < 2 * _PAGE:
-        raise WrongFormat(f"{path}: too short to be a store ({size} bytes)")
+def _check_begin(path: Path) -> None:
+    try:
+        read_page_size(path)
+    except Damaged as error:
+        raise WrongFormat(f"{path}: {error}") from error
 
 
 def _create(path: Path, map_size: int) -> None:
@@ -268,9 +267,10 @@ def _seal(env: lmdb.Environment, txn: Txn) -> None:
 def _keep_room(env: lmdb.Environment, path: Path) -> None:
     # A page that a transaction takes at the end and frees again is never written. Without room
     # the file could end before its last page, as one does that was cut short.
-    needed = (env.info()["last_pgno"] + 1 + _ROOM_PAGES) * _PAGE
+    room = _ROOM_PAGES * env.stat()["psize"]
+    needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"] + room
     if path.stat().st_size < needed:
-        os.truncate(path, needed + _ROOM_PAGES * _PAGE)
+        os.truncate(path, needed + room)
 
 
 def _open(path: Path, map_size: int, lock: int | None) -> Environment:

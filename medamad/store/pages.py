@@ -18,8 +18,8 @@ from attrs import define, field, frozen
 
 from medamad.store.errors import Damaged
 
-PAGE: Final = 4096
-"""The size of the pages of a store made on a machine whose own pages are as large."""
+_PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
+"""A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
 
 _HEADER: Final = struct.Struct("<QHHHH")
 """Page number, padding, flags, end of the offsets, begin of the nodes."""
@@ -83,6 +83,7 @@ class _Pages:
     _bytes: mmap.mmap
     _count: int
     """How many pages there are up to the last one in use."""
+    _size: int
     _used: bytearray
 
     def walk(self, tree: _Tree, *, integers: bool = False, keep: bool = False) -> _Walk:
@@ -101,16 +102,20 @@ class _Pages:
 
     def _page(self, walk: _Walk, number: int, depth: int, *, keep: bool) -> None:
         self._use(walk, number)
-        at = number * PAGE
+        at = number * self._size
         own, _, flags, lower, upper = _HEADER.unpack_from(self._bytes, at)
         kind = flags & (_BRANCH | _LEAF)
         is_leaf = depth == walk.tree.depth
         sound = own == number and flags == kind == (_LEAF if is_leaf else _BRANCH)
-        if not sound or not _HEADER.size < lower <= upper <= PAGE or lower % 2 or upper % 2:
+        if not sound or not _HEADER.size < lower <= upper <= self._size or lower % 2 or upper % 2:
             self._refuse(walk, f"page {number} is not what it should be")
         count = (lower - _HEADER.size) // 2
         offsets = struct.unpack_from(f"<{count}H", self._bytes, at + _HEADER.size)
-        if min(offsets) < upper or max(offsets) > PAGE - _NODE.size or any(o % 2 for o in offsets):
+        if (
+            min(offsets) < upper
+            or max(offsets) > self._size - _NODE.size
+            or any(o % 2 for o in offsets)
+        ):
             self._refuse(walk, f"page {number} is not what it should be")
         if is_leaf:
             walk.leaves += 1
@@ -122,11 +127,11 @@ class _Pages:
     def _branch(
         self, walk: _Walk, number: int, offsets: Sequence[int], depth: int, *, keep: bool
     ) -> None:
-        page = self._bytes[number * PAGE : (number + 1) * PAGE]
+        page = self._bytes[number * self._size : (number + 1) * self._size]
         for place, offset in enumerate(offsets):
             low, middle, high, key_size = _NODE.unpack_from(page, offset)
             begin = offset + _NODE.size
-            if begin + key_size > PAGE or key_size > _MAX_KEY:
+            if begin + key_size > self._size or key_size > _MAX_KEY:
                 self._refuse(walk, f"page {number} is not what it should be")
             if place:
                 self._next(walk, page[begin : begin + key_size], number)
@@ -134,14 +139,14 @@ class _Pages:
             self._page(walk, low | middle << 16 | high << 32, depth + 1, keep=keep)
 
     def _leaf(self, walk: _Walk, number: int, offsets: Sequence[int], *, keep: bool) -> None:
-        page = self._bytes[number * PAGE : (number + 1) * PAGE]
+        page = self._bytes[number * self._size : (number + 1) * self._size]
         taken = 0
         for offset in offsets:
             low, high, flags, key_size = _NODE.unpack_from(page, offset)
             begin = offset + _NODE.size + key_size
             size = low | high << 16
             held = _NUMBER.size if flags & _ELSEWHERE else size
-            if flags & ~(_ELSEWHERE | _IS_TREE) or begin + held > PAGE or key_size > _MAX_KEY:
+            if flags & ~(_ELSEWHERE | _IS_TREE) or begin + held > self._size or key_size > _MAX_KEY:
                 self._refuse(walk, f"page {number} is not what it should be")
             taken += (_NODE.size + key_size + held + 1) & ~1
             self._next(walk, page[offset + _NODE.size : begin], number)
@@ -151,14 +156,14 @@ class _Pages:
                 value = self._value(walk, _NUMBER.unpack(value)[0], size, keep=keep)
             if keep:
                 walk.found.append((page[offset + _NODE.size : begin], flags, value))
-        if taken != PAGE - _HEADER.unpack_from(page)[4]:
+        if taken != self._size - _HEADER.unpack_from(page)[4]:
             self._refuse(walk, f"page {number} is not what it should be")
 
     def _value(self, walk: _Walk, number: int, size: int, *, keep: bool) -> bytes:
-        count = (_HEADER.size - 1 + size) // PAGE + 1
+        count = (_HEADER.size - 1 + size) // self._size + 1
         for page in range(number, number + count):
             self._use(walk, page)
-        at = number * PAGE
+        at = number * self._size
         own, _, flags, *_ = _HEADER.unpack_from(self._bytes, at)
         (said,) = _OVERFLOW_PAGES.unpack_from(self._bytes, at + _OVERFLOW_PAGES_AT)
         if (own, flags, said) != (number, _OVERFLOW, count):
@@ -194,22 +199,50 @@ def check_pages(path: Path) -> int:
     No transaction may be under way, or a read transaction be open since before: then what it sees
     stays. Raises Damaged, and OSError when the file cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size < _METAS * PAGE:
+    page_size = read_page_size(path)
+    with (
+        path.open("rb") as file,
+        closing(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)) as whole,
+    ):
+        return _check(whole, page_size)
+
+
+def read_page_size(path: Path) -> int:
+    """Read how large the pages of a store's file are; it stays so for as long as the file is there.
+
+    Raises Damaged when it does not begin as a store, and OSError when it cannot be read.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < _METAS * min(_PAGE_SIZES):
             raise Damaged(f"too short to be a store ({size} bytes)")
-        with closing(mmap.mmap(descriptor, size, prot=mmap.PROT_READ)) as whole:
-            return _check(whole, size)
-    finally:
-        os.close(descriptor)
+        first = _page_size_in(file.read(min(_PAGE_SIZES)), 0)
+        if size < _METAS * first:
+            raise Damaged(f"too short to be a store ({size} bytes)")
+        file.seek(first)
+        if _page_size_in(file.read(min(_PAGE_SIZES)), 1) != first:
+            raise Damaged("cannot be opened as a store: its first two pages tell of other sizes")
+    return first
 
 
-def _check(whole: mmap.mmap, size: int) -> int:
-    free, main, last, number = _newest(whole)
-    if (last + 1) * PAGE > size:
+def _page_size_in(page: bytes, place: int) -> int:
+    own, _, flags, *_ = _HEADER.unpack_from(page)
+    magic, version, _, _, free, *_ = _META.unpack_from(page, _HEADER.size)
+    if (own, flags, magic, version) != (place, _META_PAGE, _MAGIC, _VERSION):
+        raise Damaged(f"cannot be opened as a store: page {place} does not begin one")
+    size: int = _TREE.unpack(free)[0]
+    if size not in _PAGE_SIZES:
+        known = ", ".join(map(str, _PAGE_SIZES))
+        told = f"page {place} tells of pages of {size} bytes, expected one of {known}"
+        raise Damaged(f"cannot be opened as a store: {told}")
+    return size
+
+
+def _check(whole: mmap.mmap, page_size: int) -> int:
+    free, main, last, number = _newest(whole, page_size)
+    if (last + 1) * page_size > len(whole):
         raise Damaged("the file has been cut short")
-    pages = _Pages(whole, last + 1, bytearray(last + 1))
+    pages = _Pages(whole, last + 1, page_size, bytearray(last + 1))
     named = pages.walk(main, keep=True)
     for name, flags, stored in named.found:
         if flags != _IS_TREE or len(stored) != _TREE.size:
@@ -226,18 +259,11 @@ def _check(whole: mmap.mmap, size: int) -> int:
     return number
 
 
-def _newest(whole: mmap.mmap) -> tuple[_Tree, _Tree, int, int]:
+def _newest(whole: mmap.mmap, page_size: int) -> tuple[_Tree, _Tree, int, int]:
     """Read the two meta pages; give what the newer says: trees, last page, transaction."""
     metas = []
     for place in range(_METAS):
-        own, _, flags, *_ = _HEADER.unpack_from(whole, place * PAGE)
-        magic, version, _, _, free, main, last, number = _META.unpack_from(
-            whole, place * PAGE + _HEADER.size
-        )
-        if (own, flags, magic, version) != (place, _META_PAGE, _MAGIC, _VERSION):
-            raise Damaged(f"page {place} does not begin a store")
-        if _TREE.unpack(free)[0] != PAGE:
-            raise Damaged(f"its pages are not of {PAGE} bytes")
+        *_, free, main, last, number = _META.unpack_from(whole, place * page_size + _HEADER.size)
         metas.append((number, last, free, main))
     (older, *_), (number, last, free, main) = sorted(metas, key=lambda meta: meta[0])
     # Transactions write to the two in turn; else the last one would be left out.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from paged import copy_with_pages_of
 
 from medamad.store.environment import FILE_NAME, open_as_guest, open_environment
 from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
@@ -127,3 +128,24 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="file/data"):
         open_environment(tmp_path / "file" / "data", MAP_SIZE)
+
+
+def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"key", b"value" * 5_000, db=env.databases.meta)
+    env.close()
+    (tmp_path / "moved").mkdir()
+    copy_with_pages_of(16_384, env.path, tmp_path / "moved" / FILE_NAME)
+    for turn in range(3):
+        env = open_environment(tmp_path / "moved", MAP_SIZE)
+        with env.lmdb.begin(write=True) as txn:
+            assert txn.get(b"key", db=env.databases.meta) == b"value" * 5_000
+            assert txn.get(b"%d" % (turn - 1), db=env.databases.meta) == (b"x" if turn else None)
+            txn.put(b"%d" % turn, b"x", db=env.databases.meta)
+        with env.reading() as txn:
+            # Meta with its large value, a leaf of the main tree, and the list of free pages.
+            assert env.used_bytes(txn) == 4 * 16_384
+        env.keep_room()
+        assert env.path.stat().st_size >= (env.lmdb.info()["last_pgno"] + 1 + 1_024) * 16_384
+        env.close()

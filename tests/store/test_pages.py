@@ -4,13 +4,15 @@ import mmap
 from pathlib import Path
 
 import pytest
+from paged import copy_with_pages_of
 from pages_changed import PAGE
 
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.errors import Damaged
-from medamad.store.pages import _newest, _Pages, _Tree, check_pages
+from medamad.store.pages import _newest, _Pages, _Tree, check_pages, read_page_size
 
 MAP_SIZE = 64 << 20
+PAGE_SIZE_AT = 16 + 24
 
 
 @pytest.fixture
@@ -78,19 +80,19 @@ def test_a_header_that_was_changed_is_noticed(file: Path, offset: int) -> None:
             check_pages(file)
 
 
-def leaves_in_use(content: bytes) -> list[int]:
+def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
     """Give the leaves whose first byte matters to someone: those that are in use."""
     whole = mmap.mmap(-1, len(content))
     whole.write(content)
-    _, main, last, _ = _newest(whole)
-    pages = _Pages(whole, last + 1, bytearray(last + 1))
+    _, main, last, _ = _newest(whole, size)
+    pages = _Pages(whole, last + 1, size, bytearray(last + 1))
     for name, _, stored in pages.walk(main, keep=True).found:
         pages.walk(_Tree.read(name.decode(), stored))
     leaf = (2).to_bytes(2, "little")
     return [
         page
         for page, is_used in enumerate(pages._used)
-        if is_used and content[page * PAGE + 10 : page * PAGE + 12] == leaf
+        if is_used and content[page * size + 10 : page * size + 12] == leaf
     ]
 
 
@@ -108,8 +110,8 @@ def test_a_transaction_that_is_left_out_is_noticed(file: Path) -> None:
     ("content", "told"),
     [
         (b"", "too short"),
-        (b"x" * 9_000, "page 0 does not begin a store"),
-        (bytes(9_000), "page 0 does not begin a store"),
+        (b"x" * 9_000, "page 0 does not begin one"),
+        (bytes(9_000), "page 0 does not begin one"),
     ],
 )
 def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
@@ -122,4 +124,27 @@ def test_a_file_cut_short_is_refused(file: Path) -> None:
     content = file.read_bytes().rstrip(b"\0")
     file.write_bytes(content[: len(content) // 2])
     with pytest.raises(Damaged, match="cut short"):
+        check_pages(file)
+
+
+@pytest.mark.parametrize("size", [8_192, 16_384, 32_768])
+def test_pages_of_another_size_are_gone_through(file: Path, size: int) -> None:
+    other = file.with_name("other.mdb")
+    copy_with_pages_of(size, file, other)
+    assert read_page_size(other) == size
+    assert check_pages(other) == 1
+    content = bytearray(other.read_bytes())
+    leaf = leaves_in_use(content, size)[-1]
+    content[leaf * size + 12] ^= 16
+    other.write_bytes(content)
+    with pytest.raises(Damaged, match=rf"page {leaf} is not what it should be"):
+        check_pages(other)
+
+
+@pytest.mark.parametrize("told", [0, 1, 512, 4_097, 65_536])
+def test_pages_of_a_size_that_cannot_be_are_refused(file: Path, told: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[PAGE_SIZE_AT : PAGE_SIZE_AT + 4] = told.to_bytes(4, "little")
+    file.write_bytes(content)
+    with pytest.raises(Damaged, match=f"page 0 tells of pages of {told} bytes, expected one of"):
         check_pages(file)
