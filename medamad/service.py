@@ -1,7 +1,8 @@
 """The daemon put together: what is started in what order, stopped in what order, and reloaded.
 
-Started: configuration, store, first account, site, sockets; then systemd hears that all is ready.
-Stopped: sockets, requests under way, hits that wait, threads, store.
+Started: configuration, store, first account, site, sockets, the operator's socket; then systemd
+hears that all is ready. Stopped: the operator's socket, sockets, requests under way, hits that
+wait, threads, store.
 """
 
 import signal
@@ -29,6 +30,8 @@ from medamad.collect.refusals import Refusals
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
 from medamad.listening import CannotListenThere, configured_places, places
+from medamad.operator.handlers import Desk
+from medamad.operator.server import Server
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
@@ -173,6 +176,13 @@ class Daemon(Service):
             opened.push_async_callback(maybeDeferred, port.stopListening)
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
+        desk = Desk(
+            backend=site.backend,
+            started=int(self.clock()),
+            listening=[place.text for place in to_listen],
+        )
+        commands = Server.start(data_dir, desk.handlers(), self.reactor)
+        opened.push_async_callback(commands.stop)
         self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         if self.supervisor.beat_s is not None:

@@ -14,11 +14,15 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThread
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
+from medamad.build import VERSION
 from medamad.config import Config, ConfigError
 from medamad.config_values import Endpoints, MapSize
+from medamad.operator.client import NotRunning, connect
+from medamad.operator.status import State, Status
 from medamad.service import Daemon, Started
 from medamad.store.environment import LOCK_NAME, open_environment
 from medamad.systemd import READY, RELOADING, Supervisor
@@ -425,3 +429,22 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     assert await held
     # What was to be written when the daemon was stopped has been, and its callers are told now.
     await deferLater(reactor, 0.01)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_operators_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
+    def ask() -> State:
+        with connect(tmp_path) as connection:
+            return connection.ask(Status(), State)
+
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    await told.first
+    state = await deferToThread(ask)
+    assert (state.pid, state.version) == (os.getpid(), VERSION)
+    assert state.listening == ("tcp:0:interface=127.0.0.1",)
+    assert state.websites == 0
+    await daemon.stopService()
+    with pytest.raises(NotRunning):
+        connect(tmp_path)
