@@ -1,0 +1,221 @@
+"""The power fails under load: what was acknowledged is there once the disk is back.
+
+Simulated is a disk with a cache of its own (volatile_disk.py). At a random moment its content is
+taken as of that one instant: what was flushed, and of what was not all, nothing, or each sector by
+chance. Nobody flushes anything for that, the system's page cache is left where it is, and the
+daemon does not notice, so that one of them serves many cuts.
+"""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+import pytest_twisted
+from attrs import frozen
+from daemon import MEDAMAD, Daemon
+from disks import VolatileDisk, lack_of_volatile, mounts
+from held import Row, agrees, orphans, rows, settled
+from pressing import HOSTNAME, Sent, beacon_of, press
+from stats.made import answer
+from twisted.internet import reactor
+from views import a_view
+
+from medamad.commands import main
+from medamad.model.websites import Website
+from medamad.stats.question import MAX_ROWS
+from medamad.store.journal import Outcome
+from medamad.store.parts import Snapshot
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+LACK = lack_of_volatile()
+pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
+
+SLOW = (pytest.mark.slow, pytest.mark.timeout(1_800))
+CUTS_OF_A_DISK = 25
+DISK_MIB = 96
+CLIENTS = 4
+SEALING = Path(__file__).with_name("sealing.py")
+SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
+"""Those of sealing.py."""
+SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
+CONFIGURATION = """
+[store]
+map_size = "64 MiB"
+min_free_disk = "1 MiB"
+[limits]
+new_paths = 1000000
+"""
+CHANCES = (0, 0.5, 0.9, 1)
+"""How likely a sector is there that was not flushed."""
+
+
+@frozen
+class Load:
+    """Whoever stores hits: those acknowledged by now, and those that may be there by now."""
+
+    acknowledged: Callable[[], set[str]]
+    possible: Callable[[], set[str]]
+
+
+@contextmanager
+def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
+    """Let clients post hits to a daemon on the disk."""
+    daemon = Daemon(
+        disk.where.parent,
+        configuration=CONFIGURATION,
+        command=(*disk.mounts.entering, *MEDAMAD, "run"),
+    )
+    daemon.start()
+    stop = Event()
+    try:
+        daemon.client().add_website(HOSTNAME)
+        by_client = {f"/{number}-": Sent() for number in range(CLIENTS)}
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            running = [
+                clients.submit(press, daemon.port, prefix, stop, sent)
+                for prefix, sent in by_client.items()
+            ]
+            load = Load(
+                lambda: {path for sent in by_client.values() for path in sent.acknowledged},
+                lambda: {
+                    f"{prefix}{number}"
+                    for prefix, sent in by_client.items()
+                    for number in range(len(sent.acknowledged) + 1)
+                },
+            )
+            try:
+                while not load.acknowledged():
+                    assert not any(client.done() for client in running)
+                    time.sleep(0.01)
+                yield load
+            finally:
+                stop.set()
+            for client in running:
+                client.result()
+    finally:
+        assert daemon.stop() == 0
+
+
+@contextmanager
+def hits_while_sealing(disk: VolatileDisk) -> Iterator[Load]:
+    """Let a process store hits on the disk that seals, merges and groups them all the time."""
+    acknowledged: list[str] = []
+
+    def note() -> None:
+        assert process.stdout is not None
+        acknowledged.extend(line.strip() for line in process.stdout if line.endswith("\n"))
+
+    command = [*disk.mounts.entering, sys.executable, SEALING, disk.where, "0"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        ThreadPoolExecutor(1) as reading,
+    ):
+        noting = reading.submit(note)
+        while not acknowledged:
+            assert not noting.done()
+            time.sleep(0.01)
+        try:
+            yield Load(
+                lambda: set(acknowledged),
+                lambda: {f"/{turn}/{n}" for turn in range(len(acknowledged)) for n in range(3)},
+            )
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def questioned(snapshot: Snapshot) -> list[Row]:
+    """Give all views; what questions and counters say is compared with them."""
+    agrees(snapshot)
+    views, _ = rows(snapshot)
+    there = Counter(row["path"] for row in views)
+    whole = answer(snapshot, "summary", [])["current"]
+    assert whole["pageviews"] == len(views)
+    assert whole["visitors"] == sum(row["p"] for row in views)
+    told = {row["path"]: row["pageviews"] for row in answer(snapshot, "pages", [])}
+    assert told == {path: there[path] for path in told}
+    assert len(told) == min(MAX_ROWS, len(there))
+    return views
+
+
+@frozen
+class Recovered:
+    """What is there after a cut; `acknowledged` are the hits that had been before it."""
+
+    store: Store
+    website: Website
+    acknowledged: set[str]
+
+
+@contextmanager
+def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Recovered]:
+    """Cut the power at some moment, open what is there, and compare it with what was stored."""
+    time.sleep(rng.uniform(0.02, 0.3))
+    acknowledged = load.acknowledged()
+    with disk.after_a_cut(rng.choice(CHANCES)) as folder:
+        possible = load.possible()
+        assert main(["check", "--data", str(folder)]) == 0
+        store = Store.open(folder, SETTINGS, reactor, SIZES)
+        (website,) = store.websites.all()
+        there = Counter(row["path"] for row in store.ask(website, questioned))
+        assert set(there) >= acknowledged, "an acknowledged hit is missing"
+        assert set(there) <= possible
+        assert set(there.values()) <= {1}, "a hit is there twice"
+        yield Recovered(store, website, acknowledged)
+
+
+def disks(folder: Path, cuts: int) -> Iterator[tuple[VolatileDisk, range]]:
+    """Give a new disk for every so many cuts."""
+    for first in range(0, cuts, CUTS_OF_A_DISK):
+        where = folder / str(first) / "data"
+        with mounts() as held, VolatileDisk(where, held).mounted(DISK_MIB) as disk:
+            yield disk, range(first, min(cuts, first + CUTS_OF_A_DISK))
+
+
+@pytest.mark.parametrize("cuts", [8, pytest.param(200, marks=SLOW)])
+@pytest_twisted.ensureDeferred
+async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int) -> None:
+    rng = random.Random(1)  # noqa: S311 - the same each time
+    for disk, of_it in disks(tmp_path, cuts):
+        with hits_by_http(disk) as load:
+            for _ in of_it:
+                with recovered(disk, load, rng) as there:
+                    known = sorted(there.acknowledged)
+                    again = [
+                        a_view(
+                            there.website.number,
+                            beacon=beacon_of(path),
+                            time_ms=time.time_ns() // 1_000_000,
+                        )
+                        for path in rng.sample(known, min(20, len(known)))
+                    ]
+                    outcomes = await there.store.append(again)
+                    assert set(outcomes) <= {Outcome.REPEATED}, "sent again, stored twice"
+                    await there.store.close()
+            assert len(known) > len(of_it) * CLIENTS, "nothing much was stored meanwhile"
+
+
+@pytest.mark.parametrize("cuts", [4, pytest.param(200, marks=SLOW)])
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_lost_in_the_midst_of_sealing(tmp_path: Path, cuts: int) -> None:
+    rng = random.Random(1)  # noqa: S311 - the same each time
+    for disk, of_it in disks(tmp_path, cuts):
+        with hits_while_sealing(disk) as load:
+            for _ in of_it:
+                with recovered(disk, load, rng) as there:
+                    before = there.store.ask(there.website, questioned)
+                    await settled(there.store, max(row["time_ms"] for row in before))
+                    assert there.store.ask(there.website, questioned) == before
+                    assert orphans(there.store._environment) == []
+                    await there.store.close()
+            assert len(there.acknowledged) > len(of_it), "nothing much was stored meanwhile"
