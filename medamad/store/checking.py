@@ -27,7 +27,7 @@ from medamad.store.blocks import (
 from medamad.store.columns import decode_column
 from medamad.store.corrections import read_corrections
 from medamad.store.counters import decode_counters
-from medamad.store.environment import Database, Environment, Txn
+from medamad.store.environment import STORE_ID, Database, Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number
@@ -43,7 +43,8 @@ _NUMBER: Final = struct.Struct(">I")
 _BLOCK_KEY_SIZE: Final = 16
 _NEVER_COUNTED: Final = 1 << 62
 _OF_WEBSITES: Final = (
-    *("names", "codes", "journal", "heads", "blocks", "counters", "corrections", "doomed"),
+    *("names", "codes", "journal", "heads", "blocks", "counters", "corrections"),
+    *("doomed", "batches"),
 )
 _ANY_DTYPE: Final = np.uint64
 _NO_ROWS: Final[Mapping[Kind, Rows]] = {}
@@ -89,13 +90,14 @@ class Checking:
             yield f"account: {error}"
         for strange in self._environment.strange_names(self._txn):
             yield f"meta: {strange!r} is none of its names"
-        for name in ("logins", "beacons"):
+        for name in ("logins", "beacons", "batches"):
             for key, value in self._items(name):
                 if not _is_sealed(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
-        secret = self._txn.get(b"beacon-secret", db=self._environment.databases.meta)
-        if secret is not None and not _is_sealed(b"beacon-secret", secret):
-            yield "beacon-secret: its checksum does not match"
+        for secret in (b"beacon-secret", STORE_ID):
+            stored = self._txn.get(secret, db=self._environment.databases.meta)
+            if stored is not None and not _is_sealed(secret, stored):
+                yield f"{secret.decode()}: its checksum does not match"
 
     def _numbering(self, greatest_website: int) -> Iterator[str]:
         for name, least in (

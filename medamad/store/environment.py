@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import secrets
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -10,9 +11,9 @@ from attrs import astuple, fields, frozen
 
 from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
 from medamad.store.pages import check_pages, read_page_size
-from medamad.store.sealed import sealed
+from medamad.store.sealed import sealed, unsealed
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
 LMDB_VERSION: Final = 0
@@ -23,9 +24,14 @@ _WITHOUT_BLOCKS: Final = b"1"
 """The format before there were blocks: made ours by adding their sub-databases."""
 _WITHOUT_CHECKSUMS: Final = b"2"
 """The format before all values had checksums, as had 1: made ours by adding them."""
+_WITHOUT_BATCHES: Final = b"3"
+"""The format before there were batches, as had 1 and 2: made ours by adding their sub-database."""
 _NUMBERS: Final = (b"last-website", b"last-block", b"sequence")
 _NUMBER_BYTES: Final = 8
 _SEALED_IN_META: Final = (*_NUMBERS, b"account", b"beacon-secret")
+STORE_ID: Final = b"store-id"
+"""The name in meta of what tells this store from every other."""
+_STORE_ID_BYTES: Final = 8
 TOMBSTONE: Final = b"deleted-website:"
 """What the names of tombstones of websites in meta begin with."""
 _SEALED: Final = ("websites", "logins", "beacons")
@@ -55,6 +61,7 @@ class Databases:
     - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group
     - corrections: website u32, kind u8, sequence u64 → what became known of a sealed hit
     - doomed: website u32, first time_ms u64, block u32 → nothing: a block that is to be removed
+    - batches: website u32, batch u32 → what was imported at once
     """
 
     meta: Database
@@ -69,6 +76,7 @@ class Databases:
     counters: Database
     corrections: Database
     doomed: Database
+    batches: Database
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
@@ -97,10 +105,17 @@ class Environment:
 
     def strange_names(self, txn: Txn) -> list[bytes]:
         """Give the names in meta that are none of ours: once they were."""
-        known = {_FORMAT_KEY, *_SEALED_IN_META}
+        known = {_FORMAT_KEY, STORE_ID, *_SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [name for name in names if name not in known and not name.startswith(TOMBSTONE)]
+
+    def store_id(self, txn: Txn) -> str:
+        """Give what tells this store from every other, in hexadecimal. Raises Damaged."""
+        stored = txn.get(STORE_ID, db=self.databases.meta)
+        if stored is None:
+            raise Damaged("store-id: it is missing")
+        return unsealed(STORE_ID, stored).hex()
 
     @property
     def page_bytes(self) -> int:
@@ -242,7 +257,10 @@ def _make_ours(env: lmdb.Environment, txn: Txn) -> bytes:
     for name in _DATABASES:
         env.open_db(name.encode(), txn=txn)
     ours = str(FORMAT).encode()
-    txn.put(_FORMAT_KEY, ours, db=env.open_db(_META, txn=txn))
+    meta = env.open_db(_META, txn=txn)
+    txn.put(_FORMAT_KEY, ours, db=meta)
+    store_id = sealed(STORE_ID, secrets.token_bytes(_STORE_ID_BYTES))
+    txn.put(STORE_ID, store_id, db=meta, overwrite=False)
     return ours
 
 
@@ -283,10 +301,11 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         meta = env.open_db(_META, create=False)
         with env.begin() as txn:
             found = txn.get(_FORMAT_KEY, db=meta)
-        if found in (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS):
+        if found in (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS, _WITHOUT_BATCHES):
             with env.begin(write=True) as txn:
+                if found != _WITHOUT_BATCHES:
+                    _seal(env, txn)
                 found = _make_ours(env, txn)
-                _seal(env, txn)
         _check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()

@@ -1,9 +1,10 @@
 """The hits of all websites: read at start, extended after each commit, shown to questions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 from twisted.logger import Logger
 
 from medamad.store.blocks import Block, Head, decode_head, head_key, number_of
@@ -11,10 +12,11 @@ from medamad.store.corrections import Corrected, Correction, read_corrections
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.flags import VISITOR
+from medamad.store.held import Held
 from medamad.store.journal import Batch
 from medamad.store.live import DAY_MS, newest_ms, visitor_times
 from medamad.store.names import Texts
-from medamad.store.parts import EMPTY, Snapshot
+from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases, Writing, asking
 from medamad.store.recent import LastDay
 from medamad.store.records import (
@@ -56,20 +58,22 @@ class Shelves:
         A block that turns out to be damaged is named in the log and left out of the answer.
         """
         with self.leases.lease():
-            published = self._published.get(website)
-            if published is None:
-                return question(EMPTY)
-            without: frozenset[int] = frozenset()
-            while True:
-                with asking(self._environment) as reading:
-                    databases = self._environment.databases
-                    try:
-                        return question(published.snapshot(reading, databases, without))
-                    except DamagedBlock as error:
-                        if error.number in without:
-                            raise
-                        self._tell(error)
-                        without |= {error.number}
+            return self._held(website).ask(question)
+
+    def hold(self, website: int) -> Held:
+        """Hold the present state of a website, for several questions, until it is closed."""
+        holding = ExitStack()
+        holding.enter_context(self.leases.lease())
+        return evolve(self._held(website), close=holding.close)
+
+    def _held(self, website: int) -> Held:
+        environment = self._environment
+        return Held(
+            published=self._published.get(website),
+            databases=environment.databases,
+            reading=lambda: asking(environment),
+            damaged=self._tell,
+        )
 
     def visitors_last_day(self, website: int, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""

@@ -166,6 +166,7 @@ def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
         databases.counters,
         databases.corrections,
         databases.doomed,
+        databases.batches,
         databases.names,
         databases.codes,
     ):

@@ -67,7 +67,7 @@ def test_another_format_version_is_refused_by_its_number(tmp_path: Path) -> None
     with env.lmdb.begin(write=True) as txn:
         txn.put(b"format", b"99", db=env.databases.meta)
     env.close()
-    with pytest.raises(WrongFormat, match="format 99, this program knows format 3 only"):
+    with pytest.raises(WrongFormat, match="format 99, this program knows format 4 only"):
         open_environment(tmp_path, MAP_SIZE)
 
 

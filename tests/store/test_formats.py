@@ -26,17 +26,19 @@ SIZES = {b"sequence": 8, b"last-website": 4, b"last-block": 4}
 
 
 def make_older(folder: Path, version: bytes) -> None:
-    """Make the store what the version without blocks, or without all checksums, would have made."""
+    """Make the store what a version without blocks, checksums or batches would have made."""
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
+        txn.drop(guest.databases.batches)
+        txn.delete(b"store-id", db=guest.databases.meta)
         for name in OF_BLOCKS if version == b"1" else ():
             txn.drop(getattr(guest.databases, name))
-        for name in SEALED:
+        for name in SEALED if version != b"3" else ():
             database = getattr(guest.databases, name)
             for key, value in list(txn.cursor(db=database)):
                 txn.put(key, unsealed(key, value), db=database)
         for key, value in list(txn.cursor(db=guest.databases.meta)):
-            if key != b"format":
+            if key != b"format" and version != b"3":
                 kept = unsealed(key, value)
                 txn.put(key, kept[-SIZES.get(key, 1000) :], db=guest.databases.meta)
         txn.put(b"format", version, db=guest.databases.meta)
@@ -44,9 +46,9 @@ def make_older(folder: Path, version: bytes) -> None:
 
 
 @pytest.mark.parametrize("as_guest", [False, True])
-@pytest.mark.parametrize("version", [b"1", b"2"])
+@pytest.mark.parametrize("version", [b"1", b"2", b"3"])
 @pytest_twisted.ensureDeferred
-async def test_a_store_without_blocks_or_checksums_gets_them(
+async def test_a_store_of_before_gets_what_is_new(
     open_store: OpenStore, tmp_path: Path, version: bytes, as_guest: bool
 ) -> None:
     store = open_store()
@@ -67,6 +69,7 @@ async def test_a_store_without_blocks_or_checksums_gets_them(
     assert await store.append(views(4, 4)) == [Outcome.REPEATED]
     with store._environment.reading() as txn:
         assert txn.get(b"format", db=store._environment.databases.meta) == b"%d" % FORMAT
+        assert len(store._environment.store_id(txn)) == 16
     await store.append([leaving(3, 900)])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
     assert min(blocks_and_groups(store._environment)) > 0
@@ -77,7 +80,7 @@ async def test_a_store_without_blocks_or_checksums_gets_them(
     await store.close()
 
 
-@pytest.mark.parametrize("found", [b"0", b"4", b"", b"two", b"1.5"])
+@pytest.mark.parametrize("found", [b"0", b"5", b"", b"two", b"1.5"])
 @pytest_twisted.ensureDeferred
 async def test_any_other_is_refused_and_left_alone(
     open_store: OpenStore, tmp_path: Path, found: bytes

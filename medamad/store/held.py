@@ -1,0 +1,100 @@
+"""A website as it was at one moment, held for a while: asked as a whole, or read part by part."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from attrs import frozen
+
+from medamad.store.blocks import Block, open_one
+from medamad.store.environment import Databases
+from medamad.store.errors import DamagedBlock
+from medamad.store.parts import EMPTY, Events, Snapshot, Texts, Views
+from medamad.store.reading import Reading
+from medamad.store.shelf import Published
+
+T = TypeVar("T")
+
+
+def _nothing() -> None:
+    """Hold nothing that would have to be let go."""
+
+
+@frozen(kw_only=True, eq=False)
+class Held:
+    """What it names stays until `close` is called, once. For any thread, one at a time."""
+
+    published: Published | None
+    """None for a website that has no hit."""
+    databases: Databases
+    reading: Callable[[], AbstractContextManager[Reading]]
+    damaged: Callable[[DamagedBlock], None]
+    """Is told of each block that is left out."""
+    close: Callable[[], None] = _nothing
+
+    def ask(self, question: Callable[[Snapshot], T]) -> T:
+        """Put a question to it. A block that turns out to be damaged is left out of the answer."""
+        if self.published is None:
+            return question(EMPTY)
+        without: frozenset[int] = frozenset()
+        while True:
+            with self.reading() as reading:
+                try:
+                    return question(self.published.snapshot(reading, self.databases, without))
+                except DamagedBlock as error:
+                    if error.number in without:
+                        raise
+                    self.damaged(error)
+                    without |= {error.number}
+
+    @property
+    def texts(self) -> Texts:
+        """The texts behind the codes."""
+        return EMPTY.texts if self.published is None else self.published.texts
+
+    @property
+    def events(self) -> Sequence[Events]:
+        """The events that no part has."""
+        return () if self.published is None else self.published.events
+
+    def parts(self) -> list["HeldPart"]:
+        """Give the parts without groups, in the order of their first sequence numbers."""
+        if self.published is None:
+            return []
+        leaves = [leaf for block in self.published.blocks for leaf in block.blocks()]
+        parts: list[HeldPart] = [HeldPart(self, leaf.head.first, leaf) for leaf in leaves]
+        parts += [
+            HeldPart(self, chunk.sequence_bounds[0], chunk)
+            for chunk in self.published.chunks
+            if len(chunk)
+        ]
+        return sorted(parts, key=lambda part: part.first)
+
+
+@frozen(eq=False)
+class HeldPart:
+    """A part that is opened whenever it is read."""
+
+    _held: Held
+    first: int
+    """Its least sequence number."""
+    _part: Block | Views
+
+    def read(self, question: Callable[[Views], T]) -> T | None:
+        """Ask it something; gives None when it turns out to be damaged."""
+        part, published = self._part, self._held.published
+        if not isinstance(part, Block):
+            return question(part)
+        assert published is not None  # noqa: S101 - it has this part
+        with self._held.reading() as reading:
+            opened = open_one(part, published.late.get(part.number), reading, self._held.databases)
+            try:
+                return question(opened)  # type: ignore[arg-type] # it has no members
+            except DamagedBlock as error:
+                self._held.damaged(error)
+                return None
+
+    @property
+    def views(self) -> int:
+        """How many views it has."""
+        return self._part.head.views if isinstance(self._part, Block) else len(self._part)
