@@ -8,12 +8,13 @@ from chromium import chromium_running
 from daemon import Client, Daemon, running
 from dashboard import dashboard_of, demo, new_daemon
 from known import known
+from overview import march_owner
 from playwright.sync_api import Browser, BrowserContext
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 
 # pytest finds fixtures by their names here.
-__all__ = ("dashboard_of", "demo", "known", "new_daemon")
+__all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon")
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,20 @@ import pytest
 from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
 from daemon import MEDAMAD, PASSWORD, USERNAME, Client, Daemon, free_port, running
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Response,
+    expect,
+)
 
 PHONE_WIDTH = 360
 DESKTOP_WIDTH = 1280
+BUSY = "websites/gardenpost.example"
+"""The page of a website of the demonstration that has most visits."""
 _STARTS_WITHIN_S = 30.0
 _FAULTS_FROM = 500
 
@@ -69,6 +79,13 @@ def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
         name, _, value = client.cookie.partition("=")
         context.add_cookies([{"name": name, "value": value, "url": base}])
     return Dashboard(context.new_page(), base)
+
+
+def loaded(page: Page) -> Locator:
+    """Give the figures of a website's page, once they are there."""
+    figures = page.locator(".tile-figure")
+    expect(figures).to_have_count(4)
+    return figures
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from attrs import frozen
 from chromium import chromium_running
 from daemon import Client, running
-from dashboard import demonstration, opened
+from dashboard import BUSY, demonstration, opened
 from known import Visit, send
 from playwright.sync_api import Page
 
@@ -30,7 +30,6 @@ WIDTHS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 SCHEMES: Final = ("light", "dark")
-BUSY: Final = "websites/gardenpost.example"
 TODAY: Final = datetime.now(UTC).date()
 FORTNIGHT: Final = f"from={TODAY - timedelta(14)}&to={TODAY - timedelta(1)}"
 _PAST_ANIMATIONS_MS: Final = 400

@@ -7,14 +7,13 @@ from typing import Final, Literal
 import pytest
 from attrs import frozen
 from daemon import Client
-from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
-BUSY: Final = "websites/gardenpost.example"
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 WIDTHS: Final = (DESKTOP_WIDTH, PHONE_WIDTH)
 

@@ -1,13 +1,13 @@
 """What a chart's points cover of the period, and which of the period before stand beside them."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import past
 import pytest
-from daemon import Client, Daemon
+from daemon import Client
 from dashboard import Dashboard
+from overview import plain, visited
 from past import Visit
 from playwright.sync_api import Page, expect
 
@@ -34,10 +34,8 @@ NOTE: Final = "Only the totals are compared."
 @pytest.fixture(scope="module")
 def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The owner of the website that was visited in autumn 2025."""
-    daemon = Daemon(tmp_path_factory.mktemp("past"), command=past.command(VISITS))
-    daemon.start()
-    yield daemon.client()
-    daemon.stop()
+    with visited(tmp_path_factory.mktemp("autumn"), VISITS) as owner:
+        yield owner
 
 
 def opened(dashboard: Dashboard, query: str) -> Page:
@@ -52,11 +50,6 @@ def rows(page: Page) -> list[list[str]]:
     lines.first.wait_for(state="attached")
     texts = [line.locator("th, td").all_text_contents() for line in lines.all()]
     return [[plain(cell) for cell in (*row[:2], *row[5:])] for row in texts]
-
-
-def plain(text: str) -> str:
-    dashed = re.sub("\\s*\N{EN DASH}\\s*", "-", text)
-    return re.sub(r"\b0(\d:\d\d)", r"\1", dashed.replace(",", ""))
 
 
 def press(page: Page, *keys: str) -> None:

@@ -1,0 +1,87 @@
+"""What the address of a website's page says, and what it cannot mean."""
+
+from collections.abc import Callable
+
+import past
+import pytest
+from daemon import Client
+from dashboard import BUSY, Dashboard
+from overview import THREE_DAYS, cells, choose, figures, table, tile
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def test_back_and_forward(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    visitors = tile(page, "Visitors").locator(".tile-figure")
+    expect(visitors).to_have_text("5")
+    page.keyboard.press("ArrowLeft")
+    expect(visitors).to_have_text("2")
+    page.keyboard.press("c")
+    expect(page.get_by_role("button", name="Compare")).to_have_attribute("aria-pressed", "false")
+    page.go_back()
+    expect(page.get_by_role("button", name="Compare")).to_have_attribute("aria-pressed", "true")
+    page.go_back()
+    expect(visitors).to_have_text("5")
+    page.go_forward()
+    expect(visitors).to_have_text("2")
+
+
+def test_a_copied_link_shows_the_same(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    tile(page, "Views").click()
+    choose(page, "Interval", "By hour")
+    page.keyboard.press("c")
+    page.locator(".panel").first.get_by_role("button", name="/about", exact=True).click()
+    expect(tile(page, "Views").locator(".tile-figure")).to_have_text("1")
+    expect(table(page).locator("tbody tr")).to_have_count(72)
+    elsewhere = dashboard_of(march_owner, timezone_id="Asia/Tokyo")
+    other = elsewhere.open(page.url.removeprefix(f"{elsewhere.base}/dashboard/"))
+    expect(table(other).locator("tbody tr")).to_have_count(72)
+    assert figures(other) == figures(page)
+    assert cells(other) == cells(page)
+    expect(tile(other, "Views")).to_have_attribute("aria-pressed", "true")
+    expect(other.get_by_role("group", name="Chart: Views, By hour")).to_be_visible()
+    expect(other.get_by_role("button", name="Remove: Page is /about")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "period=fortnight",
+        "from=2025-03-12&to=2025-03-10",
+        "from=2025-02-30&to=2025-03-10",
+        "from=2025-03-10",
+        "from=2025-03-10T09:00&to=2025-03-10T09:00",
+        "zone=Nowhere/Atlantis&measure=joy&interval=second&compare=all",
+    ],
+)
+def test_what_an_address_cannot_mean(query: str, march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?{query}")
+    assert figures(page)[0] == "0"
+    expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
+    expect(page.get_by_role("button", name="Time zone: ")).to_contain_text("Europe/Berlin")
+    expect(page.get_by_role("button", name="Compare")).to_have_attribute("aria-pressed", "true")
+    expect(tile(page, "Visitors")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("query", ["", "?period=all", "?period=24h", "?period=12mo"])
+def test_a_website_without_visits(query: str, march_owner: Client, dashboard_of: Make) -> None:
+    march_owner.request("POST", "/api/websites", {"hostname": "empty.example"})
+    page = dashboard_of(march_owner).open(f"websites/empty.example{query}")
+    assert figures(page) == ["0", "0", "0s", "0%"]
+    expect(page.locator(".overview").get_by_text("No visits in this period")).to_be_visible()
+    expect(page.locator(".change")).to_have_count(0)
+    expect(page.locator(".overview .skeleton")).to_have_count(0)
+
+
+def test_a_range_that_has_not_begun_is_passed_over(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(f"{BUSY}?from=2999-11-20&to=2999-11-21")
+    figures(page)
+    expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
+    # There is no visit before these days.
+    expect(page.locator(".overview")).not_to_contain_text("compared with")

@@ -1,0 +1,103 @@
+"""The languages of the dashboard, and how figures and dates are written in them."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from catalogues import LANGUAGES, said
+from daemon import Client, Daemon
+from dashboard import Dashboard, loaded
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_figures_and_dates_are_written_as_in_the_language(
+    spoken: str, demo: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(demo).open("settings/account")
+    page.locator("select").select_option(spoken)
+    expect(page.locator("html")).to_have_attribute("lang", spoken)
+    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "settings.title"))
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "websites.title"))
+    page.locator("main li a").first.click()
+    figures = loaded(page)
+    names = [said(spoken, f"measure.{name}") for name in ("visitors", "pageviews")]
+    expect(page.locator(".tile-name").first).to_have_text(names[0])
+    expect(page.locator(".tile-name").nth(1)).to_have_text(names[1])
+    shown = figures.nth(1).get_attribute("title") or ""
+    views = int(re.sub(r"\D", "", shown))
+    assert views > 1_000
+    assert shown == f"{views:,}".replace(",", thousands(spoken, views))
+    month = re.compile("月") if spoken in ("ja", "zh") else re.compile(r"[^\W\d]{3}")
+    expect(page.locator(".overview tbody th").first).to_have_text(month)
+    day = page.locator(".overview tbody th").first.text_content() or ""
+    assert day == page.evaluate(
+        """([locale, date]) => new Intl.DateTimeFormat(locale, {
+          weekday: "short", day: "numeric", month: "long", year: "numeric", timeZone: "UTC",
+        }).format(new Date(date))""",
+        ["en-GB" if spoken == "en" else spoken, first_day(page)],
+    )
+
+
+def thousands(spoken: str, value: int) -> str:
+    """Give what parts thousands: Spanish leaves four digits together."""
+    if spoken == "es" and value < 10_000:
+        return ""
+    return {"de": ".", "es": ".", "fr": "\N{NARROW NO-BREAK SPACE}"}.get(spoken, ",")
+
+
+def first_day(page: Page) -> str:
+    """Give the day with which the last 30 days begin in the viewer's zone."""
+    return str(
+        page.evaluate(
+            """() => {
+              const day = new Date();
+              day.setDate(day.getDate() - 29);
+              return [day.getFullYear(), day.getMonth() + 1, day.getDate()]
+                .map((part) => String(part).padStart(2, "0")).join("-");
+            }"""
+        )
+    )
+
+
+def test_a_language_is_kept(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    dashboard = dashboard_of(owner)
+    page = dashboard.open("settings/account")
+    for spoken in (*LANGUAGES[1:], "en"):
+        page.locator("select").select_option(spoken)
+        expect(
+            page.get_by_role("status").filter(has_text=said(spoken, "common.saved"))
+        ).to_be_visible()
+        assert owner.get("/api/user")["settings"]["language"] == spoken
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "settings.title"))
+        expect(page.locator("html")).to_have_attribute("lang", spoken)
+
+
+def test_figures_are_written_as_in_the_viewers_region(
+    new_daemon: Daemon, dashboard_of: Make
+) -> None:
+    owner = new_daemon.client()
+    owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
+    owner.add_website("example.com")
+    for _ in range(1_000):
+        load = {"e": "load", "u": "https://example.com/", "p": False, "q": False}
+        owner.request("POST", "/api/event/hit", load | {"b": f"b{_}"})
+    page = dashboard_of(owner, locale="de-CH").open("websites/example.com")
+    expect(loaded(page).nth(1)).to_have_text(re.compile("1['\N{RIGHT SINGLE QUOTATION MARK}]000"))
+
+
+@pytest.mark.parametrize(("locale", "spoken"), [("fr-CA", "fr"), ("zh-CN", "zh"), ("it", "en")])
+def test_the_login_speaks_as_the_browser(
+    locale: str, spoken: str, daemon: Daemon, dashboard_of: Make
+) -> None:
+    page = dashboard_of(Client(daemon.port), locale=locale).open()
+    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "login.title"))
+    expect(page.locator("html")).to_have_attribute("lang", spoken)

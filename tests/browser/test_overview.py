@@ -1,0 +1,198 @@
+"""The tiles and the chart of a website's page."""
+
+from collections.abc import Callable
+
+import past
+import pytest
+from daemon import Client
+from dashboard import Dashboard
+from overview import THREE_DAYS, cells, chart, figures, plain, point, table, tile, tip
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def test_tiles_tell_how_figures_changed(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    assert figures(page) == ["5", "6", "20s", "20%"]
+    changes = {
+        "Visitors": ("▲150%", "good", "2 in the period before"),
+        "Views": ("▲200%", "good", "2 in the period before"),
+        "Time on page": ("▲25%", "good", "16s in the period before"),
+        "Bounce rate": ("▼60%", "good", "50% in the period before"),
+    }
+    for name, (shown, tone, title) in changes.items():
+        change = tile(page, name).locator(".change")
+        expect(change.locator("[aria-hidden]")).to_have_text(shown)
+        expect(change).to_have_class(f"change {tone}")
+        expect(change).to_have_attribute("title", title)
+    expect(tile(page, "Visitors").locator(".hidden")).to_have_text(
+        "150% more than in the period before"
+    )
+    assert plain(page.locator(".chart-head p").inner_text()) == (
+        "10-12 Mar 2025 · compared with 7-9 Mar 2025"
+    )
+
+
+def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    compare = page.get_by_role("button", name="Compare")
+    expect(compare).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".change")).to_have_count(4)
+    assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%", "Sat 8 March 2025", "2"]
+    compare.click()
+    expect(compare).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".change")).to_have_count(0)
+    expect(page.locator(".chart-head")).not_to_contain_text("compared with")
+    assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%"]
+    assert "compare=none" in page.url
+    page.keyboard.press("c")
+    expect(page.locator(".change")).to_have_count(4)
+    assert "compare" not in page.url
+
+
+# The chart.
+
+
+def test_each_measure_is_drawn(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    drawn: set[bytes] = set()
+    said = {
+        "Visitors": "2 Visitors",
+        "Views": "2 Views",
+        "Time on page": "12s Time on page",
+        "Bounce rate": "50% Bounce rate",
+    }
+    for name, words in said.items():
+        tile(page, name).click()
+        expect(tile(page, name)).to_have_attribute("aria-pressed", "true")
+        expect(page.get_by_role("group", name=f"Chart: {name}, By day")).to_be_visible()
+        page.mouse.move(0, 0)
+        expect(tip(page)).to_have_count(0)
+        drawn.add(chart(page).locator("canvas").screenshot())
+        page.mouse.move(*point(page, 0))
+        expect(tip(page)).to_contain_text(words)
+        expect(tip(page)).to_contain_text("10 March 2025")
+    assert len(drawn) == len(said)
+    assert page.url.endswith("&measure=bounce_percentage")
+
+
+def test_intervals(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page.get_by_role("button", name="Interval: ").click()
+    offered = page.get_by_role("menuitemradio").all_inner_texts()
+    assert [name.strip() for name in offered] == ["By hour", "By day"]
+    page.get_by_role("menuitemradio", name="By hour").click()
+    expect(table(page).locator("tbody tr")).to_have_count(72)
+    assert cells(page)[9] == ["Mon 10 Mar 9:00", "1", "1", "20s", "0%", "Fri 7 Mar 9:00", "0"]
+    assert page.url.endswith("&interval=hour")
+    expect(page.get_by_role("group", name="Chart: Visitors, By hour")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("days", "interval", "shown"),
+    [
+        ("from=2025-03-10T09:00&to=2025-03-10T11:00", "minute", (120, "10 Mar 9:01")),
+        ("from=2025-03-01&to=2025-03-31", "week", (6, "3-9 Mar 2025")),
+        ("from=2025-01-01&to=2025-03-31", "month", (3, "February 2025")),
+    ],
+)
+def test_an_interval_of_a_period(
+    days: str, interval: str, shown: tuple[int, str], march_owner: Client, dashboard_of: Make
+) -> None:
+    rows, second = shown
+    page = dashboard_of(march_owner).open(
+        f"websites/{past.HOSTNAME}?{days}&zone=UTC&interval={interval}"
+    )
+    expect(table(page).locator("tbody tr")).to_have_count(rows)
+    assert cells(page)[1][0] == second
+    expect(page.get_by_role("group", name=f"Chart: Visitors, By {interval}")).to_be_visible()
+
+
+def test_the_mouse_tells_and_zooms(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    page.mouse.move(*point(page, 0.5))
+    expect(tip(page)).to_contain_text("1 Visitors")
+    assert plain(tip(page).inner_text()).splitlines() == [
+        "1 Visitors",
+        "Tue 11 March 2025",
+        "2 Sat 8 March 2025",
+    ]
+    page.mouse.click(*point(page, 0.5))
+    page.wait_for_url("**?from=2025-03-11&to=2025-03-11&zone=UTC")
+    expect(page.get_by_role("group", name="Chart: Visitors, By hour")).to_be_visible()
+    expect(tile(page, "Views").locator(".tile-figure")).to_have_text("2")
+    # The chart did not take the keys.
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**?from=2025-03-10&to=2025-03-10&zone=UTC")
+
+
+def test_a_part_is_drawn_out(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(f"{THREE_DAYS}&interval=hour")
+    expect(table(page).locator("tbody tr")).to_have_count(72)
+    page.mouse.move(*point(page, 9 / 71))
+    page.mouse.down()
+    page.mouse.move(*point(page, 20 / 71))
+    page.mouse.move(*point(page, 33 / 71))
+    page.mouse.up()
+    page.wait_for_url("**?from=2025-03-10T09:00&to=2025-03-11T10:00&zone=UTC")
+    expect(tile(page, "Views").locator(".tile-figure")).to_have_text("4")
+    expect(page.get_by_role("button", name="Period: ")).to_contain_text("10 Mar 2025")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**?from=2025-03-11T10:00&to=2025-03-12T11:00&zone=UTC")
+
+
+def test_keys_move_along_the_chart(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    chart(page).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(tip(page)).to_contain_text("12 March 2025")
+    page.keyboard.press("ArrowLeft")
+    expect(tip(page)).to_contain_text("11 March 2025")
+    page.keyboard.press("Home")
+    expect(tip(page)).to_contain_text("10 March 2025")
+    page.keyboard.press("ArrowLeft")
+    expect(tip(page)).to_contain_text("10 March 2025")
+    page.keyboard.press("End")
+    expect(tip(page)).to_contain_text("12 March 2025")
+    page.keyboard.press("Escape")
+    expect(tip(page)).to_have_count(0)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?from=2025-03-11&to=2025-03-11&zone=UTC")
+    expect(chart(page)).to_be_focused()
+
+
+def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    region = page.get_by_role("region", name="By day")
+    assert region.get_by_role("columnheader").all_text_contents() == [
+        "Time",
+        "Visitors",
+        "Views",
+        "Time on page",
+        "Bounce rate",
+        "Period before",
+        "Visitors, Period before",
+    ]
+    rows = [
+        ["Mon 10 March 2025", "2", "2", "12s", "50%", "Fri 7 March 2025", "0"],
+        ["Tue 11 March 2025", "1", "2", "25s", "0%", "Sat 8 March 2025", "2"],
+        ["Wed 12 March 2025", "2", "2", "40s", "0%", "Sun 9 March 2025", "0"],
+    ]
+    assert cells(page) == rows
+    assert region.get_by_role("button").count() == 0, "nothing out of sight takes the focus"
+    page.get_by_role("button", name="Show as a table").click()
+    expect(chart(page)).to_have_count(0)
+    assert cells(page) == rows
+    region.get_by_role("button", name="12 March 2025").click()
+    page.wait_for_url("**?from=2025-03-12&to=2025-03-12&zone=UTC")
+    expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("2")

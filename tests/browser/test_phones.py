@@ -1,0 +1,81 @@
+"""The dashboard on a phone: nothing is wider than it."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from catalogues import LANGUAGES
+from daemon import Client
+from dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        BUSY,
+        f"{BUSY}?period=12mo&interval=week&measure=duration&browser[in]=Chrome,Firefox",
+        f"{BUSY}?from=2025-03-10T09:00&to=2025-03-11T10:00&zone=America/Argentina/ComodRivadavia",
+        f"{BUSY}/setup",
+        "settings/account",
+        "settings/websites",
+        "settings/tracker",
+        "settings/usage",
+        "settings/about",
+        "add",
+        "nowhere",
+    ],
+)
+def test_a_phone_scrolls_down_alone(path: str, demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo, **PHONE)
+    page = dashboard.open(path)
+    page.wait_for_load_state("networkidle")
+    assert not dashboard.is_wider_than_the_window()
+    for button in page.locator("[aria-haspopup=menu]").all():
+        button.click()
+        page.get_by_role("menu").wait_for()
+        assert not dashboard.is_wider_than_the_window()
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("key", ["?", "r", "z", "f"])
+def test_dialogs_fit_a_phone(key: str, demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo, **PHONE)
+    page = dashboard.open(BUSY)
+    loaded(page)
+    page.keyboard.press(key)
+    box = page.get_by_role("dialog").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE_WIDTH
+    assert not dashboard.is_wider_than_the_window()
+    assert page.get_by_role("dialog").evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_every_language_fits_a_phone(spoken: str, demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo, **PHONE)
+    page = dashboard.open("settings/account")
+    page.locator("select").select_option(spoken)
+    expect(page.locator("html")).to_have_attribute("lang", spoken)
+    for name in ("websites", "tracker", "usage", "about", "account"):
+        page.locator(f".settings-nav a[href$={name}]").click()
+        expect(page.locator(f".settings-nav a[href$={name}]")).to_have_attribute(
+            "aria-current", "page"
+        )
+        page.locator(".settings-content h2").first.wait_for()
+        assert not dashboard.is_wider_than_the_window()
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    page.locator("main li a").first.click()
+    loaded(page)
+    page.wait_for_load_state("networkidle")
+    assert not dashboard.is_wider_than_the_window()

@@ -1,0 +1,69 @@
+"""Which website a page is of, the way to the others, and who is there now."""
+
+from collections.abc import Callable
+
+import pytest
+from daemon import Client, Daemon
+from dashboard import BUSY, Dashboard
+from overview import figures
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def test_websites_are_switched(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(f"{BUSY}?period=7d&browser[eq]=Firefox")
+    figures(page)
+    page.get_by_role("button", name="Switch website").click()
+    names = page.get_by_role("menu").get_by_role("menuitemradio")
+    assert [name.strip() for name in names.all_inner_texts()] == [
+        website["hostname"] for website in demo.get("/api/websites")
+    ]
+    expect(page.get_by_role("menuitemradio", checked=True)).to_be_focused()
+    page.keyboard.press("d")
+    expect(page.get_by_role("menuitemradio", name="docs.tinydaemon.example")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("docs.tinydaemon.example")
+    expect(page).to_have_title("docs.tinydaemon.example · medamad")
+    # The time goes along; what is asked of one website need not be there on another.
+    assert page.url.endswith("/websites/docs.tinydaemon.example?period=7d")
+    page.keyboard.press("s")
+    page.get_by_role("menuitem", name="Script and setup").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Set up docs.tinydaemon.example")
+    page.go_back()
+    figures(page)
+    page.keyboard.press("s")
+    expect(page.get_by_role("menuitemradio", checked=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Switch website")).to_be_focused()
+    page.keyboard.press("s")
+    page.get_by_role("menuitem", name="Websites").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
+
+
+def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    page = dashboard_of(owner).open("websites/example.com")
+    expect(page.locator(".live")).to_have_text("0 visitors now")
+    for beacon, said in (("one", "1 visitor now"), ("two", "2 visitors now")):
+        load = {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
+        assert owner.request("POST", "/api/event/hit", load).status == 204
+        page.keyboard.press(".")
+        expect(page.locator(".live")).to_have_text(said)
+    assert (
+        owner.request("POST", "/api/event/hit", {"e": "unload", "b": "one", "m": 5}).status == 204
+    )
+    page.keyboard.press(".")
+    expect(page.locator(".live")).to_have_text("1 visitor now")
+
+
+def test_a_website_that_is_not_there(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open("websites/nowhere.example")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "No website nowhere.example is registered here."
+    )
+    page.get_by_role("link", name="To the websites").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

@@ -1,0 +1,88 @@
+"""Light and dark, and how much moves."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from daemon import Client
+from dashboard import BUSY, Dashboard, loaded
+from held_back import Held
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+BRIGHT: Final = 200
+
+
+def is_dark(page: Page) -> bool:
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return all(int(part) < BRIGHT for part in re.findall(r"\d+", paper))
+
+
+def test_the_theme_is_that_of_the_system(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo, color_scheme="light").open(BUSY)
+    loaded(page)
+    light = page.locator(".chart canvas").evaluate("canvas => canvas.toDataURL()")
+    assert not is_dark(page)
+    page.emulate_media(color_scheme="dark")
+    assert is_dark(page)
+    page.wait_for_function(
+        "light => document.querySelector('.chart canvas')?.toDataURL() !== light", arg=light
+    )
+
+
+@pytest.mark.parametrize(("system", "chosen"), [("light", "Dark"), ("dark", "Light")])
+def test_another_theme_is_chosen(
+    system: str, chosen: str, demo: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(demo, color_scheme=system).open()
+
+    def choose(name: str) -> None:
+        page.get_by_role("button", name="Menu").click()
+        page.get_by_role("menuitemradio", name=name).click()
+
+    choose(chosen)
+    assert is_dark(page) == (chosen == "Dark")
+    page.reload()
+    page.get_by_role("heading", level=1).wait_for()
+    assert is_dark(page) == (chosen == "Dark")
+    page.emulate_media(color_scheme="light" if system == "dark" else "dark")
+    assert is_dark(page) == (chosen == "Dark")
+    choose("As the system")
+    assert is_dark(page) == (system == "light")
+
+
+def test_the_chosen_theme_is_there_before_the_page_is(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo, color_scheme="light")
+    page = dashboard.open()
+    page.evaluate("localStorage.setItem('medamad.theme', 'dark')")
+    page.route("**/api/**", lambda _route: None)
+    page.reload(wait_until="domcontentloaded")
+    assert is_dark(page)
+
+
+def moving(page: Page) -> list[str]:
+    """Name what moves or would move."""
+    names: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("*")].filter((element) => {
+          const style = getComputedStyle(element);
+          return style.animationName !== "none"
+            || style.transitionDuration.split(", ").some((time) => time !== "0s");
+        }).map((element) => element.className)"""
+    )
+    return names
+
+
+def test_nothing_moves_for_those_who_want_it_so(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    held = Held(dashboard.page, "**/api/website/**")
+    page = dashboard.open(BUSY)
+    expect(page.locator(".tile .skeleton")).to_have_count(4)
+    assert moving(page)
+    page.emulate_media(reduced_motion="reduce")
+    assert moving(page) == []
+    held.let_go()

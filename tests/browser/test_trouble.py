@@ -1,0 +1,136 @@
+"""A daemon that is away or fails, a login that has ended, an address without a page."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from daemon import Client, Daemon
+from dashboard import BUSY, Dashboard, loaded
+from playwright.sync_api import Route, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+RETRY_S: Final = 5
+
+
+def abort(route: Route) -> None:
+    route.abort("connectionrefused")
+
+
+def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    dashboard.page.clock.install()
+    page = dashboard.open(BUSY)
+    before = loaded(page).all_inner_texts()
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    page.keyboard.press(".")
+    away = page.get_by_role("alert")
+    expect(away).to_contain_text("The server does not answer")
+    expect(away).to_contain_text("These are the last figures that were read.")
+    assert loaded(page).all_inner_texts() == before
+    page.context.set_offline(False)
+    away.get_by_role("button", name="Try again").click()
+    expect(away).to_have_count(0)
+    # It is asked again without our doing, too.
+    page.context.set_offline(True)
+    page.keyboard.press(".")
+    expect(away).to_be_visible()
+    page.context.set_offline(False)
+    page.clock.fast_forward(RETRY_S * 1000)
+    expect(away).to_have_count(0)
+    assert loaded(page).all_inner_texts() == before
+
+
+def test_a_daemon_that_is_away_from_the_start(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    page = dashboard.page
+    page.clock.install()
+    page.route("**/api/**", abort)
+    page.goto(f"{dashboard.base}/dashboard/{BUSY}")
+    expect(page.get_by_role("alert")).to_have_text("The server does not answer")
+    page.unroute("**/api/**")
+    page.clock.fast_forward(RETRY_S * 1000)
+    loaded(page)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_fault_is_told_where_it_is(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    fault = {"error": {"code": 500, "message": "an internal fault"}}
+    dashboard.page.route("**/summary?*", lambda route: route.fulfill(status=500, json=fault))
+    page = dashboard.open(BUSY)
+    trouble = page.locator(".overview").get_by_role("alert")
+    expect(trouble).to_contain_text("That did not work")
+    page.locator(".panel tbody tr").first.wait_for()
+    page.unroute("**/summary?*")
+    trouble.get_by_role("button", name="Try again").click()
+    loaded(page)
+    expect(trouble).to_have_count(0)
+    assert dashboard.complaints
+    dashboard.complaints.clear()
+
+
+def test_no_old_figures_stand_for_others_that_failed(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    page = dashboard.open(f"{BUSY}?period=yesterday")
+    loaded(page)
+    page.locator(".panel tbody tr").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    fault = {"error": {"code": 500, "message": "an internal fault"}}
+    page.route("**/api/website/**", lambda route: route.fulfill(status=500, json=fault))
+    page.keyboard.press("t")
+    trouble = page.locator(".overview").get_by_role("alert")
+    expect(trouble).to_contain_text("That did not work")
+    expect(page.locator(".panel").first.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".tile-figure, .overview tbody tr, .panel tbody tr")).to_have_count(0)
+    # Those of the period that was read are still there.
+    page.keyboard.press("y")
+    loaded(page)
+    page.keyboard.press("a")
+    expect(trouble).to_be_visible()
+    expect(page.locator(".tile-figure")).to_have_count(0)
+    page.unroute("**/api/website/**")
+    page.route("**/api/**", abort)
+    page.keyboard.press("w")
+    expect(trouble).to_contain_text("The server does not answer")
+    expect(page.locator(".tile-figure")).to_have_count(0)
+    page.unroute("**/api/**")
+    trouble.get_by_role("button", name="Try again").click()
+    loaded(page)
+    dashboard.complaints.clear()
+
+
+def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(BUSY)
+    loaded(page)
+    page.route("**/assets/days-dialog-*.js", abort)
+    page.keyboard.press("r")
+    trouble = page.get_by_role("alert")
+    expect(trouble).to_contain_text("The server does not answer")
+    page.unroute("**/assets/days-dialog-*.js")
+    trouble.get_by_role("button", name="Try again").click()
+    loaded(page)
+    page.keyboard.press("r")
+    expect(page.get_by_role("dialog", name="Choose days")).to_be_visible()
+
+
+def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    page = dashboard_of(owner).open("websites/example.com?period=7d")
+    loaded(page)
+    assert owner.request("POST", "/api/auth/logout").status == 204
+    page.keyboard.press(".")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+    assert page.url.endswith("/websites/example.com?period=7d")
+
+
+@pytest.mark.parametrize("path", ["nowhere/at/all", "settings/nope"])
+def test_an_address_without_a_page(path: str, demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(path)
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page.")
+    page.get_by_role("link", name="To the websites").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
