@@ -9,7 +9,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.model.errors import BadRequest
-from medamad.stats.zones import DAY_S, change_between, day_at, offset_at, start_of_day
+from medamad.model.zones import DAY_S, change_between, day_at, offset_at, start_of_day
 
 INTERVALS: Final = ("minute", "hour", "day", "week", "month")
 MAX_BUCKETS: Final = 50_000

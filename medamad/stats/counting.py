@@ -7,7 +7,7 @@ together.
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
@@ -127,9 +127,7 @@ def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) 
     passing = selection.filter.passing.get(dimension)
     if passing is not None:
         # A filter on what is counted by chooses among the sums, not among the views.
-        selection = Selection(
-            selection.parts, selection.period, selection.filter.without(dimension)
-        )
+        selection = selection.without(dimension)
     adding = _Adding(timed)
     for chosen in selection.choose(lambda part: part.counters(dimension)):
         if isinstance(chosen, Counters):
@@ -137,6 +135,8 @@ def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) 
         else:
             adding.gather(chosen.part.codes(dimension), chosen)
     adding.count()
+    for counters in selection.summed(lambda day: day.counters(dimension)):
+        adding.add(counters)
     sums = adding.sums
     if passing is not None:
         sums *= passing[: sums.shape[1]]
@@ -144,13 +144,14 @@ def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) 
 
 
 def tally_all(selection: Selection) -> Tally:
-    """Add up the sums of all views, as those of the number 0."""
+    """Add up the sums of all views of parts, as those of the number 0."""
     filtered = tuple(selection.filter.passing)
-    return tally_by(selection, filtered[0] if len(filtered) == 1 else _ANY).all()
+    of_parts = evolve(selection, days=())
+    return tally_by(of_parts, filtered[0] if len(filtered) == 1 else _ANY).all()
 
 
 def tally_series(selection: Selection, buckets: Buckets) -> Tally:
-    """Add up the sums of all views by the number of their bucket; every view must lie in one."""
+    """Add up the sums of views of parts by the number of their bucket; each must lie in one."""
     size = len(buckets.dates)
     adding = _Adding(timed=True, sums=np.zeros((SUMS, size), np.int64))
     for chosen in selection.choose(lambda part: _by_bucket(part, buckets)):

@@ -24,9 +24,12 @@ from medamad.store.parts import (
     EventCounts,
     EventRows,
     Events,
+    EventSums,
     Group,
+    Missing,
     Part,
     Snapshot,
+    Sums,
     Views,
 )
 from medamad.vocabulary.sources import Sources
@@ -49,6 +52,9 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     loose = list(snapshot.events)
     for part in snapshot.parts:
         loose += _count(part, question.period, views, counting)
+    for day in snapshot.days:
+        if not _count_day(day, question.period, views, counting):
+            snapshot.missed.note(Missing.FIGURES, day)
     counting.add(views.loose(loose, question.period, labels.matching), None, is_plain=False)
     counts, total = counting.result()
     numbers, shown = page(
@@ -83,6 +89,17 @@ def _count(
         is_plain = part.event_counts() is not None
         counting.add(part.own, views.own(part, period), is_plain=is_plain)
         yield part.loose
+
+
+def _count_day(day: Sums, period: Period, views: "_EventFilter", counting: "_Counting") -> bool:
+    """Count the events of a summed day; returns whether it can be told which of them count."""
+    bounds = day.event_time_bounds
+    if bounds[0] > bounds[1] or period.is_outside(*bounds):
+        return True
+    sums, matching = day.event_sums(), counting.labels.matching
+    if matching is not None and not matching.take(sums.codes).any():
+        return True
+    return views.selection.is_open and period.contains(*bounds) and counting.add_event_sums(sums)
 
 
 @frozen(eq=False)
@@ -143,6 +160,24 @@ class _Counting:
         events = counts.events[matched].astype(np.int64)
         self._by_code[counts.codes[matched]] += events
         self._total += int(events.sum())
+        return True
+
+    def add_event_sums(self, sums: EventSums) -> bool:
+        """Add up what a day had; returns False, and adds nothing, where it does not tell enough."""
+        matching = self.labels.matching
+        if matching is None:
+            self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
+            self._total += sums.total
+            return True
+        if sums.is_plain:
+            counts = EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+            return self.add_counts(counts)
+        (matched,) = np.nonzero(matching.take(sums.codes))
+        if len(matched) > 1:
+            # Whether an event carries several of them is not known.
+            return False
+        self._by_code[sums.codes[matched]] += sums.events[matched]
+        self._total += int(sums.events[matched].sum())
         return True
 
     def add(self, events: Events, mask: Passing | None, *, is_plain: bool) -> None:
@@ -217,10 +252,19 @@ class _EventFilter:
         if self.selection.is_open or not len(events):
             return events
         passed = np.full(len(events), self.without_view)
+        is_found = np.zeros(len(events), np.bool_)
         for part in leaves(self.snapshot.parts):
             of_part, place = places(part, events.view)
+            is_found[of_part] = True
             if len(of_part) and (views := self.selection.mask(part)) is not None:
                 passed[of_part] = views[place]
+        for day in self.snapshot.days:
+            low, high = day.sequence_bounds
+            is_gone = ~is_found & (events.view >= max(low, 1)) & (events.view <= high)
+            if is_gone.any():
+                # What its view was is not known any more.
+                passed[is_gone] = False
+                self.snapshot.missed.note(Missing.FIGURES, day)
         return _some(events, passed)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension, split_property
@@ -20,7 +20,17 @@ from medamad.stats.filters import (
 )
 from medamad.stats.period import ALWAYS, Period
 from medamad.stats.question import Question
-from medamad.store.parts import Codes, Events, Group, Part, Snapshot, Views
+from medamad.store.parts import (
+    Codes,
+    Events,
+    Group,
+    Missed,
+    Missing,
+    Part,
+    Snapshot,
+    Sums,
+    Views,
+)
 from medamad.vocabulary.sources import Sources
 
 T = TypeVar("T")
@@ -80,8 +90,8 @@ class Carriers:
     matching: Passing
     loose: NDArray[np.uint64]
 
-    def may_be_in(self, part: Part) -> bool:
-        """Tell whether a part may have one; without looking at its views."""
+    def may_be_in(self, part: Part | Sums) -> bool:
+        """Tell whether a part, or a day, may have one; without looking at its views."""
         counts = part.event_counts()
         if counts is None or self.matching.take(counts.codes).any():
             return True
@@ -141,7 +151,7 @@ class ViewFilter:
             least_ms, greatest_ms = part.time_bounds
             if least_ms > greatest_ms or period.is_outside(least_ms, greatest_ms):
                 continue
-            left = self._left_by(part)
+            left = self.left_by(part)
             if left is None:
                 continue
             if left.is_open and period.contains(least_ms, greatest_ms):
@@ -154,7 +164,7 @@ class ViewFilter:
             else:
                 yield from left.views_of(part, period)
 
-    def _left_by(self, part: Part) -> "ViewFilter | None":
+    def left_by(self, part: Part | Sums) -> "ViewFilter | None":
         """Give what is left to be looked at view by view; None where no view can pass."""
         if self.carriers is not None and not self.carriers.may_be_in(part):
             return None
@@ -196,11 +206,18 @@ class ViewFilter:
 
 @frozen(eq=False)
 class Selection:
-    """The views that a question is about: those of all parts that pass and lie in a period."""
+    """The views that a question is about: those of all parts that pass and lie in a period.
+
+    So, too, the days of which there are sums; what these cannot answer is `missed`.
+    """
 
     parts: Iterable[Part]
     period: Period
     filter: ViewFilter
+    days: Iterable[Sums] = ()
+    missed: Missed = Factory(Missed)
+    missing: Missing = Missing.FIGURES
+    """What the answer is without where a day cannot answer."""
 
     def choose(self, whole: Callable[[Part], T | None]) -> Iterator[Chosen | T]:
         """Give the views of each part that has any.
@@ -214,9 +231,34 @@ class Selection:
         """Give the views of each part that has any."""
         return self.choose(_nothing)
 
+    def summed(self, known: Callable[[Sums], T | None]) -> Iterator[T]:
+        """Give what is known of each day that is chosen whole.
+
+        Days that are cut by the period, or of whose views only some may pass, or of which nothing
+        is known, are noted as missing.
+        """
+        for day in self.days:
+            least_ms, greatest_ms = day.time_bounds
+            if least_ms > greatest_ms or self.period.is_outside(least_ms, greatest_ms):
+                continue
+            left = self.filter.left_by(day)
+            if left is None:
+                continue
+            answer = None
+            if left.is_open and self.period.contains(least_ms, greatest_ms):
+                answer = known(day)
+            if answer is None:
+                self.missed.note(self.missing, day)
+            else:
+                yield answer
+
     def during(self, period: Period) -> "Selection":
         """Give the same of another period."""
         return evolve(self, period=period)
+
+    def without(self, dimension: Dimension) -> "Selection":
+        """Give the same without the filter on a dimension."""
+        return evolve(self, filter=self.filter.without(dimension))
 
 
 def _nothing(_part: Part) -> None:
@@ -225,7 +267,13 @@ def _nothing(_part: Part) -> None:
 
 def select(snapshot: Snapshot, question: Question, sources: Sources) -> Selection:
     """Give the views that a question is about."""
-    return Selection(snapshot.parts, question.period, view_filter(snapshot, question, sources))
+    return Selection(
+        snapshot.parts,
+        question.period,
+        view_filter(snapshot, question, sources),
+        snapshot.days,
+        snapshot.missed,
+    )
 
 
 def _passes(codes: Codes, passing: Passing) -> Passing:

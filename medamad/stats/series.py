@@ -1,5 +1,6 @@
 """The sums and the median duration of all chosen views, and of those of each bucket of a series."""
 
+from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
 
@@ -11,10 +12,11 @@ from medamad.stats.buckets import Buckets
 from medamad.stats.counting import Tally, tally_all, tally_series
 from medamad.stats.quantiles import GroupedDurations, median
 from medamad.stats.selecting import Chosen, Selection
+from medamad.stats.summed import SummedDay, summed_days
 from medamad.store.ascending import Ascending
-from medamad.store.counters import SLOT_MS, VIEWS, keys_of, sums_by_flags, sums_of
+from medamad.store.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
 from medamad.store.flags import FLAG_BITS
-from medamad.store.parts import Group, Part
+from medamad.store.parts import Group, Missing, Part
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
@@ -40,6 +42,8 @@ def whole_of(selection: Selection) -> Series:
         pieces = _Pieces(1)
         for chosen in selection.views():
             pieces.add(0, chosen.flags, chosen.duration_ms)
+        for day in summed_days(selection):
+            pieces.add_day(0, day)
         return pieces.series()
     known: list[Ascending] = []
     loose: list[Numbers] = []
@@ -48,7 +52,11 @@ def whole_of(selection: Selection) -> Series:
             known.append(chosen_or_known)
         else:
             loose.append(chosen_or_known.duration_ms)
-    return Series(tally_all(selection), np.array([median(loose, known)], np.int64))
+    sums = tally_all(selection).sums
+    for day in summed_days(selection):
+        sums[:, 0] += day.sums
+        loose.append(day.duration_ms)
+    return Series(Tally(sums), np.array([median(loose, known)], np.int64))
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
@@ -65,9 +73,22 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
             if begin < end:
                 piece = None if flags is None else flags[begin:end]
                 pieces.add(cut.first + place, piece, duration_ms[begin:end])
+    for bucket, day in _summed_by_bucket(selection, buckets):
+        pieces.add_day(bucket, day)
     if is_open:
-        return Series(tally_series(selection, buckets), pieces.medians())
+        sums = tally_series(selection, buckets).sums + pieces.of_days
+        return Series(Tally(sums), pieces.medians())
     return pieces.series()
+
+
+def _summed_by_bucket(selection: Selection, buckets: Buckets) -> Iterator[tuple[int, SummedDay]]:
+    """Give the days that lie in one bucket, with its number."""
+    for day in summed_days(selection):
+        first, last = buckets.of(np.array(day.day.time_bounds, np.int64)).tolist()
+        if first == last:
+            yield first, day
+        else:
+            selection.missed.note(Missing.INTERVAL, day.day)
 
 
 def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
@@ -83,10 +104,14 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         durations.add(numbers, cut.ordered(chosen.duration_ms))
         if not is_open:
             keys.append(keys_of(numbers, cut.ordered(chosen.flags)))
+    of_days = np.zeros((SUMS, size), np.int64)
+    for bucket, day in _summed_by_bucket(selection, buckets):
+        of_days[:, bucket] += day.sums
+        durations.add(np.full(len(day.duration_ms), bucket, np.uint32), day.duration_ms)
     medians = durations.sorted().quartile(2)
     if is_open:
-        return Series(tally_series(selection, buckets), medians)
-    return Series(Tally(sums_of(np.concatenate(keys), None, size)), medians)
+        return Series(Tally(tally_series(selection, buckets).sums + of_days), medians)
+    return Series(Tally(sums_of(np.concatenate(keys), None, size) + of_days), medians)
 
 
 @define(eq=False)
@@ -94,10 +119,13 @@ class _Pieces:
     """Views bucket by bucket: how many have which flags, and their durations piece by piece."""
 
     size: int
+    of_days: NDArray[np.int64] = field(init=False)
+    """The sums of summed days, shape (SUMS, size)."""
     _by_flags: NDArray[np.int64] = field(init=False)
     _duration_ms: list[list[Numbers]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.of_days = np.zeros((SUMS, self.size), np.int64)
         self._by_flags = np.zeros((1 << FLAG_BITS, self.size), np.int64)
         self._duration_ms = [[] for _ in range(self.size)]
 
@@ -107,6 +135,11 @@ class _Pieces:
             self._by_flags[:, bucket] += np.bincount(flags, minlength=1 << FLAG_BITS)
         self._duration_ms[bucket].append(duration_ms)
 
+    def add_day(self, bucket: int, day: SummedDay) -> None:
+        """Add the views of a summed day."""
+        self.of_days[:, bucket] += day.sums
+        self._duration_ms[bucket].append(day.duration_ms)
+
     def medians(self) -> NDArray[np.int64]:
         """Give the median of each bucket."""
         return np.array([median(pieces) for pieces in self._duration_ms], np.int64)
@@ -114,13 +147,9 @@ class _Pieces:
     def series(self) -> Series:
         """Give the buckets, and all of them as one."""
         whole_ms = median(list(chain.from_iterable(self._duration_ms)))
-        whole = Series(
-            Tally(sums_by_flags(self._by_flags.sum(axis=1, keepdims=True))),
-            np.array([whole_ms], np.int64),
-        )
-        if self.size == 1:
-            return whole
-        return Series(Tally(sums_by_flags(self._by_flags)), self.medians(), whole)
+        sums = sums_by_flags(self._by_flags) + self.of_days
+        whole = Series(Tally(sums).all(), np.array([whole_ms], np.int64))
+        return whole if self.size == 1 else Series(Tally(sums), self.medians(), whole)
 
 
 @frozen(eq=False)

@@ -1,18 +1,19 @@
 """The summary: visitors, views, bounces and time of a period, of the one before, and over time."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from attrs import evolve
 
+from medamad.model.zones import zone_named
 from medamad.stats.buckets import edges
 from medamad.stats.period import Period, previous
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, records
 from medamad.stats.selecting import select
 from medamad.stats.series import Series, series_of, whole_of
-from medamad.stats.zones import zone_named
-from medamad.store.parts import NO_TIME, Snapshot
+from medamad.store.parts import NO_TIME, Missing, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -45,8 +46,12 @@ def report(
     if interval is not None:
         start_ms, end_ms = _bounded(snapshot, period, now_ms)
         buckets = edges(interval, start_ms, end_ms, period.zone)
-        series = series_of(selection.during(Period(start_ms, end_ms)), buckets)
-        if all(end_ms >= part.time_bounds[1] for part in snapshot.parts) or period.end_ms:
+        in_parts = evolve(selection, period=Period(start_ms, end_ms), missing=Missing.INTERVAL)
+        series = series_of(in_parts, buckets)
+        is_up_to_now = all(
+            end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.days)
+        )
+        if (is_up_to_now or period.end_ms) and not snapshot.missed.days(Missing.INTERVAL):
             # All the views of the period are in the series.
             whole = series.whole
     (current,) = _rows(whole or whole_of(selection), of_page)
@@ -77,5 +82,7 @@ def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]
     end_ms = now_ms if period.end_ms is None else period.end_ms
     if period.start_ms is not None:
         return period.start_ms, end_ms
-    first_ms = min((part.time_bounds[0] for part in snapshot.parts), default=NO_TIME[0])
+    first_ms = min(
+        (each.time_bounds[0] for each in chain(snapshot.parts, snapshot.days)), default=NO_TIME[0]
+    )
     return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms

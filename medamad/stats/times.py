@@ -9,6 +9,7 @@ from medamad.stats.quantiles import GroupedDurations, Spread
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records, within_reach
 from medamad.stats.selecting import Selection, select
+from medamad.stats.summed import durations_by_path
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 
@@ -61,4 +62,6 @@ def _spread(selection: Selection, paths: NDArray[np.integer], size: int) -> Spre
     for chosen in selection.views():
         codes = chosen.codes(Dimension.PATH)
         durations.add(codes if others == size else place.take(codes), chosen.duration_ms)
+    for found in durations_by_path(selection):
+        durations.add(np.repeat(place.take(found.codes), found.counts), found.duration_ms)
     return durations.sorted()

@@ -54,6 +54,12 @@ class Column(IntEnum):
     LOOSE_PROPERTY = 51
     DURATIONS_LOW = 56
     DURATIONS_STARTS = 57
+    DAY_PATHS = 60
+    """Of the sums of a day: the paths that have durations, how many each, and these."""
+    DAY_COUNTS = 61
+    DAY_DURATIONS_LOW = 62
+    """The lower 16 bits, and the upper ones."""
+    DAY_DURATIONS_HIGH = 63
 
 
 SLOTS: Final = 0
@@ -68,8 +74,19 @@ _BLOCK_KEY: Final = struct.Struct(">IQI")
 _CRC: Final = struct.Struct("<I")
 
 
+class Day(msgspec.Struct, frozen=True, array_like=True):
+    """What day sums are of, and what is known of it."""
+
+    number: int
+    """The local date, as the number of days since 1970-01-01."""
+    span: tuple[int, int]
+    """Its first and its last millisecond."""
+    dimensions: tuple[int, ...]
+    has_durations: bool
+
+
 class Head(msgspec.Struct, frozen=True, array_like=True):
-    """What a block or a group is, without what it holds."""
+    """What a block, a group, or the sums of a day are, without what they hold."""
 
     first_ms: int
     """The time that its keys name."""
@@ -94,6 +111,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     has_counters: bool
     members: tuple[int, ...] = ()
     """The blocks, or groups, of a group."""
+    day: Day | None = None
+    """What the sums of a day are of; they have neither columns of views nor members."""
 
 
 def head_key(website: int, number: int) -> bytes:
@@ -130,7 +149,7 @@ def block_key(website: int, head: Head, number: int) -> bytes:
 
 @frozen(eq=False)
 class Block:
-    """A sealed block, or a group where there are members."""
+    """A sealed block, a group where there are members, or sums where the head names a day."""
 
     website: int
     number: int
@@ -170,7 +189,7 @@ Lates: TypeAlias = Mapping[int, Late]
 
 
 @define(eq=False)
-class _Stored:
+class Stored:
     """What is read of a block or a group, each thing once."""
 
     block: Block
@@ -229,7 +248,7 @@ class _Stored:
 class OpenBlock:
     """A block as a part of a question's snapshot, with what became known since laid over it."""
 
-    _stored: _Stored
+    _stored: Stored
     _late: Late | None
 
     @property
@@ -335,7 +354,7 @@ class OpenBlock:
 class _StoredEvents:
     """The events of a block, read column by column; with what became known of their views."""
 
-    _stored: _Stored
+    _stored: Stored
     _kinds: tuple[Column, Column, Column, Column]
     _length: int
     _late: Late | None
@@ -372,7 +391,7 @@ class _StoredEvents:
 class OpenGroup(Group):
     """A group as a part of a question's snapshot. None of its blocks has anything laid over it."""
 
-    _stored: _Stored
+    _stored: Stored
     _reading: Reading
     _databases: Databases
 
@@ -427,7 +446,7 @@ def opened(
 
 def open_one(block: Block, late: Late | None, reading: Reading, databases: Databases) -> Part:
     """Open one block or group."""
-    stored = _Stored(block, reading, databases)
+    stored = Stored(block, reading, databases)
     if block.members:
         return OpenGroup(stored, reading, databases)
     return OpenBlock(stored, late)

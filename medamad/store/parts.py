@@ -2,7 +2,8 @@
 
 A part is a run of views as columns: a chunk of the tail in memory, or a sealed block. Sixteen
 blocks may come as a group, which answers by counters what would else be asked of each. A question
-is put to each part in turn and adds the answers up.
+is put to each part in turn and adds the answers up. Of days whose views are gone there are sums,
+which answer what they can; what they cannot is noted.
 
 What a part lends, arrays and counters alike, may be borrowed from the file: it is valid for the
 question alone. Nothing of it may be written to, or kept for an answer.
@@ -10,6 +11,7 @@ question alone. Nothing of it may be written to, or kept for an answer.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableMapping, Sequence
+from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -203,6 +205,119 @@ class Group(ABC):
 Part: TypeAlias = Views | Group
 
 
+@frozen(eq=False)
+class EventSums:
+    """How many events carry each property, and how many each name.
+
+    `codes` of Dimension.PROPERTY ascend, `events` are those that carry each, shape (k,). `names`
+    are codes as well, one of a property of each name, `events_of_names` those that carry it,
+    shape (m,). `total` is how many events there are; `is_plain` says that none of them carries a
+    name twice.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    events: NDArray[np.integer[Any]]
+    names: NDArray[np.integer[Any]]
+    events_of_names: NDArray[np.integer[Any]]
+    total: int
+    is_plain: bool
+
+
+@frozen(eq=False)
+class PathDurations:
+    """The known durations of views, path by path.
+
+    `codes` of Dimension.PATH ascend; `counts` tells how many durations each has, shape (k,).
+    `duration_ms` has those of the first, ascending, then those of the second, and so on.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    counts: NDArray[np.integer[Any]]
+    duration_ms: NDArray[np.uint32]
+
+
+class Sums(ABC):
+    """What remains of views and events of one day: how they add up, one dimension at a time.
+
+    No time but the day's own is known of them, so that the bounds are those of the day.
+    """
+
+    @property
+    @abstractmethod
+    def day(self) -> int:
+        """The local date, as the number of days since 1970-01-01."""
+
+    @property
+    @abstractmethod
+    def time_bounds(self) -> tuple[int, int]:
+        """The first and the last millisecond of the day; NO_TIME without a view."""
+
+    @property
+    @abstractmethod
+    def event_time_bounds(self) -> tuple[int, int]:
+        """The same; NO_TIME without an event."""
+
+    @property
+    @abstractmethod
+    def sequence_bounds(self) -> tuple[int, int]:
+        """As of a part."""
+
+    @abstractmethod
+    def overall(self) -> Counters:
+        """Give the sums of all views, as those of the code 0."""
+
+    @abstractmethod
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """Give the sums by the codes of a dimension; None where they are not known."""
+
+    @abstractmethod
+    def path_durations(self) -> PathDurations | None:
+        """Give the known durations; None where only their total is known."""
+
+    @abstractmethod
+    def event_sums(self) -> EventSums:
+        """Give the counts of the events."""
+
+    def event_counts(self) -> EventCounts | None:
+        """As of a part: None if an event carries a name twice."""
+        sums = self.event_sums()
+        if not sums.is_plain:
+            return None
+        return EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+
+
+class Missing(Enum):
+    """What an answer is without, of a day of which there are sums alone."""
+
+    FIGURES = "figures"
+    """Everything: the day is left out."""
+    INTERVAL = "interval"
+    """The parts of a series."""
+    DURATIONS = "durations"
+    """Single durations: medians and quartiles are without the day."""
+
+
+@frozen(eq=False)
+class Missed:
+    """What an answer turned out to be without: days, as their numbers."""
+
+    _days: dict[Missing, set[int]] = field(factory=lambda: {each: set() for each in Missing})
+
+    def note(self, missing: Missing, sums: Sums) -> None:
+        """Note that a day could not answer."""
+        self._days[missing].add(sums.day)
+
+    def days(self, missing: Missing) -> list[int]:
+        """Give the days that an answer is without, ascending; but for those left out altogether."""
+        left_out = self._days[Missing.FIGURES] if missing is not Missing.FIGURES else set()
+        return sorted(self._days[missing] - left_out)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the answer is whole."""
+        return not any(self._days.values())
+
+
 class Texts(Protocol):
     """The texts behind the codes of a website: `texts(dimension)[code]`."""
 
@@ -214,14 +329,17 @@ class Texts(Protocol):
 class Snapshot:
     """All that one question sees of one website. Never changes while the question runs.
 
-    `parts` may be gone through again and again. `events` are those that no part has, all loose.
-    `memo` is the website's: what questions know of its texts, which only ever become more.
+    `parts` and `days` may be gone through again and again. `events` are those that no part has,
+    all loose. `memo` is the website's: what questions know of its texts, which only ever become
+    more. `missed` is the question's: what it finds out that its answer is without.
     """
 
     parts: Iterable[Part]
     events: Sequence[Events]
     texts: Texts
     memo: MutableMapping[Any, Any] = field(factory=dict)
+    days: Iterable[Sums] = ()
+    missed: Missed = field(factory=Missed)
 
 
 def no_texts(_dimension: Dimension, /) -> Sequence[str]:

@@ -187,7 +187,7 @@ def block_of(content: Content, key: bytes, texts: Texts, *, counted_from: int) -
         loose=len(loose),
         events=len(np.unique(events.event)),
         has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
-        is_plain=_is_plain(events, texts),
+        is_plain=is_plain(events, texts),
         has_counters=len(content) + len(events) >= counted_from,
     )
     return Written(head, _block_puts(content, own, loose, key, head))
@@ -202,7 +202,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-def _is_plain(events: Events, texts: Texts) -> bool:
+def is_plain(events: Events, texts: Texts) -> bool:
     """Tell whether no event carries a name twice."""
     codes, places = np.unique(events.property, return_inverse=True)
     names: dict[str, int] = {}

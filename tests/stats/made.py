@@ -32,6 +32,8 @@ from medamad.store.parts import (
     Snapshot,
     Texts,
 )
+from medamad.store.sealing import content_of
+from medamad.store.sums import DaySums, sums_of
 from medamad.vocabulary.sources import Sources
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
@@ -182,9 +184,29 @@ class Cuts:
     in_parts: int = 0
 
 
-def snapshot_of(views: Sequence[Entry], events: Sequence[Entry], cuts: Cuts = Cuts()) -> Snapshot:
-    """Make a snapshot; the ids of the views are ascending whole numbers from 1."""
+@frozen
+class MadeDay:
+    """A day of which there are sums: its number, its bounds, what it had, and what is known."""
+
+    number: int
+    span: tuple[int, int]
+    views: Sequence[Entry]
+    events: Sequence[Entry]
+    has_durations: bool = True
+
+
+def snapshot_of(
+    views: Sequence[Entry],
+    events: Sequence[Entry],
+    cuts: Cuts = Cuts(),
+    days: Iterable[MadeDay] = (),
+) -> Snapshot:
+    """Make a snapshot; the ids of the views are ascending whole numbers from 1.
+
+    `days` have views and events of their own, none of them twice.
+    """
     names = Names()
+    sums = [_day(day, names) for day in days if day.views or day.events]
     event_pieces = [_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts.places)]
     in_parts, rest = event_pieces[: cuts.in_parts], event_pieces[cuts.in_parts :]
     view_pieces = cut(views, cuts.places)
@@ -196,7 +218,15 @@ def snapshot_of(views: Sequence[Entry], events: Sequence[Entry], cuts: Cuts = Cu
     ]
     if cuts.grouped and parts:
         parts = [MadeGroup(parts[: cuts.grouped]), *parts[cuts.grouped :]]
-    return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__)
+    return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__, days=sums)
+
+
+def _day(day: MadeDay, names: Names) -> DaySums:
+    # Numbers of events only have to differ within a part.
+    events = _events(list(enumerate(day.events, 1)), names)
+    content = content_of([_part(day.views, events, names, is_counted=False)])
+    sums = sums_of(content, day.number, day.span, names.texts.__getitem__)
+    return sums if day.has_durations else evolve(sums, durations=None)
 
 
 def _part(

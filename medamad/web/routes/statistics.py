@@ -5,6 +5,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from medamad.model.zones import zone_named
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.buckets import INTERVALS
 from medamad.stats.dimensions import Column
@@ -12,7 +13,6 @@ from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import MAX_ROWS, Question
 from medamad.stats.wanted import Wanted
-from medamad.stats.zones import zone_named
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 from medamad.web.encodings import GZIP, chosen, zipped

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from medamad.model.errors import BadRequest
-from medamad.stats.zones import change_between, day_at, offset_at, start_of_day, zone_named
+from medamad.model.zones import change_between, day_at, offset_at, start_of_day, zone_named
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 
