@@ -1,4 +1,8 @@
-"""Where the daemon listens: on sockets from systemd, or on the configured endpoints."""
+"""Where the daemon listens: on sockets from systemd and on the configured endpoints.
+
+A socket from systemd takes the place of the configured endpoint that has its port, or its path; if
+that one speaks TLS, so does the socket.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,15 +11,16 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import serverFromString
+from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
+from twisted.protocols.tls import TLSMemoryBIOFactory
 
-from medamad.config import Config, ConfigError
-from medamad.systemd import inherited_endpoints
+from medamad.certificates import KIND, Certificate, read_secured
+from medamad.config import Config, ConfigError, Server
+from medamad.systemd import Inherited, inherited_sockets
 
 KEY: Final = "server.listen"
-_OF_TLS: Final = ("ssl", "tls")
-_OF_TCP: Final = ("tcp", "tcp6", "ssl")
+_OF_TCP: Final = ("tcp", "tcp6", KIND)
 _MAX_PORT: Final = 65_535
 _ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - told apart, not bound
 
@@ -47,9 +52,16 @@ class Place:
 
     text: str
     endpoint: Endpoint
+    address: str = ""
+    """What tells it from others: its port, or its path."""
+    certificate: Certificate | None = None
+    """By what it speaks TLS; None when it does not."""
 
     async def listen(self, factory: Any) -> Port:
         """Begin to listen. Raises CannotListenThere."""
+        if self.certificate is not None:
+            creator: Any = self.certificate
+            factory = TLSMemoryBIOFactory(creator, isClient=False, wrappedFactory=factory)
         try:
             return await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:
@@ -62,32 +74,70 @@ class Place:
         where = port.getHost()
         if isinstance(where, UNIXAddress):
             return ""
-        scheme = "https" if self.text.partition(":")[0] in _OF_TLS else "http"
+        scheme = "http" if self.certificate is None else "https"
         name = f"[{where.host}]" if ":" in where.host else where.host
         return f"{scheme}://{'localhost' if where.host in _ANY_HOST else name}:{where.port}"
 
 
 def configured_places(config: Config, reactor: Any) -> list[Place]:
     """Give the places that the configuration names. Raises ConfigError."""
-    return [Place(text, _endpoint(config, text, reactor)) for text in config.server.listen]
+    return [_place(config, text, reactor) for text in config.server.listen]
 
 
-def places(config: Config, reactor: Any) -> Sequence[Place]:
-    """Give the places to listen at: systemd's sockets, if it opened any, else the configured."""
-    inherited = inherited_endpoints(reactor)
-    if inherited:
-        return [Place(f"socket {n} of systemd", one) for n, one in enumerate(inherited)]
-    return configured_places(config, reactor)
+def places(config: Config, reactor: Any) -> list[Place]:
+    """Give the places to listen at: systemd's sockets, and what else the configuration names.
+
+    The default endpoint is for a daemon that was given no socket.
+    """
+    configured = configured_places(config, reactor)
+    inherited = inherited_sockets(reactor)
+    if not inherited:
+        return configured
+    return systemd_first(configured, inherited, by_default=config.server.listen == Server().listen)
 
 
-def _endpoint(config: Config, text: str, reactor: Any) -> Endpoint:
+def systemd_first(
+    configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
+) -> list[Place]:
+    """Give systemd's sockets in the place of the endpoints that have their address."""
+    taken = [
+        one.address if isinstance(one.address, str) else str(one.address[1]) for one in inherited
+    ]
+    found = []
+    for number, (one, address) in enumerate(zip(inherited, taken, strict=True)):
+        replaced = next((place for place in configured if place.address == address), None)
+        certificate = None if replaced is None else replaced.certificate
+        found.append(Place(f"socket {number} of systemd", one.endpoint, address, certificate))
+    if by_default:
+        return found
+    return found + [place for place in configured if place.address not in taken]
+
+
+def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:
+    """Have new connections go by the certificates that were read again."""
+    certificates = {place.address: place.certificate for place in configured}
+    for place in listening:
+        renewed = certificates.get(place.address)
+        if place.certificate is not None and renewed is not None:
+            place.certificate.options = renewed.options
+
+
+def _place(config: Config, text: str, reactor: Any) -> Place:
     try:
         _check_port(text)
-        endpoint: Endpoint = serverFromString(reactor, text)
+        kind, _, rest = text.partition(":")
+        address = rest.partition(":")[0].removeprefix("port=").removeprefix("address=")
+        if kind == KIND:
+            secured = read_secured(text)
+            endpoint: Endpoint = TCP4ServerEndpoint(
+                reactor, secured.port, secured.backlog, secured.interface
+            )
+            return Place(text, endpoint, address, secured.certificate)
+        endpoint = serverFromString(reactor, text)
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         reason = f"{text}: {error or type(error).__name__}"
         raise ConfigError(config.file or Path("the command line"), KEY, reason) from error
-    return endpoint
+    return Place(text, endpoint, address)
 
 
 def _check_port(text: str) -> None:

@@ -29,7 +29,7 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
-from medamad.listening import CannotListenThere, configured_places, places
+from medamad.listening import CannotListenThere, Place, configured_places, places, renew
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
 from medamad.store.errors import StoreError
@@ -88,6 +88,7 @@ class Daemon(Service):
     is_abandoned: Callable[[], bool] = lambda: False
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     _site: Site | None = None
+    _places: Sequence[Place] = ()
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _starting: "Deferred[None] | None" = None
@@ -113,8 +114,9 @@ class Daemon(Service):
         self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             config = self.read_config()
-            configured_places(config, self.reactor)
+            configured = configured_places(config, self.reactor)
             self._apply(config, load_lists(config), self._site)
+            renew(self._places, configured)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
         except Exception:  # noqa: BLE001 - whatever it is, the daemon goes on
@@ -133,7 +135,7 @@ class Daemon(Service):
         self._reload_on_hangup()
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
-        to_listen = places(self.config, self.reactor)
+        self._places = places(self.config, self.reactor)
         store = Store.open(data_dir, settings.store_settings(self.config), self.reactor)
         opened.push_async_callback(store.close)
         store.broken.addCallback(self._store_broke)
@@ -171,7 +173,7 @@ class Daemon(Service):
             await self.prepare(site.backend)
         opened.push_async_callback(self._drain, site)
         urls = []
-        for place in to_listen:
+        for place in self._places:
             port = await place.listen(site)
             opened.push_async_callback(maybeDeferred, port.stopListening)
             urls.append(place.url(port))

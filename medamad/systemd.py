@@ -52,24 +52,34 @@ class Supervisor:
             self._log.warn("the supervisor could not be told: {error}", error=error)
 
 
-def inherited_endpoints(reactor: Any) -> list[AdoptedStreamServerEndpoint]:
-    """Give an endpoint for each socket that systemd opened for us (sd_listen_fds(3)).
+@frozen
+class Inherited:
+    """A socket that systemd opened for us."""
+
+    address: str | tuple[Any, ...]
+    """What the socket is bound to: a path, or host and port."""
+    endpoint: AdoptedStreamServerEndpoint
+
+
+def inherited_sockets(reactor: Any) -> list[Inherited]:
+    """Give each socket that systemd opened for us (sd_listen_fds(3)).
 
     Twisted reads LISTEN_FDS when it is imported, and removes it; it gives the sockets away by
     index, until there are no more.
     """
-    endpoints = []
+    found = []
     with suppress(IndexError):
         for index in count():
-            found = serverFromString(reactor, f"systemd:domain=INET:index={index}")
-            family = _family(found.fileno)
-            endpoints.append(AdoptedStreamServerEndpoint(reactor, found.fileno, family))
-    return endpoints
+            endpoint = serverFromString(reactor, f"systemd:domain=INET:index={index}")
+            found.append(_inherited(endpoint.fileno, reactor))
+    return found
 
 
-def _family(descriptor: int) -> socket.AddressFamily:
-    inherited = socket.socket(fileno=descriptor)
+def _inherited(descriptor: int, reactor: Any) -> Inherited:
+    opened = socket.socket(fileno=descriptor)
     try:
-        return socket.AddressFamily(inherited.family)
+        family = socket.AddressFamily(opened.family)
+        endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
+        return Inherited(opened.getsockname(), endpoint)
     finally:
-        inherited.detach()
+        opened.detach()

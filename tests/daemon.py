@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -188,3 +188,17 @@ def running(folder: Path, *arguments: str, configuration: str = "") -> Iterator[
     finally:
         if daemon.is_running:
             daemon.stop()
+
+
+def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something to hold, and fail if it does not come to it."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to it"
+        time.sleep(0.01)
+
+
+def configure(daemon: Daemon, text: str) -> None:
+    """Change the configuration file and have the daemon read it."""
+    (daemon.folder / "medamad.toml").write_text(text, "utf-8")
+    os.kill(daemon.pid, signal.SIGHUP)

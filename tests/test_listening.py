@@ -7,6 +7,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactor
 
+from medamad.certificates import Certificate
 from medamad.config import Config, ConfigError, Server
 from medamad.config_values import Endpoints
 from medamad.listening import CannotListenThere, Place, Port, configured_places
@@ -45,7 +46,8 @@ def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    assert Place("ssl:443:privateKey=k", at).url(at) == "https://localhost:443"
+    place = Place("socket 0 of systemd", at, "443", Certificate(None))
+    assert place.url(at) == "https://localhost:443"
 
 
 def test_a_unix_socket_is_not_for_browsers() -> None:

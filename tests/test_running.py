@@ -2,37 +2,20 @@
 
 import http.client
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
 from attrs import define, field
-from daemon import Client, Daemon, free_port, running
+from daemon import Daemon, configure, running, until
 
 pytestmark = pytest.mark.daemon
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
-
-
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to it"
-        time.sleep(0.01)
-
-
-def configure(daemon: Daemon, text: str) -> None:
-    """Change the configuration file and have the daemon read it."""
-    (daemon.folder / "medamad.toml").write_text(text, "utf-8")
-    os.kill(daemon.pid, signal.SIGHUP)
 
 
 def load(path: str) -> str:
@@ -228,40 +211,3 @@ def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert time.monotonic() - asked < 7
         assert "1 connections were cut" in daemon.log
-
-
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
-    host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
-    unused = free_port()
-    with socket.socket(family) as listening:
-        listening.bind((host, 0))
-        listening.listen()
-        inherit = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3);"
-            "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1',"
-            " 'LISTEN_FDNAMES': 'medamad.socket'};"
-            "os.execv(sys.executable, [sys.executable, '-m', 'medamad', *sys.argv[2:]])"
-        )
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-c", inherit, str(listening.fileno())),
-                *("run", "--data", str(tmp_path / "data"), "--listen", f"tcp:{unused}"),
-            ],
-            pass_fds=[listening.fileno()],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        port = listening.getsockname()[1]
-    try:
-        connection = http.client.HTTPConnection(host, port, timeout=10)
-        connection.request("GET", "/api/event/ping")
-        assert connection.getresponse().status == 200
-        connection.close()
-        with pytest.raises(ConnectionRefusedError):
-            Client(unused).request("GET", "/api/event/ping")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=10)
-    assert process.returncode == 0
-    assert "listening on socket 0 of systemd" in log

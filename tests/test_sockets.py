@@ -1,0 +1,170 @@
+"""Sockets that systemd opened, and TLS on them and elsewhere."""
+
+import http.client
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+from daemon import Client, Daemon, configure, free_port, until
+
+pytestmark = pytest.mark.daemon
+
+INHERIT = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+    "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1',"
+    " 'LISTEN_FDNAMES': 'medamad.socket'};"
+    "os.execv(sys.executable, [sys.executable, '-m', 'medamad', *sys.argv[2:]])"
+)
+
+
+@contextmanager
+def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[Path]:
+    """Run a daemon that is given a socket, until it is told to stop; gives the file of its log."""
+    arguments = [text for place in listen for text in ("--listen", place)]
+    log = folder / "log.txt"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", INHERIT, str(listening.fileno())),
+                *("run", "--data", str(folder / "data"), *arguments),
+            ],
+            pass_fds=[listening.fileno()],
+            stderr=output,
+        )
+    try:
+        yield log
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def pinged(connection: http.client.HTTPConnection) -> int:
+    connection.request("GET", "/api/event/ping")
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
+    host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
+    with socket.create_server((host, 0), family=family) as listening:
+        port = listening.getsockname()[1]
+        with activated(listening, tmp_path) as log:
+            assert pinged(http.client.HTTPConnection(host, port, timeout=20)) == 200
+    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+    assert "listening on tcp:8080" not in log.read_text("utf-8")
+
+
+def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
+    other = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        places = f"tcp:{port}:interface=127.0.0.1", f"tcp:{other}:interface=127.0.0.1"
+        with activated(listening, tmp_path, *places) as log:
+            for each in (port, other):
+                assert pinged(http.client.HTTPConnection("127.0.0.1", each, timeout=20)) == 200
+    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+    assert f"listening on tcp:{other}" in log.read_text("utf-8")
+
+
+class Authority:
+    """Gives certificates of localhost, as files that an endpoint's text names."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.renew()
+
+    def renew(self) -> None:
+        """Write a new key and certificate, of a new authority."""
+        self.authority = trustme.CA()
+        issued = self.authority.issue_cert("localhost")
+        certificate, *chain = issued.cert_chain_pems
+        issued.private_key_pem.write_to_path(self.folder / "privkey.pem")
+        certificate.write_to_path(self.folder / "cert.pem")
+        (self.folder / "chain.pem").write_bytes(
+            b"".join(pem.bytes() for pem in (*chain, self.authority.cert_pem))
+        )
+
+    def endpoint(self, port: int) -> str:
+        files = (("privateKey", "privkey"), ("certKey", "cert"), ("extraCertChain", "chain"))
+        named = ":".join(f"{key}={self.folder / name}.pem" for key, name in files)
+        return f"ssl:{port}:interface=127.0.0.1:{named}"
+
+    def connection(self, port: int) -> http.client.HTTPSConnection:
+        """Give a connection that trusts this authority's newest certificates alone."""
+        context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
+        return http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+
+
+def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    daemon = Daemon(tmp_path, arguments=("--listen", authority.endpoint(port)))
+    daemon.start()
+    try:
+        kept = authority.connection(port)
+        kept.connect()
+        assert pinged(authority.connection(port)) == 200
+        authority.renew()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            pinged(authority.connection(port))
+        configure(daemon, "")
+        until(lambda: "the configuration was read again" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+        assert pinged(kept) == 200
+        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
+        configure(daemon, "")
+        until(lambda: "the configuration stays as it was" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_a_socket_of_systemd_speaks_tls_where_its_port_does(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with activated(listening, tmp_path, authority.endpoint(port)) as log:
+            assert pinged(authority.connection(port)) == 200
+    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+
+
+def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    key = (tmp_path / "privkey.pem").read_bytes()
+    authority.renew()
+    (tmp_path / "privkey.pem").write_bytes(key)
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "medamad", "run", "--data", str(tmp_path / "data")),
+            *("--listen", authority.endpoint(free_port())),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert ran.returncode == 78, ran.stderr
+    assert "server.listen: ssl:" in ran.stderr
+
+
+def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    daemon = Daemon(tmp_path, arguments=("--listen", authority.endpoint(port)))
+    daemon.start()
+    try:
+        with pytest.raises((http.client.HTTPException, OSError)):
+            Client(port).request("GET", "/api/event/ping")
+        assert pinged(authority.connection(port)) == 200
+        assert "Traceback" not in daemon.log
+    finally:
+        assert daemon.stop() == 0
