@@ -181,7 +181,7 @@ class Daemon(Service):
         desk = Desk(
             backend=site.backend,
             started=int(self.clock()),
-            listening=[place.text for place in to_listen],
+            listening=[place.text for place in self._places],
         )
         commands = Server.start(data_dir, desk.handlers(), self.reactor)
         opened.push_async_callback(commands.stop)
