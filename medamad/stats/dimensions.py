@@ -79,8 +79,8 @@ def _by_name(
     """Add up what shares a name, and give those names by their new numbers."""
     codes = np.flatnonzero(tally.views)
     numbers: dict[str, int] = {}
-    groups = [
+    found = (
         numbers.setdefault(name_of(texts[code], sources), len(numbers)) for code in codes.tolist()
-    ]
-    chosen = Tally(tally.sums[:, codes])
-    return chosen.grouped(np.array(groups, np.intp), len(numbers)), list(numbers)
+    )
+    groups = np.fromiter(found, np.intp, len(codes))
+    return Tally(tally.sums[:, codes]).grouped(groups, len(numbers)), list(numbers)

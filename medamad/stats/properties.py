@@ -18,6 +18,7 @@ from medamad.stats.selecting import (
     passes_without_view,
     places,
     property_filter,
+    texts_from,
 )
 from medamad.store.parts import (
     NO_EVENTS,
@@ -106,31 +107,52 @@ def _count_day(day: Sums, period: Period, views: "_EventFilter", counting: "_Cou
 class _Labels:
     """What the rows are counted by: names, or a property's whole text, which sorts by name first.
 
-    `of_code` gives the number of the label of each property; `matching` tells which properties
-    match, None for all; `is_one_name` whether those that match have one name.
+    They are the first `size` of `texts`. `of_code` gives the number of the label of each property;
+    `matching` tells which properties match, None for all; `is_one_name` whether those that match
+    have one name.
     """
 
-    texts: list[str]
+    texts: Sequence[str]
     of_code: NDArray[np.int64]
+    size: int
     matching: Passing | None
     is_one_name: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, question: Question, *, by_value: bool) -> "_Labels":
-        texts = list(snapshot.texts(Dimension.PROPERTY))
-        names = [split_property(text)[0] for text in texts]
-        matching = property_filter(snapshot, question)[: len(texts)]
-        is_one_name = len({names[code] for code in np.flatnonzero(matching)}) == 1
-        numbers: dict[str, int] = {}
-        of_code = [
-            numbers.setdefault(label, len(numbers)) for label in (texts if by_value else names)
-        ]
+        names = _names(snapshot)
+        size = len(names.of_code)
+        matching = property_filter(snapshot, question)[:size]
+        matched = names.of_code[np.flatnonzero(matching)]
         return cls(
-            texts=list(numbers),
-            of_code=np.array(of_code, np.int64),
+            texts=snapshot.texts(Dimension.PROPERTY) if by_value else names.texts,
+            of_code=np.arange(size) if by_value else names.of_code,
+            size=size if by_value else len(names.texts),
             matching=matching if question.names_property else None,
-            is_one_name=is_one_name,
+            is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
         )
+
+
+@frozen(eq=False)
+class _Names:
+    """The names of properties, and by a property's code which one is its own."""
+
+    texts: Sequence[str] = ()
+    of_code: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
+
+
+def _names(snapshot: Snapshot) -> _Names:
+    """Give the names of all properties, reading those only that were not read before."""
+    known: _Names = snapshot.memo.pop(_Names, _Names())
+    numbers = {name: number for number, name in enumerate(known.texts)}
+    pieces = [known.of_code]
+    for texts in texts_from(snapshot, Dimension.PROPERTY, len(known.of_code)):
+        found = (numbers.setdefault(split_property(text)[0], len(numbers)) for text in texts)
+        pieces.append(np.fromiter(found, np.int64, len(texts)))
+    if len(pieces) > 1:
+        known = _Names(tuple(numbers), np.concatenate(pieces))
+    snapshot.memo[_Names] = known
+    return known
 
 
 @define(eq=False)
@@ -144,7 +166,7 @@ class _Counting:
 
     def __attrs_post_init__(self) -> None:
         self._by_code = np.zeros(len(self.labels.of_code), np.int64)
-        self._by_label = np.zeros(len(self.labels.texts), np.int64)
+        self._by_label = np.zeros(self.labels.size, np.int64)
 
     def add_counts(self, counts: EventCounts) -> bool:
         """Add up counters; returns False, and adds nothing, where they do not tell enough."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -12,6 +14,9 @@ Row: TypeAlias = msgspec.Struct
 """A row of an answer; encoded it is an object of its attributes."""
 Columns: TypeAlias = dict[str, Sequence[str] | NDArray[Any]]
 """Values of the rows, all of equal length, by the name they have there."""
+
+_SORTED_AT_ONCE: Final = 5_000
+"""How many names are sorted in one go, for as long as which no other thread can run."""
 
 
 def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -69,13 +74,24 @@ def page(
     begin = int(bounds[first])
     shown: list[int] = numbers[order[begin : bounds[last]]].tolist()
     names = [name_of(number) for number in shown]
+    wanted = slice(stretch.start - begin, stretch.stop - begin)
     for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
         tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
-        pairs = sorted(zip(names[tied], shown[tied], strict=True))
-        names[tied] = [name for name, _ in pairs]
-        shown[tied] = [number for _, number in pairs]
-    wanted = slice(stretch.start - begin, stretch.stop - begin)
+        pairs = _first_of(
+            list(zip(names[tied], shown[tied], strict=True)), wanted.stop - tied.start
+        )
+        ordered = slice(tied.start, tied.start + len(pairs))
+        names[ordered] = [name for name, _ in pairs]
+        shown[ordered] = [number for _, number in pairs]
     return np.array(shown[wanted], np.intp), names[wanted]
+
+
+def _first_of(pairs: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
+    """Give the first of some pairs in ascending order, that many if there are."""
+    pieces = [
+        sorted(pairs[at : at + _SORTED_AT_ONCE]) for at in range(0, len(pairs), _SORTED_AT_ONCE)
+    ]
+    return list(islice(merge(*pieces), count))
 
 
 def records(columns: Columns) -> list[Row]:
@@ -88,4 +104,5 @@ def records(columns: Columns) -> list[Row]:
 
 @cache
 def _row_of(names: tuple[str, ...]) -> type[msgspec.Struct]:
-    return msgspec.defstruct("Row", names)
+    # Of nothing but texts and numbers: the garbage collector need not go through thousands of them.
+    return msgspec.defstruct("Row", names, gc=False)

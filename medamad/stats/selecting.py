@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 _FEW: Final = 4
 _REMEMBERED: Final = 64
+_TOLD_AT_ONCE: Final = 5_000
+"""How many texts are gone through at a time."""
 
 
 @frozen(eq=False)
@@ -368,16 +370,24 @@ def _remembered(
 
     The questions of a dashboard all have the same filters.
     """
-    texts, memo = snapshot.texts(dimension), snapshot.memo
+    memo = snapshot.memo
     known: Passing = memo.pop(key, np.zeros(0, np.bool_))
-    size = len(texts)
-    if len(known) < size:
-        known = np.concatenate([known, of(texts[len(known) : size])])
+    pieces = [of(texts) for texts in texts_from(snapshot, dimension, len(known))]
+    if pieces:
+        known = np.concatenate([known, *pieces])
     memo[key] = known
     # Another question may be at the same: what is gone through is a copy.
     for oldest in list(memo)[:-_REMEMBERED]:
         memo.pop(oldest, None)
     return known
+
+
+def texts_from(snapshot: Snapshot, dimension: Dimension, begin: int) -> Iterator[Sequence[str]]:
+    """Give the texts of a dimension from a code on, some at a time."""
+    size = len(snapshot.texts(dimension))
+    for first in range(begin, size, _TOLD_AT_ONCE):
+        # Asked for each time, so that a question that nobody waits for ends here.
+        yield snapshot.texts(dimension)[first : min(first + _TOLD_AT_ONCE, size)]
 
 
 def passes_without_view(question: Question) -> bool:

@@ -1,11 +1,12 @@
 """Whether anybody still waits for the answer to a question."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import define, evolve, frozen
 
-from medamad.store.parts import Part, Snapshot
+from medamad.model.dimensions import Dimension
+from medamad.store.parts import Part, Snapshot, Texts
 
 
 class NobodyWaits(Exception):
@@ -14,22 +15,40 @@ class NobodyWaits(Exception):
 
 @define(eq=False)
 class Wanted:
-    """Tells a question in its thread, between two parts, whether to go on."""
+    """Tells a question in its thread, at each part and when it reads texts, whether to go on."""
 
     is_wanted: bool = True
 
     def watched(self, snapshot: Snapshot) -> Snapshot:
-        """Give a snapshot whose parts raise NobodyWaits once the answer is no longer wanted."""
-        return evolve(snapshot, parts=_Watched(snapshot.parts, self))
+        """Give a snapshot that raises NobodyWaits once the answer is no longer wanted."""
+        return evolve(
+            snapshot,
+            parts=_WatchedParts(snapshot.parts, self),
+            texts=_WatchedTexts(snapshot.texts, self),
+        )
+
+    def check(self) -> None:
+        """Raise NobodyWaits if the answer is no longer wanted."""
+        if not self.is_wanted:
+            raise NobodyWaits
 
 
 @frozen(eq=False)
-class _Watched:
+class _WatchedParts:
     _parts: Any
     _wanted: Wanted
 
     def __iter__(self) -> Iterator[Part]:
         for part in self._parts:
-            if not self._wanted.is_wanted:
-                raise NobodyWaits
+            self._wanted.check()
             yield part
+
+
+@frozen(eq=False)
+class _WatchedTexts:
+    _texts: Texts
+    _wanted: Wanted
+
+    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
+        self._wanted.check()
+        return self._texts(dimension)

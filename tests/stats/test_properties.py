@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from attrs import evolve
 from stats.hits import event, view
 from stats.made import Cuts, answer, snapshot_of
 
@@ -86,3 +87,15 @@ def test_an_event_counts_once_for_a_name() -> None:
 def test_nothing() -> None:
     assert answer(snapshot_of([], []), "properties", []) == []
     assert answer(snapshot_of([], []), "properties", [("prop_name", "x")]) == []
+
+
+def test_names_that_come_later_are_counted_too() -> None:
+    before = snapshot_of(VIEWS, EVENTS)
+    assert len(answer(before, "properties", [])) == 2
+    more = [*EVENTS, event(6, None, colour="red"), event(7, None, plan="free")]
+    later = evolve(snapshot_of(VIEWS, more), memo=before.memo)
+    assert [(row["name"], row["events"]) for row in answer(later, "properties", [])] == [
+        ("plan", 4),
+        ("size", 3),
+        ("colour", 1),
+    ]

@@ -55,3 +55,13 @@ def test_records_are_plain_values() -> None:
     assert msgspec.json.encode(rows) == (
         b'[{"path":"/","visitors":1,"share":0.5},{"path":"/a","visitors":2,"share":1.0}]'
     )
+
+
+def test_a_page_of_many_that_are_equal() -> None:
+    # More than are sorted in one go.
+    names = [f"{number * 7_919 % 20_011:05}" for number in range(20_000)]
+    views = np.array([3] * 10 + [2] * 15_000 + [1] * 4_990)
+    numbers, shown = page(np.arange(20_000), [views], names.__getitem__, slice(5, 5_005))
+    expected = [*sorted(names[:10]), *sorted(names[10:15_010])][5:5_005]
+    assert shown == expected
+    assert [names[number] for number in numbers] == expected
