@@ -1,0 +1,220 @@
+"""Hits without end, questions beside them, restarts in between: all is counted, memory stays."""
+
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import steady
+from asking import addresses
+from attrs import define, field, frozen
+from daemon import Client, Daemon
+from measuring import anonymous_bytes
+
+pytestmark = pytest.mark.daemon
+
+Tell: TypeAlias = Any
+
+CONFIGURATION = """
+[store]
+map_size = "16 GiB"
+min_free_disk = "1 MiB"
+"""
+ASKED_EVERY_S = 0.2
+LIVES_MIN = (13.0, 1.0, 1.0, 1.0, 13.0, 1.0)
+"""How long each process lives, half an hour together; two long ones to be compared."""
+EARLY_MIN, LATE_MIN = (5.0, 8.0), (10.0, 13.0)
+
+
+@frozen
+class Sample:
+    """The memory of a process at an age, both in minutes and bytes."""
+
+    age_min: float
+    size: int
+
+
+@define(eq=False)
+class Life:
+    """One process of the daemon, from its start to its end."""
+
+    samples: list[Sample] = field(factory=list)
+
+    def mean(self, between_min: tuple[float, float]) -> float:
+        """Give the mean size between two ages: the tails of websites grow and are sealed."""
+        first, last = between_min
+        return statistics.mean(one.size for one in self.samples if first <= one.age_min < last)
+
+    def __str__(self) -> str:
+        by_minute: dict[int, list[int]] = {}
+        for sample in self.samples:
+            by_minute.setdefault(int(sample.age_min), []).append(sample.size)
+        return " ".join(f"{statistics.mean(sizes) / 2**20:.1f}" for sizes in by_minute.values())
+
+
+@define(eq=False)
+class Sender:
+    """The process that sends hits."""
+
+    process: Any
+
+    def end(self) -> Any:
+        """Have it end; gives what it says."""
+        told, _ = self.process.communicate(timeout=60)
+        return json.loads(told)
+
+
+@contextmanager
+def sending(daemon: Daemon, per_second: float, seed: str) -> Iterator[Sender]:
+    """Have hits sent by another process."""
+    command = [sys.executable, steady.__file__, str(daemon.port), str(per_second), seed]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Sender(process)
+        finally:
+            process.kill()
+
+
+@define(eq=False)
+class Asker:
+    """Asks all kinds of questions, one after the other."""
+
+    client: Client
+    statuses: Counter[int] = field(factory=Counter)
+    _over: threading.Event = field(factory=threading.Event)
+
+    def ask(self) -> None:
+        questions = [addresses(hostname) for hostname in steady.HOSTNAMES]
+        while not self._over.is_set():
+            for question in questions:
+                # While it starts again there is nobody to ask.
+                with suppress(OSError, HTTPException):
+                    self.statuses[self.client.request("GET", next(question)).status] += 1
+                self._over.wait(ASKED_EVERY_S)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        thread = threading.Thread(target=self.ask)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+
+def live(daemon: Daemon, seconds: float) -> Life:
+    """Start it, watch its memory, and stop it."""
+    if not daemon.is_running:
+        daemon.start()
+    life, began = Life(), time.monotonic()
+    while (age_s := time.monotonic() - began) < seconds:
+        life.samples.append(Sample(age_s / 60, anonymous_bytes(daemon.pid)))
+        time.sleep(min(1.0, seconds / 10))
+    assert daemon.stop() == 0
+    return life
+
+
+def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
+    """Give how many hits a second are answered at most, and what they were counted as."""
+    with sending(daemon, 0, "most") as sender:
+        time.sleep(seconds)
+        told = sender.end()
+    return told["per_second"], Counter(told["counted"])
+
+
+def half_load(folder: Path, measured_s: float, lives_s: list[float], tell: Tell) -> list[Life]:
+    """Send half of what can be stored through several lives of a daemon; all has to be counted."""
+    daemon = Daemon(folder, configuration=CONFIGURATION)
+    daemon.start()
+    try:
+        owner = daemon.client()
+        for hostname in steady.HOSTNAMES:
+            owner.add_website(hostname)
+        most, counted = reached(daemon, measured_s)
+        assert daemon.stop() == 0
+        asker = Asker(owner)
+        with sending(daemon, most / 2, "half") as sender, asker.asking():
+            lives = [live(daemon, seconds) for seconds in lives_s]
+            daemon.start()
+            told = sender.end()
+        tell(
+            f"{most:.0f} hits a second at most, {told['per_second']:.0f} sent, "
+            f"{told['again']} again; answers {told['statuses']}, to questions {asker.statuses}"
+        )
+        counted.update(told["counted"])
+        check(owner, counted)
+        # A hit that comes while the daemon stops may be refused; all else was taken.
+        assert set(told["statuses"]) <= {"204", "503"}
+        assert told["statuses"].get("503", 0) <= steady.CONNECTIONS * len(lives)
+        assert asker.statuses[200] > len(lives)
+        assert set(asker.statuses) <= {200, 503}
+        assert asker.statuses[503] <= len(lives)
+    finally:
+        if daemon.is_running:
+            daemon.stop()
+    assert "Traceback" not in daemon.log
+    return lives
+
+
+def check(owner: Client, counted: Counter[str]) -> None:
+    """Hold the figures to what was acknowledged."""
+    for hostname in steady.HOSTNAMES:
+        current = owner.get(f"/api/website/{hostname}/summary")["current"]
+        found = (current["pageviews"], current["visitors"])
+        assert found == (counted[f"load {hostname}"], counted[f"visitor {hostname}"])
+        rows = owner.get(f"/api/website/{hostname}/pages", limit="5000")
+        assert sum(row["pageviews"] for row in rows) == current["pageviews"] > 0
+        assert 0 < current["duration"] <= 60_000
+
+
+def test_all_is_counted_through_restarts(tmp_path: Path) -> None:
+    half_load(tmp_path, 0.5, [1.0, 1.0], lambda _text: None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
+    """Hold memory to 5 % of growth after five minutes.
+
+    What is compared is the memory that the process has for itself, a mean over three minutes, so
+    that it covers what comes and goes: tails that are sealed, answers that are built. Within each
+    long life, minutes 10 to 13 to minutes 5 to 8; and the second long life to the first at the
+    same ages, though the store is twice as large by then.
+    """
+
+    def tell(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}")
+            sys.stdout.flush()
+
+    lives = half_load(tmp_path, 15, [minutes * 60 for minutes in LIVES_MIN], tell)
+    for life in lives:
+        tell(f"MiB by minute: {life}")
+    first, second = (
+        life for life, minutes in zip(lives, LIVES_MIN, strict=True) if minutes > LATE_MIN[0]
+    )
+    means = {
+        (name, between): life.mean(between)
+        for name, life in (("first", first), ("second", second))
+        for between in (EARLY_MIN, LATE_MIN)
+    }
+    tell(
+        ", ".join(f"{name} {when}: {size / 2**20:.1f} MiB" for (name, when), size in means.items())
+    )
+    least = means["first", EARLY_MIN]
+    assert means["first", LATE_MIN] < 1.05 * least
+    assert means["second", EARLY_MIN] < 1.05 * least
+    assert means["second", LATE_MIN] < 1.05 * means["second", EARLY_MIN]
+    assert means["second", LATE_MIN] < 1.05 * means["first", LATE_MIN]
