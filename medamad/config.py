@@ -63,6 +63,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
+    metrics_from: tuple[Proxy, ...] = (Proxy("127.0.0.1"), Proxy("::1"))
     script_name: ScriptName = ScriptName("script.js")
     event_name: EventName = EventName("event")
 

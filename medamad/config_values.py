@@ -16,7 +16,7 @@ _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _OWN_NAMES: Final = frozenset(
     (
-        *("api", "auth", "dashboard", "event", "openapi.yaml"),
+        *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
         *("script.js", "scripts", "user", "website", "websites"),
     )
 )

@@ -179,9 +179,10 @@ class Daemon(Service):
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
         desk = Desk(
-            backend=site.backend,
+            site=site,
             started=int(self.clock()),
             listening=[place.text for place in self._places],
+            login_file=data_dir / FILE_NAME,
         )
         commands = Server.start(data_dir, desk.handlers(), self.reactor)
         opened.push_async_callback(commands.stop)

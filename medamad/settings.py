@@ -1,6 +1,6 @@
 """What a configuration means to each package."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -92,16 +92,20 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         demo=server.demo,
         hostnames=frozenset(map(str, server.hostnames)),
         cors_origins=frozenset(server.cors_origins),
-        trusted_proxies=Networks(
-            ip_network(proxy) for proxy in server.trusted_proxies if proxy != _UNIX
-        ),
+        trusted_proxies=_networks(server.trusted_proxies),
         trust_unix=_UNIX in server.trusted_proxies,
+        metrics_from=_networks(server.metrics_from),
+        metrics_from_unix=_UNIX in server.metrics_from,
         script_name=str(server.script_name),
         event_name=str(server.event_name),
         max_body_bytes=config.limits.max_body_bytes,
         max_connections=config.limits.max_connections,
         max_connections_per_network=config.limits.max_connections_per_network,
     )
+
+
+def _networks(peers: Iterable[str]) -> Networks:
+    return Networks(ip_network(peer) for peer in peers if peer != _UNIX)
 
 
 def needing_restart(old: Config, new: Config) -> list[str]:

@@ -36,7 +36,14 @@ def test_the_defaults_are_those_of_the_packages() -> None:
     web = settings.web_settings(Config(), lists, Path("/data"))
     default = WebSettings(sources=web.sources, data_dir=Path("/data"), commit=web.commit)
     assert web.trusted_proxies is not default.trusted_proxies
-    assert evolve(web, trusted_proxies=default.trusted_proxies) == default
+    networks = {
+        "trusted_proxies": default.trusted_proxies,
+        "metrics_from": default.metrics_from,
+    }
+    assert evolve(web, **networks) == default
+    for address in ("127.0.0.1", "::1"):
+        assert ip_address(address) in web.metrics_from
+    assert ip_address("192.0.2.1") not in web.metrics_from
 
 
 def test_what_is_configured_arrives(tmp_path: Path) -> None:

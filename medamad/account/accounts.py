@@ -29,7 +29,7 @@ from medamad.account.logins import MAX_TOKEN, digest, has_ended, is_stale, new_t
 from medamad.account.passwords import DUMMY_HASH, hash_password, verify
 from medamad.account.surroundings import Hashing, Records
 from medamad.model.accounts import Account, Login
-from medamad.model.errors import Unauthorised, Unavailable
+from medamad.model.errors import Refusal, Unauthorised, Unavailable
 
 T = TypeVar("T")
 
@@ -65,6 +65,8 @@ class Accounts:
         self._hashing = hashing
         self._clock = clock
         self._given = given_login(environ)
+        self.logins_refused = 0
+        """How many attempts to log in were refused, since the start."""
         self._attempts = Attempts()
         self._waiting = 0
         self._touching: set[bytes] = set()
@@ -91,12 +93,16 @@ class Accounts:
         account's (after the same work whether or not the name is), TooMany when `network` has
         to wait after failures, Unavailable when too many attempts, of it or of all, are under way.
         """
-        check_login(username, password)
-        self._attempts.admit(network, self._clock())
         try:
-            return await self._log_in(username, password, network)
-        finally:
-            self._attempts.ended(network)
+            check_login(username, password)
+            self._attempts.admit(network, self._clock())
+            try:
+                return await self._log_in(username, password, network)
+            finally:
+                self._attempts.ended(network)
+        except Refusal:
+            self.logins_refused += 1
+            raise
 
     async def _log_in(self, username: str, password: str, network: bytes) -> str:
         is_known = self._attempts.is_known(network)

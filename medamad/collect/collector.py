@@ -34,6 +34,14 @@ GPC: Final = "gpc"
 ORIGIN: Final = "origin"
 """Reasons for which a hit is answered like any other and not stored."""
 
+RATE: Final = "rate"
+MALFORMED: Final = "malformed"
+UNKNOWN: Final = "unknown-website"
+CAPACITY: Final = "capacity"
+"""Reasons for which a hit is refused."""
+
+REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
+
 
 @define(eq=False)
 class Collector:
@@ -71,7 +79,7 @@ class Collector:
         now = self._clock()
         wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
         if wait_s:
-            self.refusals.count(None, "rate", now)
+            self.refusals.count(None, RATE, now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
         try:
             payload = read()
@@ -83,10 +91,10 @@ class Collector:
                 case Unload():
                     return await self._unload(payload, sender, now)
         except BadRequest:
-            self.refusals.count(None, "malformed", now)
+            self.refusals.count(None, MALFORMED, now)
             raise
         except NotFound:
-            self.refusals.count(None, "unknown-website", now)
+            self.refusals.count(None, UNKNOWN, now)
             raise
 
     async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
@@ -200,7 +208,7 @@ class Collector:
             outcome = await self.queue.add(hit)
         except Unavailable:
             website = None if isinstance(hit, Leaving) else hit.website
-            self.refusals.count(website, "capacity", now)
+            self.refusals.count(website, CAPACITY, now)
             raise
         if outcome is Outcome.STORED:
             self.accepted.count(now)

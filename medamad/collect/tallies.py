@@ -15,17 +15,25 @@ class Tally:
     """How often something happened. `last` is when, in Unix seconds; 0 for never."""
 
     last: int = 0
+    total: int = 0
+    """How often since the start."""
     _slots: deque[list[int]] = field(factory=lambda: deque(maxlen=_SLOTS + 1), init=False)
     """`[slot, hits]` in order of time."""
 
     def count(self, now: float) -> None:
         """Count one."""
         self.last = int(now)
+        self.total += 1
         slot = int(now // _SLOT_S)
         slots = self._slots
         if not slots or slots[-1][0] < slot:
             slots.append([slot, 0])
         slots[-1][1] += 1
+
+    def last_minute(self, now: float) -> int:
+        """Give how often it happened in the last full minute."""
+        wanted = int(now // _SLOT_S) - 1
+        return sum(hits for slot, hits in list(self._slots)[-2:] if slot == wanted)
 
     def last_day(self, now: float) -> int:
         """Give how often it happened in the last 24 hours."""

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
     "demo": "run a daemon with invented traffic, for looking around",
+    "status": "say what state the daemon is in",
     "check": "read all of a store and say what is wrong with it",
     "check-config": "read a configuration and say what is wrong with it",
     "passwd": "change the password of the account",

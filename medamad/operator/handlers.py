@@ -1,24 +1,32 @@
 """What the daemon answers to the operator's commands: the table of the requests."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
 from attrs import frozen
 
 from medamad.build import VERSION
 from medamad.operator.server import Handlers, Tell
 from medamad.operator.status import State, Status
-from medamad.web.backend import Backend
+from medamad.web.health import lacks
+from medamad.web.site import Site
+
+_FULL: Final = 0.7
+"""The share of the store's greatest size from which on a warning is given."""
 
 
 @frozen(kw_only=True)
 class Desk:
     """What answers the commands. Its methods run in the reactor's thread."""
 
-    backend: Backend
+    site: Site
     started: int
     """When the daemon began to take requests, Unix seconds."""
     listening: Sequence[str]
+    login_file: Path
+    """The file that the first password is in until it is changed."""
 
     def handlers(self) -> Handlers:
         """Give the coroutine that answers each kind of request."""
@@ -26,10 +34,39 @@ class Desk:
 
     async def status(self, _request: Status, _tell: Tell) -> State:
         """Tell the state of the daemon."""
+        backend = self.site.backend
+        collector, store, now = backend.collector, backend.store, backend.clock()
+        websites, figures = store.websites.all(), store.figures()
+        now_ms = int(now * 1000)
+        visitors = await backend.ask(
+            lambda: sum(store.live_visitors(website, now_ms) for website in websites)
+        )
         return State(
             version=VERSION,
+            commit=backend.settings.commit,
             pid=os.getpid(),
             started=self.started,
             listening=tuple(self.listening),
-            websites=len(self.backend.store.websites.all()),
+            connections=len(self.site.channels),
+            websites=len(websites),
+            visitors=visitors,
+            accepted=collector.accepted.last_day(now),
+            refused={one.reason: one.hits for one in collector.refusals.of_all(now)},
+            last_minute=collector.accepted.last_minute(now),
+            waiting=len(collector.queue),
+            commits=len(store.commits),
+            commit_seconds=store.commits.total_s,
+            store_bytes=figures.used_bytes,
+            store_max_bytes=figures.map_bytes,
+            disk_free_bytes=figures.free_disk_bytes,
+            lacks=tuple(lacks(self.site)),
+            warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
         )
+
+    def _warnings(self, used_bytes: int, most_bytes: int) -> Iterator[str]:
+        if used_bytes > _FULL * most_bytes:
+            yield f"the store has {used_bytes / most_bytes:.0%} of the size that it may grow to"
+        if self.login_file.exists():
+            yield f"the first password has not been changed, and is in {self.login_file}"
+        if self.site.settings.demo:
+            yield "this is a demonstration: nothing can be changed"

@@ -10,11 +10,32 @@ class Status(Request, frozen=True):
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """The state of a running daemon. Times are whole Unix seconds."""
+    """The state of a running daemon. Times are whole Unix seconds, sizes bytes."""
 
     version: str
+    commit: str
     pid: int
     started: int
     listening: tuple[str, ...]
     """Where it takes requests, as the configuration or systemd named it."""
+    connections: int
     websites: int
+    visitors: int
+    """Of all websites, at the moment."""
+    accepted: int
+    """Hits of the last 24 hours, as far as the daemon has run."""
+    refused: dict[str, int]
+    """The same of those that were not stored, by reason."""
+    last_minute: int
+    """Hits accepted in the last full minute."""
+    waiting: int
+    """Hits that wait to be written."""
+    commits: int
+    commit_seconds: float
+    """How long all of these took together."""
+    store_bytes: int
+    store_max_bytes: int
+    disk_free_bytes: int
+    lacks: tuple[str, ...]
+    """Why no hits are taken; none when they are."""
+    warnings: tuple[str, ...]

@@ -36,9 +36,14 @@ class Room:
         map_size = self._environment.lmdb.info()["map_size"]
         return Usage(self._environment.used_bytes(txn), map_size)
 
+    def free_disk(self) -> int:
+        """Give the bytes of the disk that are free. Raises OSError when the folder is gone."""
+        disk = os.statvfs(self._environment.path.parent)
+        return disk.f_bavail * disk.f_frsize
+
     def check(self, txn: Txn, min_free_disk: int) -> None:
         """Raise Unavailable when no hits are to be taken, OSError when the folder is gone."""
-        lack = self._lack(txn, min_free_disk)
+        lack = self.lack(txn, min_free_disk)
         if lack and not self._refuses:
             self._log.warn("no hits are taken, reading goes on: {lack}", lack=lack)
         elif self._refuses and not lack:
@@ -47,9 +52,9 @@ class Room:
         if lack:
             raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
 
-    def _lack(self, txn: Txn, min_free_disk: int) -> str:
-        disk = os.statvfs(self._environment.path.parent)
-        free = disk.f_bavail * disk.f_frsize
+    def lack(self, txn: Txn, min_free_disk: int) -> str:
+        """Say what there is too little of for hits to be taken, "" when there is enough."""
+        free = self.free_disk()
         if free < min_free_disk:
             return (
                 f"{free // _MIB} MiB of the disk are free, "

@@ -18,6 +18,7 @@ from medamad.model.accounts import Account, Login
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound, Unauthorised, Unavailable
 from medamad.model.hits import Hit, Leaving
+from medamad.model.timings import Timings
 from medamad.model.websites import Website
 from medamad.store import account as accounts
 from medamad.store import live
@@ -26,6 +27,7 @@ from medamad.store.bulk import Bulk, contents_of
 from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
+from medamad.store.figures import Figures
 from medamad.store.journal import Journal, Outcome
 from medamad.store.names import Names
 from medamad.store.parts import Snapshot
@@ -154,6 +156,35 @@ class Store:
         """Give how much of the store is in use."""
         with self._environment.reading() as txn:
             return self._room.usage(txn)
+
+    @property
+    def commits(self) -> Timings:
+        """How long commits took."""
+        return self._writer.commits
+
+    def lack(self) -> str:
+        """Say why no hits are stored at the moment, "" when they are."""
+        try:
+            with self._environment.reading() as txn:
+                room = self._room.lack(txn, self.settings.min_free_disk)
+        except OSError as error:
+            return f"the folder of the store cannot be reached: {error.strerror}"
+        return room or self._writer.lack
+
+    def figures(self) -> Figures:
+        """Give what the store holds, and has room for."""
+        usage, shelves = self.usage(), self._shelves.all()
+        try:
+            free_disk_bytes = self._room.free_disk()
+        except OSError:
+            free_disk_bytes = 0
+        return Figures(
+            used_bytes=usage.used,
+            map_bytes=usage.total,
+            free_disk_bytes=free_disk_bytes,
+            blocks=sum(len(shelf.leaves()) for shelf in shelves),
+            tail_views=sum(len(shelf.tail) for shelf in shelves),
+        )
 
     # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
 

@@ -5,6 +5,7 @@ and synced: that is where the state that questions see is replaced, before the c
 """
 
 import os
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
@@ -17,6 +18,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.model.errors import Refusal, Unavailable
+from medamad.model.timings import Timings
 from medamad.store.environment import Environment, Txn
 
 T = TypeVar("T")
@@ -58,6 +60,8 @@ class Writer:
     _environment: Environment
     _reactor: CallsFromThread
     _broken: Callable[[str], None]
+    commits: Timings = field(factory=Timings, init=False)
+    """How long each change took that was committed."""
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
@@ -80,6 +84,11 @@ class Writer:
         self._jobs.put(_Job(change, done))
         return done
 
+    @property
+    def lack(self) -> str:
+        """What the last change failed for, "" when it did not."""
+        return self._fault or self._lack
+
     def stop(self) -> None:
         """Finish all changes submitted so far, then end the thread. Blocks until it has ended."""
         self._is_stopped = True
@@ -97,6 +106,7 @@ class Writer:
     def _make(self, change: Callable[[Transaction], T]) -> T:
         if self._fault:
             raise Unavailable(self._fault, retry_after=_RETRY_AFTER_S)
+        begun = time.perf_counter()
         try:
             with self._environment.lmdb.begin(write=True) as txn:
                 transaction = Transaction(txn)
@@ -106,6 +116,7 @@ class Writer:
         except (lmdb.Error, OSError) as error:
             raise self._refusal(error) from error
         self._lack = ""
+        self.commits.add(time.perf_counter() - begun)
         try:
             for call in transaction._after:  # noqa: SLF001 - its own
                 call()

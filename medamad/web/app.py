@@ -13,6 +13,7 @@ from medamad.model.errors import BadRequest, Refusal
 from medamad.store.store import Store
 from medamad.web.backend import Ask, Backend
 from medamad.web.gate import Routes
+from medamad.web.origins import may_look_inside
 from medamad.web.parameters import decode
 from medamad.web.replies import Reply
 from medamad.web.request import Request
@@ -20,6 +21,7 @@ from medamad.web.routes import (
     authentication,
     documents,
     events,
+    operating,
     pixel,
     scripts,
     statistics,
@@ -62,6 +64,13 @@ def documents_routes(backend: Backend) -> Routes:
     return routes
 
 
+def operating_routes(backend: Backend, site: Site) -> Routes:
+    """Make the routes of what watches over the daemon, at the root alone."""
+    routes = Routes(Klein(), backend)
+    operating.add_to(routes, site)
+    return routes
+
+
 class Root:
     """What every request comes to first.
 
@@ -69,10 +78,11 @@ class Root:
     without a router, by the same rules.
     """
 
-    def __init__(self, backend: Backend, lanes: Lanes) -> None:
+    def __init__(self, backend: Backend, site: Site, lanes: Lanes) -> None:
         self._backend = backend
         self._interface = interface_routes(backend)
         self._documents = documents_routes(backend)
+        self._operating = operating_routes(backend, site)
         self._lanes = lanes
         self._event_name = EVENTS
         self._named_lanes = _named(lanes, EVENTS)
@@ -107,6 +117,8 @@ class Root:
             segments, routes = [scripts.SCRIPT], self._documents
         elif segments[0] in _DOCUMENTS:
             routes = self._documents
+        elif segments[0] in operating.FIRST_SEGMENTS and self._is_insider(request):
+            routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
             segments[0] = EVENTS
         if segments[0] == "" and len(segments) > 1:
@@ -115,6 +127,10 @@ class Root:
         request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
         return routes
+
+    def _is_insider(self, request: Request) -> bool:
+        settings = self._backend.settings
+        return may_look_inside(request.peer, request.requestHeaders, settings)
 
 
 _API: Final = b"/" + PREFIX.encode("ascii")
@@ -167,9 +183,10 @@ def make_site(
         accounts=accounts,
         ask=ask,
         clock=clock,
+        seconds=reactor.seconds,
         settings=settings,
         usage=Usage(),
     )
     site = Site(backend, reactor)
-    site.root = Root(backend, events.lanes(backend, site.encoded_no_content))
+    site.root = Root(backend, site, events.lanes(backend, site.encoded_no_content))
     return site

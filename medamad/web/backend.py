@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from attrs import define
+from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from medamad.account.accounts import Accounts
 from medamad.collect.collector import Collector
+from medamad.model.timings import Timings
 from medamad.store.store import Store
 from medamad.web.settings import WebSettings
 from medamad.web.usage import Usage
@@ -22,9 +23,19 @@ class Ask(Protocol):
         """Give the answer of `question`, found in another thread."""
 
 
+@frozen(eq=False)
+class Times:
+    """How long answers took."""
+
+    hits: Timings = field(factory=Timings)
+    statistics: Timings = field(factory=Timings)
+
+
 @define(eq=False, kw_only=True)
 class Backend:
     """The parts of the daemon that HTTP is put in front of. `clock` gives Unix seconds.
+
+    `seconds` gives the time that has passed since any fixed moment.
 
     `settings` may be replaced at any time; what a request has begun with, it does not keep.
     """
@@ -34,5 +45,7 @@ class Backend:
     accounts: Accounts
     ask: Ask
     clock: Callable[[], float]
+    seconds: Callable[[], float]
     settings: WebSettings
     usage: Usage
+    times: Times = field(factory=Times)

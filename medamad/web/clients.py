@@ -52,7 +52,7 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
     if not is_trusted(peer, settings):
         return peer
     nearest = peer
-    for hop in reversed(_hops(headers)):
+    for hop in reversed(hops(headers)):
         address = address_of(hop)
         if address is None:
             break
@@ -81,7 +81,7 @@ def host_name(host: str) -> str:
     return bare.lower().removesuffix(".").removeprefix("[").removesuffix("]")
 
 
-def _hops(headers: Headers) -> list[str]:
+def hops(headers: Headers) -> list[str]:
     """Give the addresses that a request came by, the sender's first."""
     return _listed(headers, b"X-Forwarded-For") or [
         element.get("for", "") for element in _forwarded(headers)

@@ -21,6 +21,12 @@ ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
 
 ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
 
+_OF_PROXIES: Final = (
+    *("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP"),
+    *("Forwarded", "Via"),
+)
+"""What proxies add to a request."""
+
 OWN_SITES: Final = (b"same-origin", b"none")
 """What Sec-Fetch-Site says of requests that no other site has caused."""
 
@@ -38,6 +44,22 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
     if name in settings.hostnames or name == "localhost" or clients.address_of(name):
         return
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
+
+
+def may_look_inside(peer: Address | None, headers: Headers, settings: WebSettings) -> bool:
+    """Tell whether a sender may see health and metrics: by the address, if that is certain.
+
+    It is not where a proxy has passed the request on that is not trusted, or hides for whom.
+    """
+    if any(headers.hasHeader(name) for name in _OF_PROXIES):
+        hops = clients.hops(headers)
+        is_told = bool(hops) and all(map(clients.address_of, hops))
+        if not is_told or not clients.is_trusted(peer, settings):
+            return False
+    address = clients.sender_address(peer, headers, settings)
+    if address is None:
+        return settings.metrics_from_unix
+    return address in settings.metrics_from
 
 
 def check_change(peer: Address | None, headers: Headers, settings: WebSettings) -> None:

@@ -32,6 +32,10 @@ class WebSettings:
     """Where a peer has to be for its forwarding headers to be believed."""
     trust_unix: bool = False
     """Whether the peers on a unix socket are trusted proxies too."""
+    metrics_from: Networks = field(factory=lambda: Networks(()))
+    """Where a sender has to be to see health and metrics."""
+    metrics_from_unix: bool = False
+    """Whether whoever connects over a unix socket sees them too."""
     script_name: str = "script.js"
     """The further name at which the tracker is served, at the root."""
     event_name: str = EVENTS

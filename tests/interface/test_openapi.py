@@ -17,9 +17,10 @@ from medamad.model.websites import MAX_HOSTNAME
 from medamad.stats.buckets import INTERVALS
 from medamad.stats.filters import FIELDS, OPERATORS
 from medamad.stats.question import MAX_ROWS
-from medamad.web.app import documents_routes, interface_routes
+from medamad.web.app import documents_routes, interface_routes, operating_routes
 from medamad.web.backend import Backend
 from medamad.web.routes.statistics import MAX_OFFSET
+from medamad.web.site import Site
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
 EVERY_NAME = [entry.name for entry in OPERATIONS]
@@ -62,10 +63,14 @@ OURS = {
     "GET /script.js",
     "GET /scripts/{name}",
     "GET /openapi.yaml",
+    "GET /health",
+    "GET /health/live",
+    "GET /metrics",
 }
 OPEN = {
     *("/auth/login", "/event/hit", "/event/ping", "/event/pixel.gif"),
     *("/script.js", "/scripts/{name}", "/openapi.yaml"),
+    *("/health", "/health/live", "/metrics"),
 }
 BY_COOKIE = {"POST /auth/login", "POST /auth/logout"}
 """What gives or ends the login; a page of another origin may do neither: 403."""
@@ -162,9 +167,12 @@ def test_the_documents_paths_and_methods_are_the_routes() -> None:
     backend = cast(Backend, None)
     rules = [*interface_routes(backend).app.url_map.iter_rules()]
     at_the_root = [
-        rule
-        for rule in documents_routes(backend).app.url_map.iter_rules()
-        if rule.rule.startswith("/script")
+        *operating_routes(backend, cast(Site, None)).app.url_map.iter_rules(),
+        *(
+            rule
+            for rule in documents_routes(backend).app.url_map.iter_rules()
+            if rule.rule.startswith("/script")
+        ),
     ]
     routes = {
         f"{method} " + re.sub(r"<([a-z]+)>", r"{\1}", rule.rule)

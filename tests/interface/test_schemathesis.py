@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import ignored_auth, positive_data_accept
 pytestmark = pytest.mark.daemon
 
 ENDS_THE_LOGIN = ["delete-user", "post-auth-logout"]
+AT_THE_ROOT = ("/script", "/health", "/metrics")
 WITH_HITS = "with-hits.example"
 BEYOND_THE_DOCUMENT = re.compile(
     "start: expected a date-time that is not after end|previous: expected start and end"
@@ -187,7 +188,7 @@ def check(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
         case.cookies["_me_sess"] = client.cookie.partition("=")[2]
     if case.path.startswith("/website/") and is_positive(case, ParameterLocation.PATH):
         case.path_parameters["hostname"] = WITH_HITS
-    prefix = "" if case.path.startswith("/script") else "/api"
+    prefix = "" if case.path.startswith(AT_THE_ROOT) else "/api"
     judge(case, case.call(base_url=daemon.base + prefix))
 
 

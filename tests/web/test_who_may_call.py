@@ -10,6 +10,7 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 """
 
 from collections.abc import Iterator
+from ipaddress import ip_network
 from itertools import cycle, product
 
 import pytest
@@ -20,8 +21,9 @@ from document import OPERATIONS
 from house import NOW, PASSWORD, USERNAME, House
 
 from medamad.account.logins import IDLE_S, LIFETIME_S, digest, new_token
+from medamad.collect.networks import Networks
 from medamad.model.accounts import Login
-from medamad.web.app import documents_routes, interface_routes
+from medamad.web.app import documents_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 READING = ("GET", "HEAD")
@@ -46,7 +48,11 @@ BODIES = {
     "PATCH /websites/{hostname}": {"hostname": "renamed.example"},
 }
 QUERIES = {"/event/pixel.gif": f"?u=https://{HOSTNAME}/"}
-AT_THE_ROOT = ("/script.js", "/scripts/{name}")
+INSIDE = ("/health", "/health/live", "/metrics")
+"""What only the peers below may ask."""
+INSIDERS = Networks([ip_network("198.51.100.0/24")])
+INSIDER, OUTSIDER = "198.51.100.7", "203.0.113.9"
+AT_THE_ROOT = ("/script.js", "/scripts/{name}", *INSIDE)
 IN_AND_OUT = ("/auth/login", "/auth/logout")
 
 
@@ -179,8 +185,9 @@ async def test_the_table(house: House, address: Address) -> None:
     pages = {True: cycle(FOREIGN_PAGES), False: cycle(OWN_PAGES)}
     for method, state, prefix in product(METHODS, STATES, address.prefixes):
         await put_right(house)
-        browser = Browser(house.site, await cookies.get(state.cookie))
-        house.set(demo=state.demo)
+        peer = INSIDER if address.path in INSIDE else OUTSIDER
+        browser = Browser(house.site, await cookies.get(state.cookie), peer)
+        house.set(demo=state.demo, metrics_from=INSIDERS)
         body = BODIES.get(f"{method} {address.path}")
         headers = next(pages[state.is_foreign])
         answer = await browser.ask(method, prefix + address.target, body, headers=headers)
@@ -192,6 +199,28 @@ async def test_the_table(house: House, address: Address) -> None:
         elif wanted < 400 and method in ("DELETE", "PATCH", "POST"):
             cookies.used_up()
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "peer"),
+    [
+        *product(INSIDE, (OUTSIDER, None)),
+        *product((f"/api{path}" for path in INSIDE), (OUTSIDER, INSIDER)),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_to_others_there_is_nothing_inside(house: House, path: str, peer: str | None) -> None:
+    """Nothing tells what is there from what is not: not the status, nor a header."""
+    house.set(metrics_from=INSIDERS, cors_origins=frozenset(["https://app.example"]))
+    token = (await house.owner()).cookie
+    for method, cookie, headers in product(
+        METHODS, (None, token), ({}, {"Origin": "https://app.example"})
+    ):
+        browser = Browser(house.site, cookie, peer)
+        answer = await browser.ask(method, path, headers=headers)
+        nothing = await browser.ask(method, "/nothing", headers=headers)
+        assert (answer.status, answer.body) == (404, nothing.body)
+        assert answer.headers == nothing.headers
 
 
 @pytest_twisted.ensureDeferred
@@ -214,8 +243,12 @@ async def test_a_refusal_changes_nothing(house: House) -> None:
 def test_every_route_is_in_the_table(house: House) -> None:
     routes = {
         (rule.rule.replace("<hostname>", "{hostname}").replace("<name>", "{name}"), method)
-        for part in (interface_routes, documents_routes)
-        for rule in part(house.site.backend).app.url_map.iter_rules()
+        for part in (
+            interface_routes(house.site.backend),
+            documents_routes(house.site.backend),
+            operating_routes(house.site.backend, house.site),
+        )
+        for rule in part.app.url_map.iter_rules()
         for method in rule.methods or ()
     }
     table = {(address.path, method) for address in ADDRESSES for method in address.methods}

@@ -101,11 +101,13 @@ class Lanes:
 
     def hit(self, request: Request) -> None:
         """Take a hit."""
+        begun = self.backend.seconds()
         collected = Deferred.fromCoroutine(
             self.backend.collector.collect(request.body, sender_of(request, self.backend))
         )
         collected.addCallback(self._collected, request)
         collected.addErrback(self._failed, request, HIT)
+        collected.addCallback(self._answered, begun)
         collected.addErrback(self._unanswered)
 
     def ping(self, request: Request) -> None:
@@ -124,6 +126,9 @@ class Lanes:
             request.answer_encoded(self.encoded_no_content())
         else:
             request.answer(_stored(ignored), origins.ANY_EXPOSED)
+
+    def _answered(self, _: object, begun: float) -> None:
+        self.backend.times.hits.add(self.backend.seconds() - begun)
 
     def _failed(self, failure: Failure, request: Request, where: str) -> None:
         request.answer(failure_reply(failure, where), origins.ANY_EXPOSED)

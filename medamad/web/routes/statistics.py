@@ -56,6 +56,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
     backend = call.backend
     website, sources = call.website(hostname), backend.settings.sources
 
+    begun = backend.seconds()
     coding = chosen(call.request, (GZIP,))
     wanted = Wanted()
 
@@ -70,6 +71,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
         return await backend.ask(answer)
     finally:
         wanted.is_wanted = False
+        backend.times.statistics.add(backend.seconds() - begun)
 
 
 async def summarise(call: Call, hostname: str) -> Reply:

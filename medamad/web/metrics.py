@@ -1,0 +1,132 @@
+"""What Prometheus reads: figures of the daemon since its start, taken when they are asked for.
+
+No figure is told apart by website: their number has no bound, and their names are nobody's
+business but the owner's.
+"""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from attrs import frozen
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from medamad.build import VERSION
+from medamad.collect.collector import REASONS
+from medamad.model.timings import BOUNDS_S, Timings
+from medamad.web.health import lacks
+from medamad.web.site import Site
+
+_PREFIX: Final = "medamad_"
+
+
+@frozen(eq=False)
+class Metrics(Collector):
+    """The figures of a site, and of all that it stands on."""
+
+    _site: Site
+
+    def collect(self) -> Iterator[Metric]:
+        """Give each figure as it is now."""
+        yield from self._service()
+        yield from self._hits()
+        yield from self._store()
+
+    def _service(self) -> Iterator[Metric]:
+        site, backend = self._site, self._site.backend
+        build = {"version": VERSION, "commit": backend.settings.commit}
+        yield InfoMetricFamily(f"{_PREFIX}build", "Which build runs.", build)
+        yield _gauge("ready", "Whether hits are taken.", float(not lacks(site)))
+        yield _gauge("connections", "Open connections.", len(site.channels))
+        yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
+        yield _counter(
+            "logins_refused",
+            "Attempts to log in that were refused.",
+            backend.accounts.logins_refused,
+        )
+        yield _histogram(
+            "statistics_duration_seconds",
+            "Time to answer a statistic, waiting for its turn included.",
+            backend.times.statistics,
+        )
+
+    def _hits(self) -> Iterator[Metric]:
+        backend = self._site.backend
+        collector = backend.collector
+        yield _counter("hits_accepted", "Hits that were stored.", collector.accepted.total)
+        refused = CounterMetricFamily(
+            f"{_PREFIX}hits_refused",
+            "Hits that were not stored: ignored, answered 4xx (malformed, rate, unknown-website) "
+            "or 503 (capacity).",
+            labels=["reason"],
+        )
+        totals = dict.fromkeys(REASONS, 0) | collector.refusals.totals()
+        for reason, count in totals.items():
+            refused.add_metric([reason], count)
+        yield refused
+        yield _gauge("hits_waiting", "Hits that wait to be written.", len(collector.queue))
+        yield _gauge(
+            "hits_waiting_max",
+            "How many may wait; beyond, they are answered 503.",
+            collector.queue.settings.max_waiting,
+        )
+        yield _histogram(
+            "hit_duration_seconds",
+            "Time to answer a hit, until it is on disk.",
+            backend.times.hits,
+        )
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._site.backend.store
+        figures = store.figures()
+        yield _histogram(
+            "commit_duration_seconds", "Time of a commit, synced to disk.", store.commits
+        )
+        yield _gauge("store_bytes", "Bytes of the store in use.", figures.used_bytes)
+        yield _gauge("store_max_bytes", "What the store may grow to.", figures.map_bytes)
+        yield _gauge("disk_free_bytes", "Bytes of the disk that are free.", figures.free_disk_bytes)
+        yield _gauge("store_blocks", "Sealed blocks.", figures.blocks)
+        yield _gauge("store_tail_views", "Views not sealed yet.", figures.tail_views)
+
+
+@frozen(eq=False)
+class Exposition:
+    """What answers a scrape."""
+
+    _registry: CollectorRegistry
+
+    @classmethod
+    def of(cls, site: Site) -> "Exposition":
+        """Make that of a site and of this process."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(Metrics(site))
+        ProcessCollector(registry=registry)
+        return cls(registry)
+
+    def text(self, accept: str) -> tuple[bytes, str]:
+        """Give all figures in the format that an Accept header asks for, and its media type."""
+        encode, media_type = choose_encoder(accept)
+        return encode(self._registry), media_type
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(_PREFIX + name, text, value)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(_PREFIX + name, text, value)
+
+
+def _histogram(name: str, text: str, timings: Timings) -> Metric:
+    below = list(accumulate(timings.counts))
+    edges = [*map(str, BOUNDS_S), "+Inf"]
+    buckets = list(zip(edges, below, strict=True))
+    return HistogramMetricFamily(_PREFIX + name, text, buckets, timings.total_s)

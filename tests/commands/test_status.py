@@ -1,0 +1,100 @@
+import json
+import re
+import socket
+import subprocess
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from daemon import MEDAMAD, running
+
+from medamad.build import VERSION, commit
+from medamad.commands import main
+from medamad.operator.wire import SOCKET_NAME
+
+pytestmark = pytest.mark.daemon
+
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
+
+
+def status(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MEDAMAD, "status", "--data", str(data), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        assert client.request("POST", "/api/event/hit", HIT | {"u": "https://x.y/"}).status == 404
+        told = status(daemon.data)
+        assert (told.returncode, told.stderr) == (0, "")
+        for line in (
+            f"medamad {VERSION} ({commit()}) runs on {daemon.data}",
+            r"since        \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+ (s|min)\), process "
+            + str(daemon.pid),
+            f"listening    tcp:{daemon.port}:interface=127.0.0.1; 0 connections",
+            "websites     1, 1 visitors now",
+            "hits         1 accepted, 1 refused in 24 hours (unknown-website 1)",
+            r"at present   \d\.\d hits/s in the last minute, 0 waiting",
+            r"commits      \d+, \d+\.\d ms each",
+            r"store        \d+\.\d KiB of 64\.0 GiB; \d+\.\d .iB of the disk are free",
+        ):
+            literal = line if "\\d" in line else re.escape(line)
+            assert re.search(f"^{literal}$", told.stdout, re.MULTILINE), (line, told.stdout)
+        given = json.loads(status(daemon.data, "--json").stdout)
+        assert given["running"] is True
+        assert (given["pid"], given["websites"], given["accepted"]) == (daemon.pid, 1, 1)
+        assert given["refused"] == {"unknown-website": 1}
+        assert given["lacks"] == given["warnings"] == []
+        daemon.kill()
+        assert (daemon.data / SOCKET_NAME).exists()
+        ended = status(daemon.data)
+        assert (ended.returncode, ended.stdout) == (3, "")
+        assert ended.stderr == f"medamad: {daemon.data}: no daemon runs on it\n"
+        daemon.start()
+        assert status(daemon.data).returncode == 0
+
+
+def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:
+    configuration = '[store]\nmin_free_disk = "1000 TiB"\n'
+    with running(tmp_path, configuration=configuration) as daemon:
+        told = status(daemon.data)
+        assert told.returncode == 1
+        assert re.search(
+            r"^no hits are taken: \d+ MiB of the disk are free, "
+            r"store.min_free_disk asks for \d+ MiB$",
+            told.stdout,
+            re.MULTILINE,
+        )
+
+
+def test_as_json_what_does_not_run_is_told_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--json", "--data", str(tmp_path)]) == 3
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"running": False, "error": f"{tmp_path}: no daemon runs on it"}
+
+
+def test_a_daemon_that_goes_meanwhile_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket(socket.AF_UNIX) as going:
+        going.bind(str(tmp_path / SOCKET_NAME))
+        going.listen()
+
+        def go() -> None:
+            going.accept()[0].close()
+
+        leaving = Thread(target=go)
+        leaving.start()
+        assert main(["status", "--data", str(tmp_path)]) == 1
+        leaving.join()
+    assert capsys.readouterr().err.startswith("medamad: the daemon has gone: ")

@@ -1,0 +1,192 @@
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from browser import Answer, Browser
+from house import USERNAME, House
+from prometheus_client.parser import text_string_to_metric_families
+
+from medamad.collect.networks import Networks
+from medamad.model.hits import Hit
+from medamad.store.journal import Outcome
+
+LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
+LOAD = '{"e": "load", "b": "%s", "u": "https://example.com/", "p": true, "q": true}'
+
+
+@pytest.fixture
+def watcher(house: House) -> Browser:
+    """What may see inside."""
+    house.set(metrics_from=LOCAL)
+    return house.browser(peer="127.0.0.1")
+
+
+def figures(answer: Answer) -> dict[str, float]:
+    """Give the figures by name and labels."""
+    assert answer.status == 200
+    return {
+        sample.name + "".join(f" {key}={value}" for key, value in sample.labels.items()): (
+            sample.value
+        )
+        for family in text_string_to_metric_families(answer.body.decode("utf-8"))
+        for sample in family.samples
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_health_tells_that_hits_are_taken(watcher: Browser) -> None:
+    answer = await watcher.ask("GET", "/health")
+    assert (answer.status, answer.json) == (200, {"live": True, "ready": True})
+    assert answer.header("Access-Control-Allow-Origin") is None
+    assert answer.header("Cache-Control") == "no-store"
+
+
+@pytest_twisted.ensureDeferred
+async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> None:
+    store = house.store
+    store.apply(evolve(store.settings, min_free_disk=1 << 60))
+    answer = await watcher.ask("GET", "/health")
+    assert answer.status == 503
+    assert answer.error.startswith("not ready: ")
+    assert "store.min_free_disk asks for" in answer.error
+    assert answer.header("Retry-After") == "10"
+    assert (await watcher.ask("GET", "/health/live")).json == {"live": True}
+    assert figures(await watcher.ask("GET", "/metrics"))["medamad_ready"] == 0
+    store.apply(evolve(store.settings, min_free_disk=0))
+    assert (await watcher.ask("GET", "/health")).status == 200
+    house.store._writer._fault = "the store has failed: a test"
+    assert (await watcher.ask("GET", "/health")).error == "not ready: the store has failed: a test"
+
+
+@pytest_twisted.ensureDeferred
+async def test_metrics_count_what_happens(house: House, watcher: Browser, website: str) -> None:
+    stranger = house.browser()
+    before = figures(await watcher.ask("GET", "/metrics"))
+    for beacon in "abc":
+        body = (LOAD % beacon).encode()
+        assert (await stranger.ask("POST", "/event/hit", body=body)).status == 204
+    assert (await stranger.ask("POST", "/event/hit", body=b"{}")).status == 400
+    elsewhere = (LOAD % "d").replace("example.com", "example.org").encode()
+    assert (await stranger.ask("POST", "/event/hit", body=elsewhere)).status == 404
+    robot = {"User-Agent": "Googlebot/2.1"}
+    body = (LOAD % "e").encode()
+    assert (await stranger.ask("POST", "/event/hit", body=body, headers=robot)).status == 204
+    wrong = {"username": USERNAME, "password": "wrong"}
+    assert (await stranger.ask("POST", "/auth/login", wrong)).status == 401
+    owner = await house.owner()
+    assert (await owner.ask("GET", f"/website/{website}/pages")).status == 200
+    after = figures(await watcher.ask("GET", "/metrics"))
+    assert {
+        name: after[name] - before[name]
+        for name in after
+        if name.startswith("medamad_")
+        and after[name] != before[name]
+        and "bucket" not in name
+        and "bytes" not in name
+        and "commit_duration" not in name
+    } == {
+        "medamad_hits_accepted_total": 3,
+        "medamad_hits_refused_total reason=malformed": 1,
+        "medamad_hits_refused_total reason=unknown-website": 1,
+        "medamad_hits_refused_total reason=bot": 1,
+        "medamad_hit_duration_seconds_count": 6,
+        "medamad_logins_refused_total": 1,
+        "medamad_statistics_duration_seconds_count": 1,
+        "medamad_store_tail_views": 3,
+    }
+    assert (
+        after["medamad_commit_duration_seconds_count"]
+        > before["medamad_commit_duration_seconds_count"]
+    )
+    assert after["medamad_websites"] == after["medamad_ready"] == 1
+    assert after["medamad_hit_duration_seconds_bucket le=+Inf"] == 6
+    assert after["medamad_store_max_bytes"] == 64 << 20
+    assert 0 < after["medamad_store_bytes"] < 64 << 20
+    assert after["process_resident_memory_bytes"] > 0
+    assert after["process_start_time_seconds"] > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_how_long_a_hit_took_is_counted(house: House, watcher: Browser, website: str) -> None:
+    assert website
+
+    async def slowly(hits: Sequence[Hit]) -> list[Outcome]:
+        house.reactor.advance(0.3)
+        return await house.store.append(hits)
+
+    house.collector.queue._append = slowly
+    body = (LOAD % "a").encode()
+    assert (await house.browser().ask("POST", "/event/hit", body=body)).status == 204
+    found = figures(await watcher.ask("GET", "/metrics"))
+    assert found["medamad_hit_duration_seconds_bucket le=0.25"] == 0
+    assert found["medamad_hit_duration_seconds_bucket le=0.5"] == 1
+    assert found["medamad_hit_duration_seconds_sum"] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text; "),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_format_is_the_one_that_is_asked_for(
+    watcher: Browser, accept: str, media_type: str
+) -> None:
+    answer = await watcher.ask("GET", "/metrics", headers={"Accept": accept} if accept else {})
+    assert str(answer.header("Content-Type")).startswith(media_type)
+    assert answer.body.endswith(b"# EOF\n") == bool(accept)
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("203.0.113.9", {}, 404),
+        (None, {}, 404),
+        # A proxy that is trusted, and tells for whom it asks.
+        ("10.0.0.1", {}, 404),
+        ("10.0.0.1", {"X-Forwarded-For": "203.0.113.9"}, 404),
+        ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 200),
+        ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1, 203.0.113.9"}, 404),
+        ("10.0.0.1", {"Forwarded": "for=127.0.0.1"}, 200),
+        ("10.0.0.1", {"Forwarded": "for=203.0.113.9"}, 404),
+        # One that hides it, or is not trusted.
+        ("10.0.0.1", {"Forwarded": "for=_hidden, for=127.0.0.1"}, 404),
+        ("10.0.0.1", {"Via": "1.1 proxy"}, 404),
+        ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 404),
+        ("127.0.0.1", {"X-Forwarded-For": ""}, 404),
+        ("127.0.0.1", {"X-Real-IP": "203.0.113.9"}, 404),
+        ("127.0.0.1", {"X-Forwarded-Proto": "https"}, 404),
+        ("127.0.0.1", {"Via": "1.1 proxy"}, 404),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_address_has_to_be_certain(
+    house: House, peer: str | None, headers: dict[str, str], status: int
+) -> None:
+    house.set(metrics_from=LOCAL, trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
+    for path in ("/health", "/metrics"):
+        assert (await house.browser(peer=peer).ask("GET", path, headers=headers)).status == status
+
+
+@pytest_twisted.ensureDeferred
+async def test_unix_sockets_are_named_as_such(house: House) -> None:
+    house.set(metrics_from_unix=True)
+    local = house.browser(peer=None)
+    assert (await local.ask("GET", "/metrics")).status == 200
+    passed_on = {"X-Forwarded-For": "127.0.0.1"}
+    assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 404
+    house.set(trust_unix=True)
+    assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 404
+    house.set(metrics_from=LOCAL)
+    assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_by_default_nobody_else_sees_inside(house: House) -> None:
+    assert (await house.browser(peer="127.0.0.1").ask("GET", "/metrics")).status == 404
