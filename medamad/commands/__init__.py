@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "status": "say what state the daemon is in",
     "check": "read all of a store and say what is wrong with it",
     "check-config": "read a configuration and say what is wrong with it",
+    "export": "write out what is stored of a website",
     "passwd": "change the password of the account",
     "version": "say which version this is",
 }

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from medamad.config import EXIT_STATUS, Config, ConfigError, load
 from medamad.config_values import Endpoints
-from medamad.model.errors import BadRequest
+from medamad.model.errors import Refusal
 from medamad.store.errors import StoreError
 
 
@@ -59,10 +59,9 @@ def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
     """Do a command's work on the folder of the data; gives its exit status, or says what failed."""
     try:
         config = read_config(arguments.config, arguments.data, None)
+        return work(config.data_dir(os.environ))
     except ConfigError as error:
         return refused(error)
-    try:
-        return work(config.data_dir(os.environ))
-    except (BadRequest, StoreError, OSError) as error:
+    except (Refusal, StoreError, OSError) as error:
         print(f"medamad: {error}", file=sys.stderr)
         return 1

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import secrets
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -91,10 +92,12 @@ class Environment:
     databases: Databases
     path: Path
     lock: int | None
+    only: "Txn | None" = None
+    """The one transaction that there is, of what is only read; None for as many as are begun."""
 
-    def reading(self) -> Txn:
+    def reading(self) -> AbstractContextManager[Txn]:
         """Begin a read transaction. Keep it under a second: it pins every page freed since."""
-        return self.lmdb.begin()
+        return self.lmdb.begin() if self.only is None else nullcontext(self.only)
 
     def used_bytes(self, txn: Txn) -> int:
         """Give the bytes of the pages that hold something; freed pages are used again."""
@@ -114,7 +117,7 @@ class Environment:
         """Give what tells this store from every other, in hexadecimal. Raises Damaged."""
         stored = txn.get(STORE_ID, db=self.databases.meta)
         if stored is None:
-            raise Damaged("store-id: it is missing")
+            raise Damaged("it is missing")
         return unsealed(STORE_ID, stored).hex()
 
     @property
@@ -193,7 +196,8 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     except BaseException:
         env.close()
         raise
-    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None), txn
+    opened_env = Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None, only=txn)
+    return opened_env, txn
 
 
 def is_in_use(directory: Path) -> bool:

@@ -98,3 +98,17 @@ class HeldPart:
     def views(self) -> int:
         """How many views it has."""
         return self._part.head.views if isinstance(self._part, Block) else len(self._part)
+
+    @property
+    def events(self) -> int:
+        """How many rows of events it has."""
+        part = self._part
+        if isinstance(part, Block):
+            return part.head.own + part.head.loose
+        return len(part.own) + len(part.loose)
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of a view."""
+        part = self._part
+        return part.head.time_bounds if isinstance(part, Block) else part.time_bounds

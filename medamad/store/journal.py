@@ -53,6 +53,17 @@ class Sealed(Protocol):
         """Give what is known to be corrected of a sealed hit, 0 for nothing."""
 
 
+def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
+    """Read a website's records in order of time, as they are stored."""
+    end = _WEBSITE.pack(website + 1)
+    with txn.cursor(db=databases.journal) as cursor:
+        if cursor.set_range(_WEBSITE.pack(website)):
+            for record in cursor:
+                if record[0] >= end:
+                    return
+                yield record
+
+
 @define(eq=False)
 class Journal:
     """Used by the writer thread alone."""
@@ -72,16 +83,6 @@ class Journal:
     def has_used(self, sequence: int) -> None:
         """Go on with the numbering beyond a number that was found in use."""
         self._sequence = max(self._sequence, sequence)
-
-    def records(self, txn: Txn, website: int) -> Iterator[Record]:
-        """Read a website's records in order of time, as they are stored."""
-        end = _WEBSITE.pack(website + 1)
-        with txn.cursor(db=self.databases.journal) as cursor:
-            if cursor.set_range(_WEBSITE.pack(website)):
-                for record in cursor:
-                    if record[0] >= end:
-                        return
-                    yield record
 
     def write(
         self,

@@ -1,12 +1,23 @@
 """What a command does to a store without asking the daemon, whether it runs or not."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from attrs import evolve
+from attrs import evolve, frozen
 
+from medamad.model.errors import NotFound
+from medamad.model.websites import Website, canonical_hostname
 from medamad.store.account import end_logins, read_account, write_account
-from medamad.store.environment import FILE_NAME, open_as_guest
-from medamad.store.errors import NoStore
+from medamad.store.environment import FILE_NAME, Environment, Txn, open_as_guest, open_to_read
+from medamad.store.errors import Damaged, DamagedBlock, NoStore, StoreError
+from medamad.store.held import Held
+from medamad.store.journal import journal_records
+from medamad.store.origins import Origins
+from medamad.store.reading import Leases, Writing
+from medamad.store.shelves import Shelves
+from medamad.store.tail import CHUNK_VIEWS
+from medamad.store.websites import Websites
 
 
 def check_store(directory: Path) -> None:
@@ -33,3 +44,62 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
         return account.username
     finally:
         environment.close()
+
+
+@frozen(eq=False)
+class Guest:
+    """Reads a store as it was at one moment, beside a daemon that may be running.
+
+    That moment is kept for as long as it reads: meanwhile the daemon cannot use freed room again.
+    """
+
+    _environment: Environment
+    _txn: Txn
+
+    def website(self, hostname: str) -> Website:
+        """Give the website registered under a hostname. Raises BadRequest, NotFound."""
+        name = canonical_hostname(hostname)
+        websites = Websites(self._environment.databases)
+        websites.load(self._txn)
+        website = websites.by_hostname(name)
+        if website is None:
+            raise NotFound(f"hostname: no website {name} is registered")
+        return website
+
+    def hold(self, website: Website, damaged: Callable[[DamagedBlock], None]) -> Held:
+        """Give all that is stored of a website. `damaged` is told of what is left out."""
+        environment = self._environment
+        shelves = Shelves(environment, CHUNK_VIEWS, Leases(_NoReactor()))
+        records = journal_records(self._txn, environment.databases, website.number)
+        shelves.load(self._txn, website.number, records)
+        return Held(
+            published=shelves.of(website.number).publish(),
+            databases=environment.databases,
+            reading=lambda: nullcontext(Writing(self._txn)),
+            damaged=damaged,
+        )
+
+    def origins(self, _website: Website) -> Origins:
+        """Tell where the hits of a website are from. Raises StoreError."""
+        try:
+            return Origins(self._environment.store_id(self._txn))
+        except Damaged as error:
+            raise StoreError(f"{self._environment.path}: store-id: {error}") from error
+
+
+@contextmanager
+def reading_beside(directory: Path) -> Iterator[Guest]:
+    """Read an existing store for a while. Raises StoreError."""
+    environment, txn = open_to_read(directory)
+    try:
+        yield Guest(environment, txn)
+    finally:
+        txn.abort()
+        environment.close()
+
+
+class _NoReactor:
+    """Nobody waits for a guest's questions."""
+
+    def callFromThread(self, _call: Callable[..., object], /, *_args: object) -> None:
+        """Tell nobody."""

@@ -28,8 +28,10 @@ from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
 from medamad.store.figures import Figures
-from medamad.store.journal import Journal, Outcome
+from medamad.store.held import Held
+from medamad.store.journal import Journal, Outcome, journal_records
 from medamad.store.names import Names
+from medamad.store.origins import Origins
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases
 from medamad.store.room import Room, Usage
@@ -133,6 +135,15 @@ class Store:
         What the snapshot gives, and whatever was borrowed of it, is valid for the question alone.
         """
         return self._shelves.ask(website.number, question)
+
+    def hold(self, website: Website) -> Held:
+        """Hold what is stored of a website now, for several questions. For any thread."""
+        return self._shelves.hold(website.number)
+
+    def origins(self, _website: Website) -> Origins:
+        """Tell where the hits of a website are from. For any thread."""
+        with self._environment.reading() as txn:
+            return Origins(self._environment.store_id(txn))
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
@@ -368,7 +379,7 @@ class Store:
                 _log.error("what had another name is not found: {name}", name=name)
             self._upkeep.load_doomed(txn)
             for website in self.websites.all():
-                records = self._journal.records(txn, website.number)
+                records = journal_records(txn, self._environment.databases, website.number)
                 if self._shelves.load(txn, website.number, records):
                     to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):

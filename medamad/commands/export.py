@@ -1,0 +1,120 @@
+"""`medamad export`: writes out the views, the events or the statistics of a website."""
+
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.telling import Telling
+from medamad.config import load
+from medamad.config_files import load_lists
+from medamad.model.errors import BadRequest
+from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked
+from medamad.moves.exporting import Exported
+from medamad.settings import sources
+from medamad.stats.period import period_of
+from medamad.store.errors import DamagedBlock
+from medamad.store.offline import reading_beside
+
+_STANDARD_OUTPUT: Final = "-"
+_MODE: Final = 0o600
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("hostname", metavar="HOSTNAME", help="the website")
+    parser.add_argument(
+        "--what", choices=WHAT, default="views", help="what is written out (without: views)"
+    )
+    parser.add_argument(
+        "--format", choices=FORMAT_NAMES, default="csv", help="in which format (without: csv)"
+    )
+    for name, where in (("start", "begins"), ("end", "ends")):
+        parser.add_argument(
+            f"--{name}",
+            metavar="TIME",
+            help=f"where the period {where}, such as 2026-01-31T00:00:00Z",
+        )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=_STANDARD_OUTPUT,
+        metavar="FILE",
+        help="the file that is written; - for standard output (without: -)",
+    )
+    add_data(parser)
+    parser.epilog = (
+        "Writes nothing to the store, and may be used beside a running daemon; meanwhile the\n"
+        "daemon cannot use freed room again, so that its file may grow. `medamad import` reads\n"
+        "the views and the events again, exactly as they were.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Write out a website; the exit status is 1 if anything of it is damaged and left out."""
+    return on_data(arguments, lambda data_dir: _export(data_dir, arguments))
+
+
+def _export(data_dir: Path, arguments: Namespace) -> int:
+    asked = Asked(
+        what=arguments.what,
+        format=arguments.format,
+        period=period_of(arguments.start, arguments.end),
+    )
+    if arguments.output == _STANDARD_OUTPUT and asked.format == "parquet" and sys.stdout.isatty():
+        raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
+    left_out: list[str] = []
+
+    def damaged(error: DamagedBlock) -> None:
+        left_out.append(str(error))
+
+    with reading_beside(data_dir) as guest:
+        website = guest.website(arguments.hostname)
+        exported = Exported(
+            held=guest.hold(website, damaged),
+            origins=guest.origins(website),
+            sources=sources(load_lists(load(arguments.config))),
+            period=asked.period,
+        )
+        telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+        try:
+            with _output(arguments.output) as file:
+                for written in asked.written(exported, int(time.time() * 1000)):
+                    file.write(written.data)
+                    telling.tell(written.done, written.total)
+        except BrokenPipeError:
+            # Whoever reads it has had enough. What Python would still write goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        telling.end()
+    for place in dict.fromkeys(left_out):
+        print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
+    return 1 if left_out else 0
+
+
+@contextmanager
+def _output(name: str) -> Iterator[BinaryIO]:
+    """Give the file to write: what bears the name in the end is whole."""
+    if name == _STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    whole = Path(name)
+    if whole.exists() and not whole.is_file():
+        with whole.open("wb") as file:
+            yield file
+        return
+    part = whole.with_name(f".{whole.name}.part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as file:  # noqa: PTH123 - it is for nobody else to read
+            yield file
+        part.replace(whole)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

@@ -1,0 +1,69 @@
+"""Tables as comma-separated values (RFC 4180, UTF-8) that a spreadsheet takes for no formula.
+
+A text that begins like a formula, or with an apostrophe, gets an apostrophe in front. So nothing
+that strangers have sent is calculated where the file is opened, and to read it back exactly is to
+take one apostrophe off each text that begins with one.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from medamad.moves.tables import Kind, Rows, Table
+from medamad.moves.times import written
+
+_MARKED: Final = tuple("'=+-@\t\r\n")
+MARK: Final = "'"
+_LINE_END: Final = "\r\n"
+_YES: Final = {True: "true", False: "false", None: ""}
+
+
+@frozen(eq=False)
+class CsvWriter:
+    """Writes one file, piece by piece."""
+
+    table: Table
+
+    def begin(self) -> bytes:
+        """Give how the file begins."""
+        return (",".join(self.table.names) + _LINE_END).encode()
+
+    def rows(self, rows: Rows) -> bytes:
+        """Give some rows."""
+        columns = [
+            _cells(column.kind, values)
+            for column, values in zip(self.table.columns, rows, strict=True)
+        ]
+        file = io.StringIO(newline="")
+        csv.writer(file, lineterminator=_LINE_END).writerows(zip(*columns, strict=True))
+        return file.getvalue().encode()
+
+    def end(self) -> bytes:
+        """Give how the file ends."""
+        return b""
+
+
+def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
+    match kind:
+        case Kind.TEXT:
+            return [marked(value) for value in values]  # type: ignore[arg-type] # they are texts
+        case Kind.TIME:
+            return written(values)  # type: ignore[arg-type] # they are numbers
+        case Kind.YES:
+            return [_YES[value] for value in values]  # type: ignore[index] # they are booleans
+    return values
+
+
+def marked(text: str | None) -> str:
+    """Give a text as a cell that is no formula."""
+    if text is None:
+        return ""
+    return MARK + text if text.startswith(_MARKED) else text
+
+
+def unmarked(cell: str) -> str:
+    """Give the text of a cell."""
+    return cell.removeprefix(MARK)

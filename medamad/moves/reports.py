@@ -1,0 +1,93 @@
+"""The statistics of a website as one table: every report, with all of its rows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from attrs import evolve
+
+from medamad.moves.exporting import Exported, Piece
+from medamad.moves.tables import STATISTICS, Rows
+from medamad.stats import dimensions, pages, properties, summary, times
+from medamad.stats.filters import Condition
+from medamad.stats.question import Question
+from medamad.store.parts import Snapshot
+from medamad.vocabulary.sources import Sources
+
+Report: TypeAlias = Callable[[Snapshot, Question, Sources], list[Any]]
+
+_ALL_ROWS: Final = 1 << 40
+_ANY_NAME: Final = Condition("prop_name", "contains", ("",))
+
+_COLUMNS: Final = MappingProxyType(
+    {
+        "referrers": dimensions.SOURCES_OF_REFERRERS,
+        "referrer_urls": dimensions.REFERRERS,
+        "sources": dimensions.SOURCES,
+        "mediums": dimensions.MEDIUMS,
+        "campaigns": dimensions.CAMPAIGNS,
+        "terms": dimensions.TERMS,
+        "contents": dimensions.CONTENTS,
+        "browsers": dimensions.BROWSERS,
+        "os": dimensions.SYSTEMS,
+        "devices": dimensions.DEVICES,
+        "countries": dimensions.COUNTRIES,
+        "languages": dimensions.LANGUAGES,
+        "locales": dimensions.LOCALES,
+    }
+)
+
+
+def statistics(
+    exported: Exported, conditions: tuple[Condition, ...], now_ms: int
+) -> Iterator[Piece]:
+    """Give the rows of one report after the other; the days of a series are those of UTC."""
+    question = Question(exported.period, conditions, limit=_ALL_ROWS)
+    reports = _reports(now_ms)
+    for number, (name, report) in enumerate(reports.items()):
+        found = exported.held.ask(partial(_put, report, question, exported.sources))
+        yield Piece(_rows(name, found), number + 1, len(reports))
+
+
+def _put(report: Report, question: Question, sources: Sources, snapshot: Snapshot) -> list[Any]:
+    return report(snapshot, question, sources)
+
+
+def _reports(now_ms: int) -> Mapping[str, Report]:
+    def whole(snapshot: Snapshot, question: Question, sources: Sources) -> list[Any]:
+        return [summary.report(snapshot, question, sources, now_ms=now_ms)["current"]]
+
+    def days(snapshot: Snapshot, question: Question, sources: Sources) -> Any:
+        found = summary.report(snapshot, question, sources, now_ms=now_ms, interval="day")
+        return found["interval"]
+
+    def values(snapshot: Snapshot, question: Question, sources: Sources) -> list[Any]:
+        asked = evolve(question, conditions=(*question.conditions, _ANY_NAME))
+        return properties.report(snapshot, asked, sources)
+
+    by_dimension = {
+        name: partial(dimensions.report, column=column) for name, column in _COLUMNS.items()
+    }
+    return {
+        "summary": whole,
+        "days": days,
+        "pages": pages.report,
+        "time": times.report,
+        **by_dimension,
+        "properties": properties.report,
+        "property_values": values,
+    }
+
+
+def _rows(report: str, found: list[Any]) -> Rows:
+    """Give the rows of a report as columns. What it counts by becomes the name."""
+    records = [msgspec.structs.asdict(row) for row in found]
+    known = set(STATISTICS.names)
+    for record in records:
+        counted_by = next(iter(record))
+        if counted_by not in known:
+            record["name"] = record.pop(counted_by)
+        record["report"] = report
+    return [[record.get(name) for record in records] for name in STATISTICS.names]

@@ -1,0 +1,134 @@
+import csv
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD, running
+
+from medamad.commands import main
+from medamad.commands.telling import Telling
+from medamad.store.environment import FILE_NAME, open_as_guest
+
+pytestmark = pytest.mark.daemon
+
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True, "d": {"k": "v"}}
+
+
+def export(data: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*MEDAMAD, "export", *arguments, "--data", str(data)],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_it_is_the_same_beside_a_daemon_and_without(tmp_path: Path) -> None:
+    file = tmp_path / "views.csv"
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        before = (daemon.data / FILE_NAME).stat().st_mtime_ns
+        beside = export(daemon.data, "example.com", "-o", str(file))
+        assert (beside.returncode, beside.stdout, beside.stderr) == (0, b"", b"")
+        assert (daemon.data / FILE_NAME).stat().st_mtime_ns == before
+        events = export(daemon.data, "Example.COM.", "--what", "events", "--format", "ndjson")
+        assert b'"name":"k","value":"v"' in events.stdout
+        daemon.stop()
+        alone = export(daemon.data, "example.com")
+        assert alone.stdout == file.read_bytes()
+        (row,) = csv.DictReader(alone.stdout.decode().splitlines())
+        assert (row["path"], row["first_today"], row["duration_ms"]) == ("/a", "true", "")
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert sorted(each.name for each in tmp_path.glob("*views*")) == ["views.csv"]
+        statistics = export(daemon.data, "example.com", "--what", "statistics").stdout.decode()
+        rows = {row["report"]: row for row in csv.DictReader(statistics.splitlines())}
+        assert rows["pages"]["name"] == "/a"
+        assert rows["summary"]["visitors"] == "1"
+
+
+def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
+    with running(tmp_path, configuration="") as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        daemon.stop()
+        guest = open_as_guest(daemon.data)
+        with guest.lmdb.begin(write=True) as txn:
+            txn.put(b"store-id", b"damaged", db=guest.databases.meta)
+        guest.close()
+        found = export(daemon.data, "example.com")
+        assert found.returncode == 1
+        assert found.stdout == b""
+        assert b"store-id" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nobody.example"], "hostname: no website nobody.example is registered"),
+        (["not a host"], "hostname: "),
+        (["example.com", "--start", "yesterday"], "start: expected an RFC 3339 date-time"),
+        (["example.com", "-o", "/nowhere/at/all.csv"], "/nowhere/at"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+        assert main(["export", *arguments, "--data", str(daemon.data)]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("medamad: ")
+    assert reason in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_an_unknown_format_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["export", "example.com", "--format", "xlsx"])
+    assert end.value.code == 64
+    assert "--format" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
+        with os.fdopen(writing, "wb") as pipe:
+            ended = subprocess.run(
+                command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=60
+            )
+        assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+class Terminal:
+    def __init__(self) -> None:
+        self.written = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.written += text
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_terminal_is_told_how_far_it_has_come() -> None:
+    terminal = Terminal()
+    telling = Telling("views", terminal, now=lambda: 0.0)
+    for done in (0, 1_000, 2_000):
+        telling.tell(done, 2_000)
+    telling.end()
+    assert (
+        terminal.written == "\rviews: 0 of 2,000 (0 %)\x1b[K\rviews: 2,000 of 2,000 (100 %)\x1b[K\n"
+    )

@@ -1,0 +1,23 @@
+"""Stores in a temporary directory, each by its name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from twisted.internet import reactor
+
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Callable[..., Store]:
+    def open_again(
+        sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+        name: str = "data",
+    ) -> Store:
+        settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
+        return Store.open(tmp_path / name, settings, reactor, sizes)
+
+    return open_again
