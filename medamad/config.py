@@ -25,6 +25,7 @@ from medamad.config_values import (
     Size,
     read_value,
 )
+from medamad.log_lines import LeastLevel, LogFormat
 
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
@@ -36,6 +37,8 @@ INSTALLED: Final = Path(__file__).parent
 _CHOICES: Final = {
     "events.bots": get_args(BotRule),
     "events.origins": get_args(OriginRule),
+    "log.format": get_args(LogFormat),
+    "log.level": get_args(LeastLevel),
 }
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
@@ -105,6 +108,13 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     new_values: _Count = 1_000
 
 
+class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[log]: what is said of what happens, and how."""
+
+    format: LogFormat = "text"
+    level: LeastLevel = "info"
+
+
 class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole file."""
 
@@ -112,6 +122,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     store: Store = Store()
     events: Events = Events()
     limits: Limits = Limits()
+    log: Log = Log()
 
 
 @frozen(kw_only=True)
@@ -122,6 +133,7 @@ class Config:
     store: Store = field(factory=Store)
     events: Events = field(factory=Events)
     limits: Limits = field(factory=Limits)
+    log: Log = field(factory=Log)
     file: Path | None = None
 
     def path(self, text: str) -> Path:
@@ -147,6 +159,7 @@ def load(file: Path | None) -> Config:
         store=document.store,
         events=document.events,
         limits=document.limits,
+        log=document.log,
         file=file,
     )
 

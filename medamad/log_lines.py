@@ -1,9 +1,25 @@
 """What the log looks like: lines on standard error, for a terminal or for systemd's journal."""
 
-from collections.abc import Mapping
-from typing import Any, Final, TextIO
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from string import Formatter
+from typing import Any, Final, Literal, TextIO, TypeAlias
 
-from twisted.logger import LogEvent, LogLevel, eventAsText, globalLogBeginner
+from attrs import define, frozen
+from twisted.logger import (
+    LogEvent,
+    LogLevel,
+    eventAsText,
+    extractField,
+    formatEvent,
+    globalLogBeginner,
+)
+from twisted.python.failure import Failure
+
+LogFormat: TypeAlias = Literal["text", "json"]
+LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _PRIORITIES: Final = {
     LogLevel.debug: 7,
@@ -13,43 +29,109 @@ _PRIORITIES: Final = {
     LogLevel.critical: 2,
 }
 """Of syslog(3), by which the journal knows a line's importance."""
+_NAMES: Final = {7: "debug", 6: "info", 4: "warning", 3: "error", 2: "critical"}
 
 _CONTROLS: Final = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
 } | {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}
 """What could move a terminal's cursor or begin a line, and what is written in its place."""
 
-_LEAST_OF_OURS: Final = 6
+_USUAL: Final = 6
 _LEAST_OF_LIBRARIES: Final = 4
 
 
-class LogLines:
-    """Writes events as lines: our own from info on, those of libraries from warn on.
+@frozen
+class LogStyle:
+    """How lines look, and which events of ours become some."""
 
-    A traceback becomes further lines below its event's, indented, as does whatever follows a line
-    end in a field: no text can pass for a line of its own.
+    format: LogFormat = "text"
+    level: LeastLevel = "info"
+
+    @property
+    def least(self) -> int:
+        """The priority of the least important events."""
+        return next(priority for priority, name in _NAMES.items() if name == self.level)
+
+
+@define(eq=False)
+class LogLines:
+    """Writes events as lines: our own from a level on, those of libraries from warnings on.
+
+    As text, a traceback becomes further lines below its event's, indented, as does whatever follows
+    a line end in a field: no text can pass for a line of its own. As JSON, each event is one line.
+    `style` may be replaced at any time.
     """
 
-    def __init__(self, stream: TextIO, *, for_journal: bool) -> None:
-        self._stream = stream
-        self._for_journal = for_journal
+    _stream: TextIO
+    for_journal: bool
+    style: LogStyle = LogStyle()
 
     def __call__(self, event: LogEvent) -> None:
         """Write an event."""
-        priority = _PRIORITIES.get(event.get("log_level", LogLevel.info), _LEAST_OF_OURS)
+        priority = _PRIORITIES.get(event.get("log_level", LogLevel.info), _USUAL)
         namespace = str(event.get("log_namespace", ""))
         is_ours = namespace.partition(".")[0] == "medamad"
-        if priority > (_LEAST_OF_OURS if is_ours else _LEAST_OF_LIBRARIES):
+        least = self.style.least
+        if priority > (least if is_ours else min(least, _LEAST_OF_LIBRARIES)):
             return
-        text = eventAsText(event, includeTimestamp=not self._for_journal)
-        prefix = f"<{priority}>" if self._for_journal else ""
-        lines = text.translate(_CONTROLS).rstrip("\n").replace("\n", f"\n{prefix}  ")
+        prefix = f"<{priority}>" if self.for_journal else ""
+        if self.style.format == "json":
+            lines = _as_json(event, _NAMES[priority], namespace)
+        else:
+            text = eventAsText(event, includeTimestamp=not self.for_journal)
+            lines = text.translate(_CONTROLS).rstrip("\n").replace("\n", f"\n{prefix}  ")
         if lines:
             self._stream.write(f"{prefix}{lines}\n")
             self._stream.flush()
 
 
-def begin_log(stream: TextIO, environ: Mapping[str, str]) -> None:
+def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> LogLines:
     """Begin to log to `stream`."""
-    lines: Any = LogLines(stream, for_journal="JOURNAL_STREAM" in environ)
-    globalLogBeginner.beginLoggingTo([lines], redirectStandardIO=False)
+    lines = LogLines(stream, is_journal(stream, environ), style)
+    observer: Any = lines
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+    return lines
+
+
+def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether what is written goes to systemd's journal, by JOURNAL_STREAM (systemd.exec)."""
+    named = environ.get("JOURNAL_STREAM", "")
+    if not named:
+        return False
+    try:
+        status = os.fstat(stream.fileno())
+    except OSError:
+        return False
+    return named == f"{status.st_dev}:{status.st_ino}"
+
+
+def _as_json(event: LogEvent, level: str, namespace: str) -> str:
+    """Give an event as a line of JSON, "" when there is nothing to say.
+
+    With the fields that its message has, as they are in there.
+    """
+    message = formatEvent(event)
+    failure = event.get("log_failure")
+    if not message and failure is None:
+        return ""
+    time = datetime.fromtimestamp(float(event.get("log_time", 0)), UTC)
+    line: dict[str, object] = {
+        "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": level,
+        "source": namespace,
+        "message": message,
+    }
+    fields = dict(_fields(event))
+    if fields:
+        line["fields"] = fields
+    if isinstance(failure, Failure):
+        line["traceback"] = failure.getTraceback()
+    return json.dumps(line)
+
+
+def _fields(event: LogEvent) -> Iterator[tuple[str, object]]:
+    for _, name, _, _ in Formatter().parse(str(event.get("log_format") or "")):
+        if name:
+            value = extractField(name, event)
+            is_plain = value is None or isinstance(value, str | int | float)
+            yield name.removesuffix("()"), value if is_plain else str(value)

@@ -9,6 +9,7 @@ from twisted.internet.error import ReactorNotRunning
 
 from medamad import interpreter
 from medamad.config import Config
+from medamad.log_lines import LogLines
 from medamad.service import Daemon, Started, nothing
 from medamad.systemd import Supervisor
 from medamad.web.backend import Backend
@@ -23,6 +24,7 @@ def make_daemon(
     started: Callable[[Started], None] = nothing,
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
     is_abandoned: Callable[[], bool] = lambda: False,
+    log_lines: LogLines | None = None,
 ) -> Daemon:
     """Make the daemon of this process; it stops the reactor when it cannot start or go on.
 
@@ -52,4 +54,5 @@ def make_daemon(
         started=settled,
         prepare=prepare,
         is_abandoned=is_abandoned,
+        log_lines=log_lines,
     )

@@ -30,6 +30,7 @@ from medamad.collect.refusals import Refusals
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
 from medamad.listening import CannotListenThere, Place, configured_places, places, renew
+from medamad.log_lines import LogLines
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
 from medamad.store.errors import StoreError
@@ -87,6 +88,8 @@ class Daemon(Service):
     tidy_s: float = TIDY_SECONDS
     is_abandoned: Callable[[], bool] = lambda: False
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
+    log_lines: LogLines | None = None
+    """What writes the log, None where that is not ours."""
     _site: Site | None = None
     _places: Sequence[Place] = ()
     _open: AsyncExitStack = field(factory=AsyncExitStack)
@@ -216,6 +219,7 @@ class Daemon(Service):
         web = settings.web_settings(config, lists, backend.settings.data_dir)
         queue = settings.queue_settings(config)
         store = settings.store_settings(config)
+        style = settings.log_style(config)
         late = settings.needing_restart(self.config, config)
         collector = backend.collector
         collector.rules = rules
@@ -223,6 +227,8 @@ class Daemon(Service):
         collector.queue.settings = queue
         backend.store.apply(store)
         backend.settings = web
+        if self.log_lines is not None:
+            self.log_lines.style = style
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
 

@@ -10,6 +10,7 @@ from medamad.collect.queue import QueueSettings
 from medamad.collect.rules import Rules
 from medamad.config import INSTALLED, Config, ConfigError
 from medamad.config_files import Lists
+from medamad.log_lines import LogStyle
 from medamad.model.dimensions import Dimension
 from medamad.store.settings import StoreSettings
 from medamad.vocabulary.sources import Sources
@@ -106,6 +107,11 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
 
 def _networks(peers: Iterable[str]) -> Networks:
     return Networks(ip_network(peer) for peer in peers if peer != _UNIX)
+
+
+def log_style(config: Config) -> LogStyle:
+    """Give what the log looks like."""
+    return LogStyle(config.log.format, config.log.level)
 
 
 def needing_restart(old: Config, new: Config) -> list[str]:

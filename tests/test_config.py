@@ -32,7 +32,7 @@ def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> No
     assert evolve(config_of(tmp_path, uncommented), file=None) == Config()
     told = set(re.findall(r"^([a-z_]+) = ", uncommented, flags=re.MULTILINE))
     defaults = Config()
-    sections = (defaults.server, defaults.store, defaults.events, defaults.limits)
+    sections = (defaults.server, defaults.store, defaults.events, defaults.limits, defaults.log)
     assert told == {key for section in sections for key in section.__struct_fields__}
 
 
@@ -47,6 +47,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         hostnames = ["Stats.Example.com", "bücher.example"]
         cors_origins = ["https://app.example.com", "http://localhost:5173"]
         trusted_proxies = ["10.0.0.0/8", "::1", "unix"]
+        metrics_from = ["192.0.2.0/24", "unix"]
         script_name = "s.js"
         event_name = "pulse"
         [store]
@@ -57,6 +58,9 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         bots = "strict"
         origins = "any"
         respect_gpc = true
+        [log]
+        format = "json"
+        level = "warning"
         """,
     )
     assert config.server.listen == ("tcp:80", "tcp6:80")
@@ -73,6 +77,8 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.events.bots == "strict"
     assert config.events.origins == "any"
     assert config.events.respect_gpc
+    assert config.server.metrics_from == ("192.0.2.0/24", "unix")
+    assert (config.log.format, config.log.level) == ("json", "warning")
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
@@ -142,6 +148,9 @@ OWN = "is a path of the interface"
         ('[events]\nreferrers = "\\u0000"', "events.referrers", PATH),
         ('[events]\nspam = "\\u0000"', "events.spam", PATH),
         ('[events]\nblocked = "\\u0000"', "events.blocked", PATH),
+        ('[server]\nmetrics_from = ["::1/8"]', "server.metrics_from[0]", f"{PROXY}: "),
+        ('[log]\nformat = "xml"', "log.format", "expected one of text, json"),
+        ('[log]\nlevel = "all"', "log.level", "expected one of debug, info, warning, error"),
         ("[limits", "", "not TOML: "),
         (f"x = {'[' * 9_999}", "", "arrays or tables lie too deep in one another"),
         (f"x = {'{a = ' * 9_999}", "", "arrays or tables lie too deep in one another"),

@@ -29,13 +29,17 @@ bots = "strict"
 [limits]
 hits_per_minute = 7000
 new_values = 900
+
+[log]
+format = "json"
+level = "error"
 """
 
 
 def said(config: Config) -> dict[str, object]:
     return {
         f"{name}.{key}": value
-        for name in ("server", "store", "events", "limits")
+        for name in ("server", "store", "events", "limits", "log")
         for key, value in structs.asdict(getattr(config, name)).items()
     }
 
@@ -44,7 +48,7 @@ def test_a_file_cut_at_any_byte_is_refused_or_says_less(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
     file.write_bytes(WHOLE)
     whole, default = said(load(file)), said(Config())
-    assert sum(value != default[key] for key, value in whole.items()) == 13
+    assert sum(value != default[key] for key, value in whole.items()) == 15
     refusals: list[str] = []
     for length in range(len(WHOLE)):
         cut = WHOLE[:length]

@@ -1,15 +1,22 @@
+import json
+import os
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from twisted.logger import Logger, LogLevel
 from twisted.python.failure import Failure
 
-from medamad.log_lines import LogLines
+from medamad.log_lines import LogLines, LogStyle, is_journal
+
+PLAIN = LogStyle()
 
 
-def written(level: LogLevel, namespace: str, *, for_journal: bool = True) -> str:
+def written(
+    level: LogLevel, namespace: str, *, for_journal: bool = True, style: LogStyle = PLAIN
+) -> str:
     stream = StringIO()
-    observer = LogLines(stream, for_journal=for_journal)
+    observer = LogLines(stream, for_journal=for_journal, style=style)
     Logger(namespace, observer=observer).emit(level, "what {happened}", happened="was said")
     return stream.getvalue()
 
@@ -60,3 +67,81 @@ def test_no_text_passes_for_a_line_of_its_own(for_journal: bool) -> None:
         assert line.isprintable() or line.replace("\t", "").isprintable()
         assert line.startswith(prefixes) if for_journal else line[:2] in ("20", "  ")
     assert lines[1].endswith(r"  <2>[medamad#critical] forged\x0d\x1b[2J\x85y\u2028z\x7f")
+
+
+@pytest.mark.parametrize(
+    ("least", "namespace", "wanted"),
+    [
+        ("debug", "medamad", ["debug", "info", "warn", "error", "critical"]),
+        ("info", "medamad", ["info", "warn", "error", "critical"]),
+        ("warning", "medamad", ["warn", "error", "critical"]),
+        ("error", "medamad", ["error", "critical"]),
+        ("debug", "twisted", ["warn", "error", "critical"]),
+        ("warning", "twisted", ["warn", "error", "critical"]),
+        ("error", "twisted", ["error", "critical"]),
+    ],
+)
+def test_a_level_leaves_out_what_is_below(least: str, namespace: str, wanted: list[str]) -> None:
+    style = LogStyle(level=least)
+    levels = [level for level in LogLevel.iterconstants() if written(level, namespace, style=style)]
+    assert [level.name for level in levels] == wanted
+
+
+@pytest.mark.parametrize("for_journal", [False, True])
+def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
+    stream = StringIO()
+    lines = LogLines(stream, for_journal=for_journal, style=LogStyle(format="json"))
+    logger = Logger("medamad.web", observer=lines)
+    logger.emit(
+        LogLevel.warn,
+        "{count} of {name}: {path}, {error}, {call()}",
+        count=3,
+        name="x\n<2>y",
+        path=Path("/p"),
+        error=ValueError("e"),
+        call=lambda: True,
+        unsaid="is left out",
+    )
+    logger.failure("it broke", Failure(ValueError("so it did")))
+    logger.info("")
+    first, second = stream.getvalue().splitlines()
+    if for_journal:
+        assert (first[:3], second[:3]) == ("<4>", "<2>")
+        first, second = first[3:], second[3:]
+    said = json.loads(first)
+    assert said.pop("time").endswith("Z")
+    assert said == {
+        "level": "warning",
+        "source": "medamad.web",
+        "message": "3 of x\n<2>y: /p, e, True",
+        "fields": {"count": 3, "name": "x\n<2>y", "path": "/p", "error": "e", "call": True},
+    }
+    assert first.isprintable()
+    broke = json.loads(second)
+    assert (broke["level"], broke["message"]) == ("critical", "it broke")
+    assert broke["traceback"].rstrip().endswith("builtins.ValueError: so it did")
+    assert "fields" not in broke
+
+
+def test_a_style_may_be_replaced() -> None:
+    stream = StringIO()
+    lines = LogLines(stream, for_journal=True)
+    logger = Logger("medamad", observer=lines)
+    logger.info("one")
+    lines.style = LogStyle(format="json", level="error")
+    logger.info("two")
+    logger.error("three")
+    first, second = stream.getvalue().splitlines()
+    assert first == "<6>[medamad#info] one"
+    assert json.loads(second.removeprefix("<3>"))["message"] == "three"
+
+
+def test_the_journal_is_told_by_the_stream_itself(tmp_path: Path) -> None:
+    with (tmp_path / "journal").open("w") as journal, (tmp_path / "file").open("w") as file:
+        status = os.fstat(journal.fileno())
+        environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        assert is_journal(journal, environ)
+        assert not is_journal(file, environ), "standard error was led elsewhere"
+        assert not is_journal(journal, {})
+        assert not is_journal(journal, {"JOURNAL_STREAM": "1:2"})
+    assert not is_journal(StringIO(), environ)

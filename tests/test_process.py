@@ -9,10 +9,10 @@ PROGRAM = """
 import sys
 from twisted.internet import reactor
 from medamad.config import Config
-from medamad.log_lines import begin_log
+from medamad.log_lines import LogStyle, begin_log
 from medamad.process import make_daemon
 
-begin_log(sys.stderr, {})
+begin_log(sys.stderr, {}, LogStyle())
 daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
 """
 

@@ -211,3 +211,16 @@ def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert time.monotonic() - asked < 7
         assert "1 connections were cut" in daemon.log
+
+
+def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        configure(daemon, '[log]\nformat = "json"')
+        until(lambda: "was read again" in daemon.log)
+        configure(daemon, "[log]\nformat = 1")
+        until(lambda: "stays as it was" in daemon.log)
+    read, refused, stopped = (json.loads(line) for line in daemon.log.splitlines()[-3:])
+    assert read["message"] == "the configuration was read again"
+    assert (refused["level"], refused["source"]) == ("error", "medamad.service.Daemon")
+    assert refused["fields"]["error"].endswith("log.format: expected one of text, json")
+    assert stopped["message"] == "stopped"

@@ -13,6 +13,7 @@ from medamad.config import Config, ConfigError
 from medamad.log_lines import begin_log
 from medamad.process import make_daemon
 from medamad.service import Started, nothing
+from medamad.settings import log_style
 from medamad.web.backend import Backend
 
 
@@ -47,7 +48,7 @@ def run_daemon(
     from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
 
     reactor: Any = installed
-    begin_log(sys.stderr, os.environ)
+    lines = begin_log(sys.stderr, os.environ, log_style(config))
     statuses = [0]
     daemon = make_daemon(
         config,
@@ -56,6 +57,7 @@ def run_daemon(
         leave_with=statuses.append,
         started=started,
         prepare=prepare,
+        log_lines=lines,
         is_abandoned=_lost_terminal if sys.stdin.isatty() else _nothing_to_lose,
     )
     reactor.callWhenRunning(daemon.startService)
