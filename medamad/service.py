@@ -31,6 +31,7 @@ from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
 from medamad.listening import CannotListenThere, Place, configured_places, places, renew
 from medamad.log_lines import LogLines
+from medamad.model.errors import Unavailable
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
 from medamad.store.errors import StoreError
@@ -234,8 +235,11 @@ class Daemon(Service):
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:
-            await store.tidy(int(self.clock() * 1000))
-            await accounts.tidy()
+            try:
+                await store.tidy(int(self.clock() * 1000))
+                await accounts.tidy()
+            except Unavailable as error:
+                self._log.warn("put off: {reason}", reason=str(error))
 
         return tidy
 

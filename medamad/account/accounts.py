@@ -245,6 +245,8 @@ class Accounts:
             self._touching.discard(key)
 
         touching = Deferred.fromCoroutine(self._store.touch_login(key, now))
+        # The store has told in the log why it can take nothing.
+        touching.addErrback(lambda failure: failure.trap(Unavailable))
         touching.addErrback(
             lambda failure: self._log.failure("a login's use could not be noted", failure)
         )

@@ -106,6 +106,11 @@ class Environment:
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
 
+    def file_bytes(self) -> int:
+        """Give the bytes of all pages that were ever used, those that were freed since too."""
+        pages: int = self.lmdb.info()["last_pgno"] + 1
+        return pages * self.page_bytes
+
     def strange_names(self, txn: Txn) -> list[bytes]:
         """Give the names in meta that are none of ours: once they were."""
         known = {_FORMAT_KEY, STORE_ID, *_SEALED_IN_META}

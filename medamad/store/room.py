@@ -13,6 +13,8 @@ _FULL_MAP: Final = 0.8
 """The share of the map beyond which no hits are taken: deleting needs room as well."""
 _RETRY_AFTER_S: Final = 30
 _MIB: Final = 1 << 20
+_ROOM_WITHIN: Final = 4 * _MIB
+"""Freed room in the file that is enough to take hits, though the disk is nearly full."""
 
 
 @frozen
@@ -55,12 +57,12 @@ class Room:
     def lack(self, txn: Txn, min_free_disk: int) -> str:
         """Say what there is too little of for hits to be taken, "" when there is enough."""
         free = self.free_disk()
-        if free < min_free_disk:
+        usage = self.usage(txn)
+        if free < min_free_disk and self._environment.file_bytes() - usage.used < _ROOM_WITHIN:
             return (
                 f"{free // _MIB} MiB of the disk are free, "
                 f"store.min_free_disk asks for {min_free_disk // _MIB} MiB"
             )
-        usage = self.usage(txn)
         if usage.used > _FULL_MAP * usage.total:
             return (
                 f"{usage.used // _MIB} MiB of the {usage.total // _MIB} MiB "

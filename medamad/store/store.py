@@ -34,13 +34,14 @@ from medamad.store.names import Names
 from medamad.store.origins import Origins
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases
+from medamad.store.removal import Removal
 from medamad.store.room import Room, Usage
 from medamad.store.sealed import sealed, unsealed
 from medamad.store.settings import StoreSettings
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.upkeep import Sizes, Upkeep
-from medamad.store.websites import Websites, remove_some, tombstones
+from medamad.store.websites import Websites, tombstones
 from medamad.store.writer import CallsFromThread, Transaction, Writer
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class Store:
     _room: Room
     _writer: Writer
     _shelves: Shelves
+    _removal: Removal
     _upkeep: Upkeep
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _tended: set[int] = field(factory=set)
@@ -107,11 +109,12 @@ class Store:
             ),
             writer=writer,
             shelves=shelves,
+            removal=Removal(environment, writer.submit, shelves.leases),
             upkeep=Upkeep(environment, writer.submit, shelves.leases, shelves.publish, sizes),
         )
         deleted, to_clear = store._load()
         for number in deleted:
-            store._start(store._remove(number))
+            store._start(store._removal.remove(number))
         store._start(store._settle(to_clear))
         return store
 
@@ -250,7 +253,7 @@ class Store:
             txn.after_commit(lambda: self._forget(website.number))
 
         await self._writer.submit(change)
-        self._start(self._remove(website.number))
+        self._start(self._removal.remove(website.number))
 
     async def put_account(self, account: Account) -> None:
         """Store an account where there is none."""
@@ -295,7 +298,7 @@ class Store:
             return numbers
 
         for number in await self._writer.submit(change):
-            self._start(self._remove(number))
+            self._start(self._removal.remove(number))
 
     async def add_login(self, digest: bytes, login: Login) -> None:
         """Store a login under the SHA-256 of its token."""
@@ -325,9 +328,12 @@ class Store:
         """Do what the passing of time asks for, in small steps.
 
         Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
-        beacons of more than a day ago and readers that have died are forgotten.
+        beacons of more than a day ago and readers that have died are forgotten. Raises Unavailable
+        when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()
+        # First what makes room for the rest.
+        await self._removal.go_on(self.websites.has_number)
         beacons = self._journal.beacons
         oldest_ms = now_ms - DAY_MS - _HOUR_MS
         forgotten = _STEP_KEYS
@@ -433,16 +439,6 @@ class Store:
             async with self._one_at_a_time:
                 if not self._closing:
                     await self._upkeep.remove_unused_names(shelf, self._names)
-
-    async def _remove(self, number: int) -> None:
-        """Remove what a deleted website has left, once no question sees it any more."""
-        databases = self._environment.databases
-        await self._shelves.leases.ended()
-        is_gone = False
-        while not is_gone and not self._closing:
-            is_gone = await self._writer.submit(
-                lambda txn: remove_some(txn.lmdb, databases, number, _STEP_KEYS)
-            )
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Begin what nobody waits for. What fails is done at the next start, if not before."""

@@ -122,14 +122,21 @@ def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts:
     assert bench.store.logins[digest(token)] == Login(NOW, NOW + 61)
 
 
-def test_a_use_that_cannot_be_noted_is_logged_and_tried_again(
-    bench: Bench, accounts: Accounts, logged_failures: LoggedFailures
+@pytest.mark.parametrize(
+    ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
+)
+def test_a_use_that_cannot_be_noted_is_tried_again(
+    bench: Bench,
+    accounts: Accounts,
+    logged_failures: LoggedFailures,
+    fault: Exception,
+    logged: list[str],
 ) -> None:
     token = log_in(accounts)
     bench.clock.advance(100)
-    bench.store.fault = Unavailable("full", retry_after=1)
+    bench.store.fault = fault
     accounts.authenticate(token)
-    assert [str(error) for error in logged_failures.take(Unavailable)] == ["full"]
+    assert [str(error) for error in logged_failures.take(OSError)] == logged
     bench.store.fault = None
     accounts.authenticate(token)
     assert bench.store.logins[digest(token)].last_seen == NOW + 100

@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 import pytest_twisted
 from attrs import evolve
+from held import settled
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
@@ -330,6 +331,24 @@ async def test_a_full_map_refuses_hits_and_deleting_makes_room(open_store: OpenS
     await until_removed(store)
     again = await store.add_website("example.com", 2)
     assert await store.append([a_view(again.number)]) == [Outcome.STORED]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_freed_room_is_used_though_the_disk_is_nearly_full(open_store: OpenStore) -> None:
+    store = open_store(map_size=64 << 20)
+    website = await store.add_website("example.com", 1)
+    used = await store.add_website("used.example", 1)
+    for _ in range(20):
+        await store.append(
+            [a_view(used.number, path=f"/{'x' * 500}/{uuid4()}") for _ in range(500)]
+        )
+    store.apply(StoreSettings(min_free_disk=1 << 60))
+    with pytest.raises(Unavailable, match="min_free_disk"):
+        await store.append([a_view(website.number)])
+    await store.delete_website(used)
+    await settled(store, NOW_MS)
+    assert await store.append([a_view(website.number)]) == [Outcome.STORED]
     await store.close()
 
 

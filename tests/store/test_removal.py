@@ -1,0 +1,77 @@
+"""What a deleted website has left goes, also where there is next to no room for that."""
+
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from attrs import define
+from held import orphans
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, fail, succeed
+
+from medamad.model.errors import Unavailable
+from medamad.store.environment import TOMBSTONE, Environment
+from medamad.store.reading import Leases
+from medamad.store.removal import MOST_KEYS, Removal
+from medamad.store.websites import tombstones
+from medamad.store.writer import Transaction
+
+NAMES = 1_000
+
+
+def deleted(environment: Environment) -> list[int]:
+    with environment.reading() as txn:
+        return list(tombstones(txn, environment.databases.meta))
+
+
+@define
+class Submitted:
+    """Makes changes at once, unless there is no room for what they remove."""
+
+    environment: Environment
+    room: int
+
+    def __call__(self, change: Callable[[Transaction], bool]) -> "Deferred[bool]":
+        names = self.environment.databases.names
+        txn = self.environment.lmdb.begin(write=True)
+        before = txn.stat(names)["entries"]
+        is_gone = change(Transaction(txn))
+        if before - txn.stat(names)["entries"] > self.room:
+            txn.abort()
+            return fail(Unavailable("no room", retry_after=1))
+        txn.commit()
+        return succeed(is_gone)
+
+
+def fill(environment: Environment, *websites: int) -> None:
+    with environment.lmdb.begin(write=True) as txn:
+        for website in websites:
+            prefix = website.to_bytes(4, "big")
+            txn.put(TOMBSTONE + prefix, b"", db=environment.databases.meta)
+            for number in range(NAMES):
+                key = prefix + b"\0" + number.to_bytes(4, "big")
+                txn.put(key, b"name", db=environment.databases.names)
+
+
+@pytest.mark.parametrize("room", [MOST_KEYS, MOST_KEYS - 1, 9, 1])
+@pytest_twisted.ensureDeferred
+async def test_it_goes_in_shorter_steps_where_there_is_little_room(
+    environment: Environment, room: int
+) -> None:
+    fill(environment, 1)
+    await Removal(environment, Submitted(environment, room), Leases(reactor)).remove(1)
+    assert deleted(environment) == []
+    assert orphans(environment) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_could_not_be_removed_is_removed_later(environment: Environment) -> None:
+    fill(environment, 1, 2, 3)
+    submitted = Submitted(environment, 0)
+    removal = Removal(environment, submitted, Leases(reactor))
+    with pytest.raises(Unavailable, match="no room"):
+        await removal.remove(2)
+    assert deleted(environment) == [1, 2, 3]
+    submitted.room = MOST_KEYS
+    await removal.go_on(lambda website: website == 3)
+    assert deleted(environment) == [3]
