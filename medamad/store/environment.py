@@ -1,5 +1,6 @@
 """The LMDB environment: the file, its lock, its sub-databases and its format version."""
 
+import errno
 import fcntl
 import os
 import secrets
@@ -37,6 +38,10 @@ TOMBSTONE: Final = b"deleted-website:"
 """What the names of tombstones of websites in meta begin with."""
 _SEALED: Final = ("websites", "logins", "beacons")
 _MAX_READERS: Final = 126
+_LOCK_BYTES: Final = 8192
+"""What LMDB's lock file takes for as many readers."""
+_BLOCK: Final = 512
+"""The unit of st_blocks."""
 _ROOM_PAGES: Final = 1024
 _TRIES: Final = 5
 
@@ -164,6 +169,9 @@ def open_environment(directory: Path, map_size: int) -> Environment:
     except OSError as error:
         os.close(lock)
         raise StoreError(f"{path}: {error.strerror}") from error
+    except lmdb.Error as error:
+        os.close(lock)
+        raise StoreError(f"{path}: {error}") from error
     except BaseException:
         os.close(lock)
         raise
@@ -346,7 +354,28 @@ def _check_pages(path: Path, tries: int = 1) -> None:
         _check_pages(path, tries - 1)
 
 
+def _allocate_lock(path: Path) -> None:
+    """Have the disk hold all of LMDB's lock file, which is written to as memory.
+
+    Else a full disk would end the process by SIGBUS. Raises StoreError when the disk is full.
+    """
+    lock = Path(f"{path}-lock")
+    try:
+        if lock.exists() and lock.stat().st_blocks * _BLOCK >= _LOCK_BYTES:
+            return
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # Whatever else is wrong, LMDB tells better, or can do without.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(f"{lock}: {error.strerror}") from error
+
+
 def _lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Environment:
+    _allocate_lock(path)
     try:
         return lmdb.open(
             str(path),

@@ -1,0 +1,199 @@
+"""No room left: hits are refused as long as that lasts, reading goes on, and counting resumes."""
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from daemon import MEDAMAD, Daemon
+from disks import Mounts, lack, mounts
+
+from medamad.commands import main
+
+LACK = lack()
+pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
+
+FILLED, KEPT = "filled.example", "kept.example"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
+WITHIN_S = 60
+MIB = 1 << 20
+CONFIGURATION = """
+[store]
+map_size = "{map_mib} MiB"
+min_free_disk = "{floor_mib} MiB"
+[limits]
+max_body_bytes = 65536
+new_property_names = 100000
+"""
+
+
+@pytest.fixture
+def held() -> Iterator[Mounts]:
+    with mounts() as made:
+        yield made
+
+
+@define
+class Site:
+    """A website, and the hits of it that were acknowledged."""
+
+    daemon: Daemon
+    hostname: str
+    acknowledged: int = 0
+    _numbers: "count[int]" = field(factory=count)
+
+    def send(self, most: int) -> tuple[int, str]:
+        """Send so many hits, some 30 KiB each, until one is refused; gives that one's answer."""
+        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=30)
+        with closing(to_daemon) as connection:
+            for _ in range(most):
+                body = self._load(next(self._numbers))
+                connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
+                answer = connection.getresponse()
+                told = answer.read().decode()
+                if answer.status != http.client.NO_CONTENT:
+                    assert 0 < int(answer.headers["Retry-After"]) <= 60
+                    return answer.status, json.loads(told)["error"]["message"]
+                self.acknowledged += 1
+        return http.client.NO_CONTENT, ""
+
+    def _load(self, number: int) -> str:
+        properties = {f"{number}-{name}": "\U0001f4be" * 256 for name in range(30)}
+        return json.dumps(
+            {
+                "e": "load",
+                "b": f"{self.hostname}{number}",
+                "u": f"https://{self.hostname}/{number % 100}",
+                "p": True,
+                "q": True,
+                "d": properties,
+            },
+            ensure_ascii=False,
+        ).encode()
+
+    def is_counted(self) -> None:
+        """Check that questions are answered, by what was acknowledged."""
+        summary = self.daemon.client().get(f"/api/website/{self.hostname}/summary")
+        assert summary["current"]["pageviews"] == self.acknowledged
+        rows = self.daemon.client().get(f"/api/website/{self.hostname}/pages")
+        assert sum(row["pageviews"] for row in rows) == self.acknowledged
+
+    def is_taken_again(self) -> None:
+        """Wait until hits are taken again, and send many more."""
+        deadline = time.monotonic() + WITHIN_S
+        while self.send(1)[0] != http.client.NO_CONTENT:
+            assert time.monotonic() < deadline, "no hits are taken any more"
+            time.sleep(0.05)
+        assert self.send(30) == (http.client.NO_CONTENT, "")
+
+
+def daemon_on(held: Mounts, folder: Path, floor_mib: int = 0, map_mib: int = 1024) -> Daemon:
+    return Daemon(
+        folder,
+        configuration=CONFIGURATION.format(map_mib=map_mib, floor_mib=floor_mib),
+        command=(*held.entering, *MEDAMAD, "run"),
+    )
+
+
+def fill(folder: Path, leave: int = 0) -> Path:
+    """Fill the disk but for so many bytes, as another program may."""
+    ballast = folder / "ballast"
+    with ballast.open("ab") as file, suppress(OSError):
+        for piece in (MIB, 4096):
+            while (disk := os.statvfs(folder)).f_bavail * disk.f_frsize >= leave + piece:
+                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), piece)
+    return ballast
+
+
+def check_all_of_it(daemon: Daemon, held: Mounts, reason: str, ballast: Path | None) -> None:
+    """Fill what is there; then make room, by deleting a website and by what else took it."""
+    daemon.start()
+    try:
+        client = daemon.client()
+        client.add_website(FILLED)
+        client.add_website(KEPT)
+        kept, filled = Site(daemon, KEPT), Site(daemon, FILLED)
+        assert kept.send(20) == (http.client.NO_CONTENT, "")
+        status, told = filled.send(5_000)
+        assert status == http.client.SERVICE_UNAVAILABLE
+        assert reason in told
+        assert filled.acknowledged > 50
+        for site in (filled, kept):
+            site.send(5)
+            site.is_counted()
+        assert client.request("DELETE", f"/api/websites/{FILLED}").status == http.client.NO_CONTENT
+        kept.is_taken_again()
+        kept.is_counted()
+        if ballast is not None:
+            assert kept.send(5_000)[0] == http.client.SERVICE_UNAVAILABLE
+            ballast.unlink()
+            kept.is_taken_again()
+            kept.is_counted()
+    finally:
+        assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log
+    assert main(["check", "--data", str(held.seen(daemon.data))]) == 0
+
+
+@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+def test_a_disk_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
+    daemon = daemon_on(held, tmp_path)
+    if kind == "ext4":
+        held.mount_ext4(daemon.data, 40)
+    else:
+        held.mount_tmpfs(daemon.data, 24)
+    ballast = fill(held.seen(daemon.data), leave=8 * MIB)
+    check_all_of_it(daemon, held, "the disk is full", ballast)
+
+
+def test_a_disk_that_is_nearly_full(tmp_path: Path, held: Mounts) -> None:
+    daemon = daemon_on(held, tmp_path, floor_mib=4)
+    held.mount_tmpfs(daemon.data, 24)
+    ballast = fill(held.seen(daemon.data), leave=14 * MIB)
+    check_all_of_it(daemon, held, "store.min_free_disk asks for 4 MiB", ballast)
+
+
+def test_a_map_that_is_full(tmp_path: Path, held: Mounts) -> None:
+    daemon = daemon_on(held, tmp_path, map_mib=16)
+    held.mount_tmpfs(daemon.data, 24)
+    check_all_of_it(daemon, held, "that store.map_size allows are in use", None)
+
+
+def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:
+    """What is there can be read; a new store cannot be made, which is said."""
+    daemon = daemon_on(held, tmp_path)
+    held.mount_ext4(daemon.data, 40)
+    seen = held.seen(daemon.data)
+    ballast = fill(seen)
+    with pytest.raises(AssertionError, match="the daemon stopped"):
+        daemon.start()
+    assert f"not started: {daemon.data}" in daemon.log
+    assert "No space left on device" in daemon.log
+    assert "Traceback" not in daemon.log
+    ballast.unlink()
+    daemon.start()
+    try:
+        daemon.client().add_website(KEPT)
+        kept = Site(daemon, KEPT)
+        assert kept.send(20) == (http.client.NO_CONTENT, "")
+        cookie = daemon.client().cookie
+        daemon.stop()
+        ballast = fill(seen)
+        daemon.start()
+        client = daemon.client()
+        client.cookie = cookie
+        summary = client.get(f"/api/website/{KEPT}/summary")
+        assert summary["current"]["pageviews"] == kept.acknowledged
+        assert kept.send(20)[0] == http.client.SERVICE_UNAVAILABLE
+        ballast.unlink()
+        kept.is_taken_again()
+        kept.is_counted()
+    finally:
+        assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log
