@@ -8,8 +8,9 @@ import { t, tn } from "./i18n/index.ts";
 import { logIn } from "./state/session.ts";
 import { Filled } from "./ui/filled.tsx";
 import { Icon } from "./ui/icon.tsx";
+import { Why } from "./ui/trouble.tsx";
 
-type Obstacle = "wrong" | "too-many" | "no-cookie" | "away" | { message: string };
+type Obstacle = "wrong" | "too-many" | "no-cookie" | ApiError;
 
 export function LoginPage() {
   const [name, setName] = useState("");
@@ -33,7 +34,8 @@ export function LoginPage() {
     setBusy(true);
     setObstacle(undefined);
     try {
-      if (!(await logIn(name, password))) setObstacle(isAway.value ? "away" : "no-cookie");
+      if (!(await logIn(name, password)))
+        setObstacle(isAway.value ? new ApiError(0, "") : "no-cookie");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       setWait(error.status === 429 ? Math.max(error.retryAfter, 1) : 0);
@@ -92,7 +94,7 @@ export function LoginPage() {
 function obstacleOf(error: ApiError): Obstacle {
   if (error.status === 401) return "wrong";
   if (error.status === 429) return "too-many";
-  return error.isAway ? "away" : { message: error.message };
+  return error;
 }
 
 /** Seconds that count down to 0 once they are set. */
@@ -148,8 +150,7 @@ function Password({ value, onInput, field }: PasswordProperties) {
 
 function Obstructed({ by }: { by: Obstacle }) {
   if (by === "no-cookie") return <NoCookie />;
-  if (typeof by === "object") return <p class="refusal">{by.message}</p>;
-  return <p class="refusal">{t(by === "away" ? "away.title" : `login.${by}`)}</p>;
+  return <p class="refusal">{by instanceof ApiError ? <Why error={by} /> : t(`login.${by}`)}</p>;
 }
 
 /** The server accepted the login, yet the browser did not send the cookie back. */

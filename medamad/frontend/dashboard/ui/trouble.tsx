@@ -1,21 +1,24 @@
 // What is shown in the place of something that could not be read or done.
 
 import type { ApiError } from "../api/client.ts";
-import { t } from "../i18n/index.ts";
+import { type Key, t } from "../i18n/index.ts";
 import { refresh } from "../state/ask.ts";
 
-/** In the place of figures: says why, and offers to try again. */
-export function Trouble({ error }: { error: ApiError }) {
-  return (
-    <div class="trouble" role="alert">
-      <strong>{t(error.isAway ? "away.title" : "error.title")}</strong>
-      {!error.isAway && <p>{error.message}</p>}
-      <button type="button" class="button" onClick={refresh}>
-        {t("common.retry")}
-      </button>
-    </div>
-  );
-}
+/** What each status means, where nothing nearer is known. */
+const STATUSES: Record<number, Key> = {
+  403: "refused.forbidden",
+  404: "refused.gone",
+  409: "refused.known",
+  413: "refused.too-large",
+  429: "refused.too-many",
+};
+
+/** What is expected of fields that a 400 names. */
+const FIELDS: Record<string, Key> = {
+  hostname: "hostname.refused",
+  password: "refused.password",
+  username: "refused.username",
+};
 
 interface RefusalProperties {
   error: ApiError | undefined;
@@ -23,11 +26,47 @@ interface RefusalProperties {
   meaning?: Record<number, string>;
 }
 
-/** Below a form: what was refused, in the server's words where there are none of ours. */
-export function Refusal({ error, meaning = {} }: RefusalProperties) {
+/** Why something was refused, in the reader's language; in the server's too where it says more. */
+export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiError }) {
+  const { status, message } = error;
+  if (error.isAway) return <>{t("away.title")}</>;
+  if (meaning[status]) return <>{meaning[status]}</>;
+  const known = status === 400 ? FIELDS[fieldOf(message)] : STATUSES[status];
+  if (known || status >= 500) return <>{t(known ?? "refused.fault")}</>;
+  return (
+    <>
+      {t("refused.request")} <span lang="en">{message}</span>
+    </>
+  );
+}
+
+/** The field that a message begins with. */
+function fieldOf(message: string): string {
+  return message.split(": ", 1)[0] as string;
+}
+
+/** In the place of figures: says why, and offers to try again. */
+export function Trouble({ error }: { error: ApiError }) {
+  return (
+    <div class="trouble" role="alert">
+      <strong>{t(error.isAway ? "away.title" : "error.title")}</strong>
+      {!error.isAway && (
+        <p>
+          <Why error={error} />
+        </p>
+      )}
+      <button type="button" class="button" onClick={refresh}>
+        {t("common.retry")}
+      </button>
+    </div>
+  );
+}
+
+/** Below a form: what was refused. */
+export function Refusal({ error, meaning }: RefusalProperties) {
   return (
     <p class="refusal" role="alert">
-      {error && (error.isAway ? t("away.title") : (meaning[error.status] ?? error.message))}
+      {error && <Why error={error} {...(meaning && { meaning })} />}
     </p>
   );
 }
