@@ -15,7 +15,8 @@ MAX_DURATION_MS: Final = 86_400_000
 MAX_PROPERTIES: Final = 30
 MAX_NAME: Final = 64
 MAX_VALUE: Final = 256
-"""Characters of a property's value that are kept; the rest is cut off."""
+"""Properties of a hit, and characters of a property's name and value, that are kept. The rest is
+cut off: what a page says too much of is no reason to lose its view."""
 MAX_UINT16: Final = 65_535
 """The largest view number and width that are kept; larger ones count as this."""
 
@@ -146,18 +147,17 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
 
 
 def _properties(sent: dict[str, Any]) -> Properties:
-    """Check properties and give their texts, of several by one name the last."""
-    if len(sent) > MAX_PROPERTIES:
-        raise BadRequest(f"d: expected at most {MAX_PROPERTIES} properties")
+    """Check properties and give the texts of the first ones, of several by one name the last."""
     named = ((name, value) for name, value in sent.items() if not name.isspace())
-    return tuple({_name(name): _text(name, value) for name, value in named}.items())
+    texts = {_name(name): _text(name, value) for name, value in named}
+    return tuple(texts.items())[:MAX_PROPERTIES]
 
 
 def _name(name: str) -> str:
-    """Give a name without the white space around it, of which pages are full."""
-    if 1 <= len(bare := name.strip()) <= MAX_NAME:
-        return bare
-    raise BadRequest(f"d: expected names of 1 to {MAX_NAME} characters")
+    """Give a name without the white space around it, of which pages are full, cut to MAX_NAME."""
+    if name:
+        return name.strip()[:MAX_NAME]
+    raise BadRequest("d: expected names of at least one character")
 
 
 def _text(name: str, value: Any) -> str:

@@ -11,7 +11,7 @@ import schemathesis
 from document import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
 
 from medamad.account.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
-from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES
+from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
 from medamad.model.accounts import LANGUAGES, SCRIPT_TYPES
 from medamad.model.websites import MAX_HOSTNAME
 from medamad.stats.buckets import INTERVALS
@@ -287,8 +287,9 @@ def test_the_documents_figures_are_the_programs() -> None:
     assert tuple(settings["script_type"]["items"]["enum"]) == SCRIPT_TYPES
     assert tuple(SCHEMAS["Filter"]["properties"]) == OPERATORS
     assert set(FIELDS) == FILTERS
-    assert SCHEMAS["Properties"]["maxProperties"] == MAX_PROPERTIES
-    assert SCHEMAS["Properties"]["propertyNames"]["maxLength"] == MAX_NAME
+    properties = SCHEMAS["Properties"]["description"]
+    for bound in (f"first {MAX_PROPERTIES} ", f"{MAX_NAME} characters", f"at {MAX_VALUE}."):
+        assert bound in properties
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]
