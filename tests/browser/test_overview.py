@@ -7,7 +7,7 @@ import pytest
 from daemon import Client
 from dashboard import Dashboard
 from overview import THREE_DAYS, cells, chart, figures, plain, point, table, tile, tip
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
 
@@ -196,3 +196,76 @@ def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> 
     region.get_by_role("button", name="12 March 2025").click()
     page.wait_for_url("**?from=2025-03-12&to=2025-03-12&zone=UTC")
     expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("2")
+
+
+def coloured(page: Page, share: float) -> int:
+    """Count the pixels of the chart's line and points at a share of its width."""
+    x, _y = point(page, share)
+    count: int = page.locator(".chart canvas").evaluate(
+        """(canvas, x) => {
+          const scale = canvas.width / canvas.clientWidth;
+          const left = Math.round((x - canvas.getBoundingClientRect().left) * scale);
+          const strip = new OffscreenCanvas(1, canvas.height)
+            .getContext("2d", { willReadFrequently: true });
+          strip.drawImage(canvas, -left, 0);
+          const { data } = strip.getImageData(0, 0, 1, canvas.height);
+          let count = 0;
+          for (let at = 0; at < data.length; at += 4) {
+            const [red, green, blue] = data.subarray(at, at + 3);
+            const isFull = data[at + 3] > 200;
+            count += isFull && Math.max(red, green, blue) - Math.min(red, green, blue) > 60;
+          }
+          return count;
+        }""",
+        x,
+    )
+    return count
+
+
+def test_a_day_of_which_no_view_tells(march_owner: Client, dashboard_of: Make) -> None:
+    """The 9th had none: its time and bounce rate are unknown, and no line leads through them."""
+    page = dashboard_of(march_owner).open(
+        f"websites/{past.HOSTNAME}?from=2025-03-08&to=2025-03-12&zone=UTC&compare=none"
+    )
+    figures(page)
+    assert cells(page)[1] == ["Sun 9 March 2025", "0", "0", "-", "-"]
+    assert coloured(page, 1 / 8) > 0
+    for name in ("Time on page", "Bounce rate"):
+        tile(page, name).click()
+        expect(page.get_by_role("group", name=f"Chart: {name}, By day")).to_be_visible()
+        assert coloured(page, 1 / 8) == coloured(page, 3 / 8) == 0
+        # No line reaches the 8th, which stands as a point.
+        assert coloured(page, 0) > 0
+        assert coloured(page, 5 / 8) > 0
+        page.mouse.move(*point(page, 1 / 4))
+        expect(tip(page)).to_contain_text(f"\N{EN DASH} {name}")
+
+
+def test_nothing_is_compared_with_what_is_unknown(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(
+        f"websites/{past.HOSTNAME}?from=2025-03-09&to=2025-03-09&zone=UTC"
+    )
+    assert figures(page) == ["0", "0", "\N{EN DASH}", "\N{EN DASH}"]
+    expect(tile(page, "Visitors").locator(".change")).to_have_count(1)
+    expect(tile(page, "Bounce rate").locator(".change")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_by_page"),
+    [
+        ("", False),
+        ("&browser[eq]=Firefox", False),
+        ("&path[eq]=/about", False),
+        ("&path[contains]=a&path[eq]=/about", False),
+        ("&path[contains]=a", True),
+        ("&path[neq]=/", True),
+        ("&path[in]=/,/about", True),
+    ],
+)
+def test_visitors_of_several_pages_are_told_of(
+    filters: str, is_by_page: bool, march_owner: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
+    figures(page)
+    note = page.locator(".overview").get_by_text("counts once for each of them")
+    expect(note).to_have_count(1 if is_by_page else 0)

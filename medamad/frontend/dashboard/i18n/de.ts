@@ -81,6 +81,7 @@ export const de: Catalogue = {
   "measure.bounce_percentage": "Absprungrate",
   "measure.duration-title": "Die Hälfte aller gemessenen Seitenaufrufe dauerte mindestens so lange",
   "measure.bounce-title": "Besucher, deren erster Seitenaufruf höchstens 5 Sekunden dauerte",
+  "measure.by-page": "Wer mehrere der gefilterten Seiten besucht, zählt für jede von ihnen einmal.",
   "measure.before": "{value} im vorherigen Zeitraum",
   "measure.more": "{change} über dem vorherigen Zeitraum",
   "measure.less": "{change} unter dem vorherigen Zeitraum",

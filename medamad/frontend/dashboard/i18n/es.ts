@@ -81,6 +81,7 @@ export const es: Catalogue = {
   "measure.bounce_percentage": "Tasa de rebote",
   "measure.duration-title": "La mitad de las vistas con tiempo medido duró al menos este tiempo",
   "measure.bounce-title": "Visitantes cuya primera vista duró 5 segundos como máximo",
+  "measure.by-page": "Quien visita varias de las páginas filtradas cuenta una vez por cada una.",
   "measure.before": "{value} en el periodo anterior",
   "measure.more": "{change} más que en el periodo anterior",
   "measure.less": "{change} menos que en el periodo anterior",

@@ -81,6 +81,8 @@ export const fr: Catalogue = {
   "measure.bounce_percentage": "Taux de rebond",
   "measure.duration-title": "La moitié des vues chronométrées ont duré au moins ce temps",
   "measure.bounce-title": "Visiteurs restés 5 secondes au plus sur leur première page",
+  "measure.by-page":
+    "Un visiteur de plusieurs des pages retenues par le filtre compte une fois pour chacune.",
   "measure.before": "{value} sur la période précédente",
   "measure.more": "{change} de plus que sur la période précédente",
   "measure.less": "{change} de moins que sur la période précédente",

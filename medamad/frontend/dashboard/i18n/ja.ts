@@ -80,6 +80,8 @@ export const ja: Catalogue = {
   "measure.bounce_percentage": "直帰率",
   "measure.duration-title": "滞在時間を計測できたページビューの半数が、この時間以上でした",
   "measure.bounce-title": "最初のページビューが5秒以内だった訪問者の割合",
+  "measure.by-page":
+    "フィルターに合う複数のページを見た訪問者は、ページごとに1回ずつ数えられます。",
   "measure.before": "前の期間は{value}",
   "measure.more": "前の期間より{change}増加",
   "measure.less": "前の期間より{change}減少",

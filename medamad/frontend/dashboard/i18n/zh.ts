@@ -79,6 +79,7 @@ export const zh: Catalogue = {
   "measure.bounce_percentage": "跳出率",
   "measure.duration-title": "在所有计时的浏览中，有一半至少持续了这么久",
   "measure.bounce-title": "首次浏览不超过 5 秒的访客",
+  "measure.by-page": "访问了多个符合筛选条件的页面的访客，在每个页面各计一次。",
   "measure.before": "上一时段为 {value}",
   "measure.more": "比上一时段增加 {change}",
   "measure.less": "比上一时段减少 {change}",

@@ -2,9 +2,9 @@
 
 import { t } from "../i18n/index.ts";
 import { type Interval, MEASURES } from "./address.ts";
+import { known, measured } from "./measures.ts";
 import type { Part } from "./parts.ts";
 import { partLabel } from "./spans.ts";
-import { measured } from "./tiles.tsx";
 
 interface Properties {
   buckets: Part[];
@@ -57,7 +57,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                 )}
               </th>
               {MEASURES.map((measure) => (
-                <td key={measure}>{measured(measure, bucket[measure], true)}</td>
+                <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
               ))}
               {before && <Before part={before[place]} interval={interval} zone={zone} />}
             </tr>

@@ -6,10 +6,10 @@ import uPlot from "uplot";
 import { locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
+import { known, measured } from "./measures.ts";
 import type { Part } from "./parts.ts";
 import { startsUntil } from "./periods.ts";
 import { partLabel, tickLabel } from "./spans.ts";
-import { measured } from "./tiles.tsx";
 
 interface Properties {
   buckets: Part[];
@@ -111,17 +111,27 @@ export function Chart(properties: Properties) {
   );
 }
 
+/** The places of values that no line reaches: what stands beside them is unknown. */
+function alone(values: ArrayLike<number | null | undefined>): number[] {
+  return Array.from(values, (_value, place) => place).filter(
+    (place) => values[place] != null && values[place - 1] == null && values[place + 1] == null,
+  );
+}
+
 type Data = [number[], ...(number | null)[][]];
 
 /** Starts in Unix seconds; the period before; what has been; and what is still under way. */
 function dataOf({ buckets, before, measure, end }: Properties): Data {
   const starts = buckets.map(({ date }) => Date.parse(date) / 1000);
-  const values = buckets.map((bucket) => bucket[measure]);
+  const values = buckets.map((bucket) => known(measure, bucket));
   const last = values.length - 1;
   const isUnderWay = end.valueOf() > Date.now() && last > 0;
   const past = values.map((value, place) => (isUnderWay && place === last ? null : value));
   const open = values.map((value, place) => (isUnderWay && place >= last - 1 ? value : null));
-  const earlier = starts.map((_start, place) => before?.[place]?.[measure] ?? null);
+  const earlier = starts.map((_start, place) => {
+    const part = before?.[place];
+    return part ? known(measure, part) : null;
+  });
   return [starts, earlier, past, open];
 }
 
@@ -140,7 +150,11 @@ function optionsOf(
   const line = colour(element, "--line");
   const earlier = colour(element, "--before");
   const font = `12px ${getComputedStyle(element).fontFamily}`;
-  const points = { show: latest.current.buckets.length < 3, size: 7 };
+  const points: uPlot.Series.Points = {
+    show: latest.current.buckets.length < 3,
+    size: 7,
+    filter: (chart, series, isShown) => (isShown ? null : alone(chart.data[series] ?? [])),
+  };
   return {
     width: element.clientWidth,
     height: heightOf(element),
@@ -324,11 +338,11 @@ function Tip({
       style={{ "--left": `${left}px` }}
       data-side={index > buckets.length / 2 ? "left" : "right"}
     >
-      <strong>{measured(measure, bucket[measure], true)}</strong> {t(`measure.${measure}`)}
+      <strong>{measured(measure, known(measure, bucket), true)}</strong> {t(`measure.${measure}`)}
       <div>{partLabel(bucket, interval, zone)}</div>
       {earlier && (
         <div class="tip-before">
-          <strong>{measured(measure, earlier[measure], true)}</strong>{" "}
+          <strong>{measured(measure, known(measure, earlier), true)}</strong>{" "}
           {partLabel(earlier, interval, zone)}
         </div>
       )}

@@ -9,6 +9,7 @@ import { Trouble } from "../ui/trouble.tsx";
 import { useViewing } from "./asking.ts";
 import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
+import type { Filter } from "./filters.ts";
 import { pairsOf, partsOf } from "./parts.ts";
 import { rangeOf, spanBefore, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
@@ -50,6 +51,7 @@ export function Overview() {
         isStale={series.isStale}
         hasFailed={!!series.error}
       />
+      {countsByPage(view.filters) && <p class="tiles-note soft">{t("measure.by-page")}</p>}
       <div class="chart-head">
         <p class="soft">
           {daysLabelOf(view.period, zone)}
@@ -116,6 +118,12 @@ export function Overview() {
       )}
     </section>
   );
+}
+
+/** Whether visitors are counted for each of several pages. */
+function countsByPage(filters: readonly Filter[]): boolean {
+  const ofPath = filters.filter(({ field }) => field === "path");
+  return ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
 }
 
 function daysLabelOf(period: Parameters<typeof daysLabel>[1], zone: string): string {

@@ -1,16 +1,10 @@
 // The four measures of a period, each with its change; choosing one puts it on the chart.
 
 import type { Figures } from "../api/types.ts";
-import { changeOf, duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
+import { changeOf, t } from "../i18n/index.ts";
 import { MEASURES, type Measure } from "./address.ts";
 import { useViewing } from "./asking.ts";
-
-/** A figure of a measure in words, every digit of it where `isExact`. */
-export function measured(measure: Measure, value: number, isExact = false): string {
-  if (measure === "duration") return duration(value);
-  if (measure === "bounce_percentage") return percent(value);
-  return isExact ? figure(value) : shortFigure(value);
-}
+import { known, measured } from "./measures.ts";
 
 interface Properties {
   current: Figures | undefined;
@@ -35,11 +29,15 @@ export function Tiles({ current, before, isStale, hasFailed }: Properties) {
           <span class="tile-name">{t(`measure.${measure}`)}</span>
           {current ? (
             <span class="tile-line">
-              <span class="tile-figure" title={measured(measure, current[measure], true)}>
-                {measured(measure, current[measure])}
+              <span class="tile-figure" title={measured(measure, known(measure, current), true)}>
+                {measured(measure, known(measure, current))}
               </span>
               {before && (
-                <Change measure={measure} now={current[measure]} before={before[measure]} />
+                <Change
+                  measure={measure}
+                  now={known(measure, current)}
+                  before={known(measure, before)}
+                />
               )}
             </span>
           ) : hasFailed ? (
@@ -59,9 +57,15 @@ function hint(measure: Measure): string {
   return "";
 }
 
-function Change({ measure, now, before }: { measure: Measure; now: number; before: number }) {
+interface ChangeProperties {
+  measure: Measure;
+  now: number | null;
+  before: number | null;
+}
+
+function Change({ measure, now, before }: ChangeProperties) {
   // A share of nothing is no change that a percentage could tell.
-  if (before === 0) return null;
+  if (now === null || !before) return null;
   const fraction = (now - before) / before;
   const isUp = fraction > 0;
   const isGood = measure === "bounce_percentage" ? !isUp : isUp;

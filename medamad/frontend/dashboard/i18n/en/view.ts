@@ -38,6 +38,8 @@ export const view = {
   "measure.bounce_percentage": "Bounce rate",
   "measure.duration-title": "Half of all timed views lasted at least this long",
   "measure.bounce-title": "Visitors whose first view lasted 5 seconds at most",
+  "measure.by-page":
+    "A visitor of several pages that the filter lets through counts once for each of them.",
   "measure.before": "{value} in the period before",
   "measure.more": "{change} more than in the period before",
   "measure.less": "{change} less than in the period before",

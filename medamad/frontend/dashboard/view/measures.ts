@@ -1,0 +1,22 @@
+// The measures of a stretch of time: which of them are known, and how they are written.
+
+import type { Figures } from "../api/types.ts";
+import { duration, figure, percent, shortFigure } from "../i18n/index.ts";
+import type { Measure } from "./address.ts";
+
+/** Give a measure, or null where no view tells of it: none was timed, or none was a first one. */
+export function known(measure: Measure, figures: Figures): number | null {
+  const isTold =
+    measure === "duration"
+      ? figures.duration > 0
+      : measure !== "bounce_percentage" || (figures.duration > 0 && figures.visitors > 0);
+  return isTold ? figures[measure] : null;
+}
+
+/** A figure of a measure in words, every digit of it where `isExact`; a dash where it is unknown. */
+export function measured(measure: Measure, value: number | null, isExact = false): string {
+  if (value === null) return "–";
+  if (measure === "duration") return duration(value);
+  if (measure === "bounce_percentage") return percent(value);
+  return isExact ? figure(value) : shortFigure(value);
+}
