@@ -37,6 +37,7 @@ from medamad.operator.server import Server
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
+from medamad.watch import LOOK_SECONDS, Watch
 from medamad.web.app import make_site
 from medamad.web.backend import Backend
 from medamad.web.site import Site
@@ -87,6 +88,7 @@ class Daemon(Service):
     clock: Callable[[], float] = time.time
     drain_s: float = DRAIN_SECONDS
     tidy_s: float = TIDY_SECONDS
+    look_s: float = LOOK_SECONDS
     is_abandoned: Callable[[], bool] = lambda: False
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     log_lines: LogLines | None = None
@@ -192,6 +194,8 @@ class Daemon(Service):
         opened.push_async_callback(commands.stop)
         self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
+        watch = Watch(store, questions, self.clock, int(self.clock() * 1000), site.backend.quiet)
+        opened.callback(repeat(self.look_s, watch.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self.supervisor.tell(READY)

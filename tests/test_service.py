@@ -17,6 +17,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
+from views import a_view
 
 from medamad.build import VERSION
 from medamad.config import Config, ConfigError
@@ -448,3 +449,29 @@ async def test_the_operators_commands_reach_it_while_it_runs(tmp_path: Path) -> 
     await daemon.stopService()
     with pytest.raises(NotRunning):
         connect(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
+    told, seen = Told(), Deferred[str]()
+    now = [1_750_000_000.0]
+
+    async def prepare(backend: Backend) -> None:
+        website = await backend.store.add_website("example.com", 1)
+        times = range(int(now[0]) - 8 * 86_400, int(now[0]), 450)
+        await backend.store.append([a_view(website.number, time_ms=1000 * time) for time in times])
+
+    def observe(event: LogEvent) -> None:
+        if event["log_namespace"] == "medamad.watch.Watch" and not seen.called:
+            seen.callback(formatEvent(event))
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.clock = lambda: now[0]
+    daemon.look_s = 0.01
+    globalLogPublisher.addObserver(observe)
+    daemon.startService()
+    await told.first
+    now[0] += 4 * 3_600
+    assert await seen == "example.com has gone quiet: no view for 4 hours"
+    globalLogPublisher.removeObserver(observe)
+    await daemon.stopService()

@@ -66,6 +66,9 @@ class Desk:
     def _warnings(self, used_bytes: int, most_bytes: int) -> Iterator[str]:
         if used_bytes > _FULL * most_bytes:
             yield f"the store has {used_bytes / most_bytes:.0%} of the size that it may grow to"
+        for website in self.site.backend.store.websites.all():
+            if website.number in self.site.backend.quiet:
+                yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
         if self.login_file.exists():
             yield f"the first password has not been changed, and is in {self.login_file}"
         if self.site.settings.demo:

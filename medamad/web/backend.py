@@ -1,6 +1,6 @@
 """What the routes stand on: everything behind HTTP that answers a request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Protocol, TypeVar
 
 from attrs import define, field, frozen
@@ -49,3 +49,5 @@ class Backend:
     settings: WebSettings
     usage: Usage
     times: Times = field(factory=Times)
+    quiet: MutableMapping[int, int] = field(factory=dict)
+    """The websites that used to be visited and are not any more: by number, since when."""

@@ -47,6 +47,11 @@ class Metrics(Collector):
         yield _gauge("ready", "Whether hits are taken.", float(not lacks(site)))
         yield _gauge("connections", "Open connections.", len(site.channels))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
+        yield _gauge(
+            "websites_quiet",
+            "Websites that used to be visited and are not any more; the log names them.",
+            len(backend.quiet),
+        )
         yield _counter(
             "logins_refused",
             "Attempts to log in that were refused.",

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from medamad.model.websites import Website, canonical_hostname
+from medamad.web.backend import Backend
 from medamad.web.gate import Call, Routes
 from medamad.web.replies import Reply, json_reply, no_content
 
@@ -19,8 +20,9 @@ class WebsiteDetails(msgspec.Struct):
 _DETAILS: Final = msgspec.json.Decoder(WebsiteDetails)
 
 
-def _website(website: Website) -> dict[str, Any]:
-    return {"hostname": website.hostname}
+def _website(website: Website, backend: Backend) -> dict[str, Any]:
+    since = backend.quiet.get(website.number)
+    return {"hostname": website.hostname} | ({} if since is None else {"quietSince": since})
 
 
 async def list_all(call: Call) -> Reply:
@@ -28,14 +30,14 @@ async def list_all(call: Call) -> Reply:
     backend, store = call.backend, call.backend.store
     websites = store.websites.all()
     if not call.query.boolean("summary", default=False):
-        return json_reply([_website(website) for website in websites])
+        return json_reply([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
     visitors = await backend.ask(
         lambda: [store.visitors_last_day(website, now_ms) for website in websites]
     )
     return json_reply(
         [
-            {**_website(website), "summary": {"visitors": count}}
+            {**_website(website, backend), "summary": {"visitors": count}}
             for website, count in zip(websites, visitors, strict=True)
         ]
     )
@@ -45,12 +47,12 @@ async def register(call: Call) -> Reply:
     """Register a website."""
     hostname = canonical_hostname(call.body(_DETAILS).hostname)
     website = await call.backend.store.add_website(hostname, int(call.backend.clock()))
-    return json_reply(_website(website), HTTPStatus.CREATED)
+    return json_reply(_website(website, call.backend), HTTPStatus.CREATED)
 
 
 def read(call: Call, hostname: str) -> Reply:
     """Give one website."""
-    return json_reply(_website(call.website(hostname)))
+    return json_reply(_website(call.website(hostname), call.backend))
 
 
 async def rename(call: Call, hostname: str) -> Reply:
@@ -61,7 +63,7 @@ async def rename(call: Call, hostname: str) -> Reply:
         website = await call.backend.store.rename_website(
             website, wanted, int(call.backend.clock())
         )
-    return json_reply(_website(website))
+    return json_reply(_website(website, call.backend))
 
 
 async def delete(call: Call, hostname: str) -> Reply:

@@ -1,0 +1,66 @@
+"""Websites that used to be visited and are not any more: a tag lost in a relaunch, a broken proxy.
+
+The rule, in quarters of an hour: a website is quiet when none of the last quarters, at least 12
+(three hours), has a view, and on each of the seven days before its last view the same hours had at
+least 20. Of a longer silence the first 96 quarters (a day) count. Hours in which nobody listened,
+as the daemon did not run, are no silence; after 30 days a website is not missed any more. So what
+is visited little, by day alone, or not on Sundays is not missed at night or on Sundays.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medamad.store.counters import SLOT_MS, VIEWS
+from medamad.store.live import newest_ms
+from medamad.store.parts import Group, Part, Snapshot
+
+LEAST_SILENCE: Final = 12
+LEAST_VIEWS: Final = 20
+_A_DAY: Final = 96
+_DAYS: Final = 7
+_FORGOTTEN: Final = 30 * _A_DAY
+
+
+def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int | None:
+    """Give when the last view of a quiet website was, Unix milliseconds; None if it is not quiet.
+
+    `listening_since_ms` is since when hits have been taken without a break.
+    """
+    last_ms = newest_ms(snapshot)
+    if last_ms < 0:
+        return None
+    last, now = last_ms // SLOT_MS, now_ms // SLOT_MS
+    silent_after = max(last, listening_since_ms // SLOT_MS)
+    length = min(now - silent_after - 1, _A_DAY)
+    if length < LEAST_SILENCE or now - last > _FORGOTTEN:
+        return None
+    days_after = -((last - silent_after) // _A_DAY)
+    first = silent_after + 1 - _A_DAY * (_DAYS + days_after)
+    by_day = _counts(snapshot.parts, first, _DAYS * _A_DAY).reshape(_DAYS, _A_DAY)
+    is_missed = (by_day[:, :length].sum(axis=1) >= LEAST_VIEWS).all()
+    return last_ms if is_missed else None
+
+
+def _counts(parts: Iterable[Part], first: int, length: int) -> NDArray[np.int64]:
+    """Count the views of each quarter of an hour from the one numbered `first` on."""
+    counts = np.zeros(length, np.int64)
+    for part in parts:
+        earliest_ms, latest_ms = part.time_bounds
+        if latest_ms // SLOT_MS < first or earliest_ms // SLOT_MS >= first + length:
+            continue
+        slots = part.slots()
+        if slots is not None:
+            numbers = slots.codes.astype(np.int64) - first
+            views = slots.sums[VIEWS]
+        elif isinstance(part, Group):
+            counts += _counts(part.members, first, length)
+            continue
+        else:
+            numbers = part.time_ms // SLOT_MS - first
+            views = np.ones(len(numbers), np.int64)
+        inside = (numbers >= 0) & (numbers < length)
+        np.add.at(counts, numbers[inside], views[inside])
+    return counts

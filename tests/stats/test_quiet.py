@@ -1,0 +1,156 @@
+"""The rule by tables, and against a naive reading of it."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stats.hits import NOON
+from stats.made import Cuts, snapshot_of
+from stats.oracle import Entry
+
+from medamad.stats.quiet import quiet_since
+from medamad.store.parts import Snapshot
+
+QUARTER = 900_000
+HOUR = 4 * QUARTER
+DAY = 24 * HOUR
+LONG_AGO = 0
+
+
+def snapshot(times: Iterable[int], cuts: Cuts = Cuts()) -> Snapshot:  # noqa: B008 - it is frozen
+    views: list[Entry] = [
+        {"id": number, "time_ms": time_ms, "p": True, "q": True, "duration_ms": 0}
+        for number, time_ms in enumerate(sorted(times), 1)
+    ]
+    return snapshot_of(views, [], cuts)
+
+
+def steady(
+    last_ms: int = NOON, *, days: int = 8, per_hour: int = 8, hours: Iterable[int] = range(24)
+) -> list[int]:
+    """Give so many views in each of some hours of the day, up to a last one."""
+    wanted = set(hours)
+    step = HOUR // per_hour
+    first_ms = last_ms - days * DAY
+    return [
+        time_ms
+        for time_ms in range(last_ms, first_ms, -step)
+        if time_ms == last_ms or time_ms % DAY // HOUR in wanted
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "after_ms", "is_quiet"),
+    [
+        (steady(), 0, False),
+        (steady(), 12 * QUARTER, False),
+        (steady(), 13 * QUARTER, True),
+        (steady(), 3 * DAY, True),
+        (steady(), 30 * DAY, True),
+        (steady(), 31 * DAY, False),
+        # Little visited: only a longer silence tells, or none.
+        (steady(per_hour=1), 13 * QUARTER, False),
+        (steady(per_hour=1), 22 * HOUR, True),
+        (steady(per_hour=4), 4 * HOUR, False),
+        (steady(per_hour=4), 6 * HOUR, True),
+        # By day alone: noon is missed in the afternoon, the evening not at night.
+        (steady(hours=range(8, 18)), 4 * HOUR, True),
+        (steady(NOON + 5 * HOUR, hours=range(8, 18)), 19 * HOUR, False),
+        (steady(NOON + 5 * HOUR, hours=range(8, 18)), 24 * HOUR, True),
+        # Known for less than seven days.
+        (steady(days=7), 4 * HOUR, True),
+        (steady(days=6), 4 * HOUR, False),
+        ([], DAY, False),
+    ],
+)
+def test_who_is_missed(times: list[int], after_ms: int, is_quiet: bool) -> None:
+    now_ms = NOON + after_ms
+    found = quiet_since(snapshot(times), now_ms, LONG_AGO)
+    assert found == (max(times) if is_quiet else None)
+
+
+def test_a_day_of_rest_is_no_silence() -> None:
+    """What had no view on one of the seven days is not missed at these hours."""
+    rest = NOON - 3 * DAY
+    times = [time_ms for time_ms in steady(days=9) if not rest <= time_ms < rest + DAY]
+    assert quiet_since(snapshot(times), NOON + 4 * HOUR, LONG_AGO) is None
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "after_ms", "is_quiet"),
+    [
+        (5 * HOUR, 6 * HOUR, False),
+        (5 * HOUR, 5 * HOUR + 13 * QUARTER, True),
+        (2 * DAY, 2 * DAY + HOUR, False),
+        (2 * DAY, 2 * DAY + 13 * QUARTER, True),
+        (3 * DAY - 7 * HOUR, 3 * DAY, True),
+    ],
+)
+def test_while_nobody_listened_nobody_was_silent(
+    since_ms: int, after_ms: int, is_quiet: bool
+) -> None:
+    found = quiet_since(snapshot(steady()), NOON + after_ms, NOON + since_ms)
+    assert found == (NOON if is_quiet else None)
+
+
+def test_after_a_break_by_night_the_evening_is_not_missed() -> None:
+    evening = NOON + 5 * HOUR
+    quiet = snapshot(steady(evening, hours=range(8, 18)))
+    assert quiet_since(quiet, evening + 12 * HOUR, evening + 6 * HOUR) is None
+    assert quiet_since(quiet, evening + 20 * HOUR, evening + 6 * HOUR) == evening
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        Cuts(places=(100, 700), counted=(True, False, True)),
+        Cuts(places=(300, 900), counted=(True, True, True), grouped=2),
+    ],
+)
+def test_views_count_wherever_they_are(cuts: Cuts) -> None:
+    assert quiet_since(snapshot(steady(), cuts), NOON + 4 * HOUR, LONG_AGO) == NOON
+    assert quiet_since(snapshot(steady(days=6), cuts), NOON + 4 * HOUR, LONG_AGO) is None
+
+
+def naive(times: list[int], now_ms: int, since_ms: int) -> int | None:
+    """Read the rule word by word."""
+    quarters = [time_ms // QUARTER for time_ms in times]
+    if not quarters or now_ms // QUARTER - max(quarters) > 30 * 96:
+        return None
+    begin = max(*quarters, since_ms // QUARTER) + 1
+    silent = list(range(begin, now_ms // QUARTER))[:96]
+    if len(silent) < 12:
+        return None
+    shift = 0
+    while begin - 1 - 96 * shift > max(quarters):
+        shift += 1
+    for day in range(1, 8):
+        same = {quarter - 96 * (day + shift) for quarter in silent}
+        if sum(quarter in same for quarter in quarters) < 20:
+            return None
+    return max(times)
+
+
+@given(
+    profile=st.lists(st.sampled_from((0, 1, 2, 8)), min_size=24, max_size=24),
+    days=st.integers(6, 9),
+    after=st.integers(0, 400),
+    since=st.integers(-50, 300),
+    cuts=st.builds(
+        Cuts,
+        places=st.just((40, 200)),
+        counted=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    ),
+)
+@settings(max_examples=60, deadline=None)
+def test_it_is_the_rule(profile: list[int], days: int, after: int, since: int, cuts: Cuts) -> None:
+    times = [
+        NOON - day * DAY - hour * HOUR - number * QUARTER // 2
+        for day in range(days)
+        for hour, count in enumerate(profile)
+        for number in range(count)
+    ]
+    now_ms, since_ms = NOON + after * QUARTER, NOON + since * QUARTER
+    expected = naive(times, now_ms, since_ms)
+    assert quiet_since(snapshot(times, cuts), now_ms, since_ms) == expected

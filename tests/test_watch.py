@@ -1,0 +1,105 @@
+"""Websites that go quiet, in a real store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from house import NOW, House, build_house
+from twisted.internet.defer import Deferred, execute, fail
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from views import a_view
+
+from medamad.model.errors import Unavailable
+from medamad.model.websites import Website
+from medamad.watch import Watch
+
+HOUR = 3_600
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    lines: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        if event["log_namespace"] == "medamad.watch.Watch":
+            lines.append(f"{event['log_level'].name}: {formatEvent(event)}")
+
+    globalLogPublisher.addObserver(observe)
+    yield lines
+    globalLogPublisher.removeObserver(observe)
+
+
+def watch_of(house: House) -> Watch:
+    return Watch(house.store, execute, lambda: house.now, 0, house.site.backend.quiet)
+
+
+async def visit(house: House, website: Website, *seconds: int) -> None:
+    await house.store.append(
+        [a_view(website.number, time_ms=second * 1000, beacon=f"b{second}") for second in seconds]
+    )
+
+
+async def visited(house: House, hostname: str) -> Website:
+    """Register a website that has had 8 views an hour for 8 days, up to now."""
+    website = await house.store.add_website(hostname, NOW)
+    await visit(house, website, *range(NOW - 8 * 24 * HOUR, NOW + 1, HOUR // 8))
+    return website
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
+    house: House, said: list[str]
+) -> None:
+    website, other = await visited(house, "example.com"), await visited(house, "other.example")
+    owner, watch = await house.owner(), watch_of(house)
+    await watch.look()
+    assert (said, watch.quiet) == ([], {})
+    assert (await owner.ask("GET", "/websites/example.com")).json == {"hostname": "example.com"}
+    house.now += 4 * HOUR
+    await visit(house, other, NOW + 3 * HOUR)
+    for _ in range(3):
+        await watch.look()
+        house.now += 300
+    assert said == ["warn: example.com has gone quiet: no view for 4 hours"]
+    quiet = {"hostname": "example.com", "quietSince": NOW}
+    assert (await owner.ask("GET", "/websites/example.com")).json == quiet
+    assert (await owner.ask("GET", "/websites")).json == [quiet, {"hostname": "other.example"}]
+    await visit(house, website, NOW + 4 * HOUR)
+    for _ in range(2):
+        await watch.look()
+    assert said[1:] == ["info: example.com is not quiet any more"]
+    assert watch.quiet == {}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_deleted_website_is_not_missed(house: House, said: list[str]) -> None:
+    website, watch = await visited(house, "example.com"), watch_of(house)
+    house.now += 4 * HOUR
+    await watch.look()
+    assert watch.quiet == {website.number: NOW}
+    await house.store.delete_website(website)
+    await watch.look()
+    assert (watch.quiet, len(said)) == ({}, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_too_much_is_asked_it_looks_another_time(house: House) -> None:
+    await visited(house, "example.com")
+    house.now += 4 * HOUR
+    busy = Watch(
+        house.store,
+        lambda _question: fail(Unavailable("too much", retry_after=1)),
+        lambda: house.now,
+        0,
+        house.site.backend.quiet,
+    )
+    await busy.look()
+    assert house.site.backend.quiet == {}
