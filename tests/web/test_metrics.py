@@ -1,0 +1,78 @@
+"""The dashboard for Grafana against the figures that there are."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from house import House
+from prometheus_client.parser import text_string_to_metric_families
+
+from medamad.web.metrics import Exposition
+
+FILE = Path(__file__).parents[2] / "etc" / "grafana-medamad.json"
+DASHBOARD = json.loads(FILE.read_text("utf-8"))
+LABELS = {"job", "instance"}
+"""What Prometheus adds to each figure."""
+
+
+@pytest.fixture
+def exposed(house: House) -> dict[str, set[str]]:
+    """The names of all figures, with those of their labels."""
+    text = Exposition.of(house.site).text("")[0].decode("utf-8")
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def queries(node: Any = DASHBOARD) -> Iterator[str]:
+    """Give every query of the dashboard."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("expr", "query") and isinstance(value, str) and value != "prometheus":
+                yield value
+            else:
+                yield from queries(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from queries(value)
+
+
+def test_every_figure_of_the_dashboard_is_one_of_ours(exposed: dict[str, set[str]]) -> None:
+    asked = {
+        name for query in queries() for name in re.findall(r"\b(?:medamad|process)_\w+", query)
+    }
+    assert len(list(queries())) >= 30
+    assert asked <= exposed.keys()
+    ours = {name for name in exposed if name.startswith("medamad_")}
+    parts = re.compile(r"_(bucket|sum|count)$")
+    shown = {parts.sub("", name) for name in asked}
+    assert {parts.sub("", name) for name in ours} <= shown, "a figure that nobody sees"
+
+
+def test_every_label_of_the_dashboard_is_there(exposed: dict[str, set[str]]) -> None:
+    labels = set.union(*exposed.values()) | LABELS
+    for query in queries():
+        for names in re.findall(r"by \(([^)]+)\)", query):
+            assert set(names.split(", ")) <= labels
+        for name in re.findall(r"(\w+)=~", query):
+            assert name in LABELS
+
+
+def test_panels_have_places_and_names_of_their_own() -> None:
+    panels = DASHBOARD["panels"]
+    for key in ("id", "title"):
+        assert len({panel[key] for panel in panels}) == len(panels)
+    taken = [
+        (x, y)
+        for panel in panels
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(taken) == len(set(taken))
+    assert max(x for x, _ in taken) < 24
