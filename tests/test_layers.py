@@ -44,6 +44,7 @@ DEFERRED = {
     "collect/queue.py",
     "demo/filling.py",
     "operator/server.py",
+    "store/imports.py",
     "store/reading.py",
     "store/store.py",
     "store/upkeep.py",

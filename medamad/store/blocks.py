@@ -113,6 +113,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     """The blocks, or groups, of a group."""
     day: Day | None = None
     """What the sums of a day are of; they have neither columns of views nor members."""
+    batch: int = 0
+    """The batch that all of it was imported with, 0 for none."""
 
 
 def head_key(website: int, number: int) -> bytes:
@@ -267,6 +269,10 @@ class OpenBlock:
     @property
     def sequence_bounds(self) -> tuple[int, int]:
         return self._head.sequence_bounds
+
+    @property
+    def batch(self) -> int:
+        return self._head.batch
 
     @property
     def ascends(self) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.account import stored_account
+from medamad.store.batches import LAST_BATCH, read_batches
 from medamad.store.blocks import (
     Block,
     Head,
@@ -64,6 +65,7 @@ class Checking:
     blocks: int = 0
     _greatest_sequence: int = 0
     _greatest_block: int = 0
+    _greatest_batch: int = 0
     _property_texts: list[str] = field(factory=list)
 
     def findings(self) -> Iterator[str]:
@@ -90,7 +92,7 @@ class Checking:
             yield f"account: {error}"
         for strange in self._environment.strange_names(self._txn):
             yield f"meta: {strange!r} is none of its names"
-        for name in ("logins", "beacons", "batches"):
+        for name in ("logins", "beacons"):
             for key, value in self._items(name):
                 if not _is_sealed(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
@@ -103,6 +105,7 @@ class Checking:
         for name, least in (
             (b"sequence", self._greatest_sequence),
             (b"last-block", self._greatest_block),
+            (LAST_BATCH, self._greatest_batch),
             (b"last-website", greatest_website),
         ):
             stored = self._txn.get(name, db=self._environment.databases.meta)
@@ -145,6 +148,7 @@ class Checking:
                 heads[number_of(key)] = decode_head(key, value)
             except (Damaged, struct.error) as error:
                 yield f"website {number}, head {key[4:].hex()}: {error}"
+        yield from self._batches(number, heads)
         sound: dict[int, Part] = {}
         for each in sorted(heads, key=lambda each: _level(heads, each)):
             found = list(self._block(number, each, heads, sound, names))
@@ -156,6 +160,18 @@ class Checking:
         ):
             if isinstance(correction, str):
                 yield f"website {number}, {correction}: its checksum does not match"
+
+    def _batches(self, website: int, heads: Mapping[int, Head]) -> Iterator[str]:
+        known = set()
+        for found in read_batches(self._txn, self._environment.databases, website):
+            if isinstance(found, str):
+                yield found
+            else:
+                known.add(found.number)
+        self._greatest_batch = max(self._greatest_batch, *known, 0)
+        for number, head in heads.items():
+            if head.batch and head.batch not in known:
+                yield f"website {website}, block {number}: its batch {head.batch} is not there"
 
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
         """Compare each text with its code; gives the texts, None where a code has none."""

@@ -28,7 +28,7 @@ _WITHOUT_CHECKSUMS: Final = b"2"
 """The format before all values had checksums, as had 1: made ours by adding them."""
 _WITHOUT_BATCHES: Final = b"3"
 """The format before there were batches, as had 1 and 2: made ours by adding their sub-database."""
-_NUMBERS: Final = (b"last-website", b"last-block", b"sequence")
+_NUMBERS: Final = (b"last-website", b"last-block", b"last-batch", b"sequence")
 _NUMBER_BYTES: Final = 8
 _SEALED_IN_META: Final = (*_NUMBERS, b"account", b"beacon-secret")
 STORE_ID: Final = b"store-id"

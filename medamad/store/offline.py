@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from medamad.model.errors import NotFound
 from medamad.model.websites import Website, canonical_hostname
 from medamad.store.account import end_logins, read_account, write_account
+from medamad.store.batches import Batch, State, origins_of, sound_batches
 from medamad.store.environment import FILE_NAME, Environment, Txn, open_as_guest, open_to_read
 from medamad.store.errors import Damaged, DamagedBlock, NoStore, StoreError
 from medamad.store.held import Held
@@ -70,6 +71,9 @@ class Guest:
         """Give all that is stored of a website. `damaged` is told of what is left out."""
         environment = self._environment
         shelves = Shelves(environment, CHUNK_VIEWS, Leases(_NoReactor()))
+        for batch in self._batches(website):
+            if batch.state is not State.WHOLE:
+                shelves.of(website.number).hide(batch.number)
         records = journal_records(self._txn, environment.databases, website.number)
         shelves.load(self._txn, website.number, records)
         return Held(
@@ -79,10 +83,17 @@ class Guest:
             damaged=damaged,
         )
 
-    def origins(self, _website: Website) -> Origins:
+    def batches(self, website: Website) -> list[Batch]:
+        """Give the batches that were imported into a website and are whole."""
+        return [batch for batch in self._batches(website) if batch.state is State.WHOLE]
+
+    def _batches(self, website: Website) -> list[Batch]:
+        return sound_batches(self._txn, self._environment.databases, website.number)
+
+    def origins(self, website: Website) -> Origins:
         """Tell where the hits of a website are from. Raises StoreError."""
         try:
-            return Origins(self._environment.store_id(self._txn))
+            return origins_of(self._environment.store_id(self._txn), self._batches(website))
         except Damaged as error:
             raise StoreError(f"{self._environment.path}: store-id: {error}") from error
 

@@ -120,6 +120,10 @@ class Views(Countable, Protocol):
     """
 
     @property
+    def batch(self) -> int:
+        """The batch that all of it was imported with, 0 for none."""
+
+    @property
     def ascends(self) -> bool:
         """Whether the times ascend: not where the clock was set back."""
 

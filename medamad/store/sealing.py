@@ -63,6 +63,8 @@ class Content:
     width_px: NDArray[np.unsignedinteger[Any]]
     codes: Mapping[Dimension, Codes]
     events: Events
+    batch: int = 0
+    """The batch that all of it was imported with, 0 for none."""
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -85,7 +87,7 @@ def content_of(parts: Iterable[Views], events: Iterable[Events] = ()) -> Content
 
 
 def joined(pieces: Sequence[Content]) -> Content:
-    """Put contents together, in order of sequence numbers."""
+    """Put contents of one batch, or of none, together, in order of sequence numbers."""
     columns = {
         name: np.concatenate([getattr(piece, name) for piece in pieces])
         for name in ("time_ms", "sequence", "flags", "duration_ms", "number_today", "width_px")
@@ -98,7 +100,8 @@ def joined(pieces: Sequence[Content]) -> Content:
     if np.any(order[1:] < order[:-1]):
         columns = {name: column[order] for name, column in columns.items()}
         codes = {dimension: column[order] for dimension, column in codes.items()}
-    return Content(**columns, codes=codes, events=_joined([piece.events for piece in pieces]))
+    events = _joined([piece.events for piece in pieces])
+    return Content(**columns, codes=codes, events=events, batch=pieces[0].batch)
 
 
 _NOTHING: Final = Content(
@@ -125,6 +128,7 @@ def _piece(part: Views) -> Content:
         width_px=part.width_px.copy(),
         codes={dimension: part.codes(dimension).copy() for dimension in VIEW_DIMENSIONS},
         events=_joined([from_own, part.loose]),
+        batch=part.batch,
     )
 
 
@@ -189,6 +193,7 @@ def block_of(content: Content, key: bytes, texts: Texts, *, counted_from: int) -
         has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
         is_plain=is_plain(events, texts),
         has_counters=len(content) + len(events) >= counted_from,
+        batch=content.batch,
     )
     return Written(head, _block_puts(content, own, loose, key, head))
 
@@ -288,6 +293,7 @@ def group_head(members: Sequence[tuple[int, Head]]) -> Head:
         is_plain=all(head.is_plain for head in heads),
         has_counters=True,
         members=tuple(number for number, _ in members),
+        batch=heads[0].batch,
     )
 
 

@@ -103,13 +103,16 @@ class Shelf:
     )
     _late: Lates = field(default=_NO_LATES)
     _shown: tuple[Block, ...] | None = None
+    _hidden: frozenset[int] = frozenset()
+    """The batches that no question sees."""
     _told: set[str] = field(factory=set)
     _log = Logger()
 
     def publish(self) -> Published:
         """Give the present state as a value that never changes."""
         if self._shown is None:
-            self._shown = tuple(_apart(self.blocks, frozenset(self._late)))
+            shown = _apart(self.blocks, frozenset(self._late))
+            self._shown = tuple(each for each in shown if each.head.batch not in self._hidden)
         chunks, events = self.tail.publish()
         return Published(self._shown, self._late, chunks, events, self.texts, self.memo)
 
@@ -202,6 +205,28 @@ class Shelf:
             for each in _all(block)
             if each.members and any(leaf.number in numbers for leaf in each.blocks())
         ]
+
+    def of_batch(self, batch: int) -> list[Block]:
+        """Give the blocks and groups of a batch, the groups before their members."""
+        found = [each for block in self.blocks for each in _all(block)]
+        return [each for each in found if each.head.batch == batch]
+
+    def hide(self, batch: int) -> None:
+        """Show nothing of a batch from the next publishing on."""
+        self._hidden |= {batch}
+        self._shown = None
+
+    def reveal(self, batch: int) -> None:
+        """Show a batch from the next publishing on."""
+        self._hidden -= {batch}
+        self._shown = None
+
+    def drop(self, blocks: Iterable[Block]) -> None:
+        """Forget blocks, and groups of which no member is left behind that is to stay whole."""
+        gone = frozenset(block.number for block in blocks)
+        self.blocks = [each for each in _apart(self.blocks, gone) if each.number not in gone]
+        self._late = {number: late for number, late in self._late.items() if number not in gone}
+        self._shown = None
 
     def late(self) -> Lates:
         """Give what is laid over which blocks."""

@@ -7,31 +7,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import numpy as np
 from attrs import define, field
-from numpy.typing import NDArray
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.model.accounts import Account, Login
-from medamad.model.dimensions import Dimension
-from medamad.model.errors import NotFound, Unauthorised, Unavailable
+from medamad.model.errors import Unauthorised, Unavailable
 from medamad.model.hits import Hit, Leaving
 from medamad.model.timings import Timings
 from medamad.model.websites import Website
 from medamad.store import account as accounts
 from medamad.store import live
+from medamad.store.batches import Batch
 from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.bulk import Bulk, contents_of
+from medamad.store.coding import TextCoding
 from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
 from medamad.store.figures import Figures
 from medamad.store.held import Held
+from medamad.store.imports import Imports
 from medamad.store.journal import Journal, Outcome, journal_records
 from medamad.store.names import Names
-from medamad.store.origins import Origins
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases
 from medamad.store.removal import Removal
@@ -49,7 +48,6 @@ T = TypeVar("T")
 _BEACON_SECRET_KEY: Final = b"beacon-secret"
 _STEP_KEYS: Final = 500
 _log: Final = Logger()
-_NAMES: Final = 1_000
 _HOUR_MS: Final = 3_600_000
 
 
@@ -71,7 +69,9 @@ class Store:
     _shelves: Shelves
     _removal: Removal
     _upkeep: Upkeep
-    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _coding: TextCoding
+    imports: Imports
+    _one_at_a_time: DeferredLock
     _tended: set[int] = field(factory=set)
     """The websites that are waiting to be tended."""
     _names_looked_at: int | None = None
@@ -94,28 +94,40 @@ class Store:
         broken: Deferred[str] = Deferred()
         writer = Writer(environment, reactor, broken.callback)
         shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
+        upkeep = Upkeep(environment, writer.submit, shelves.leases, shelves.publish, sizes)
+        websites = Websites(databases)
+        coding = TextCoding(writer.submit, names, websites.has_number)
+        one_at_a_time = DeferredLock()
+        journal = Journal(
+            databases,
+            names,
+            Beacons(databases.beacons, _secret(environment), settings.recent_beacons),
+            Early(settings.early_beacons),
+        )
         store = cls(
             settings=settings,
-            websites=Websites(databases),
+            websites=websites,
             broken=broken,
             environment=environment,
             names=names,
             room=Room(environment),
-            journal=Journal(
-                databases,
-                names,
-                Beacons(databases.beacons, _secret(environment), settings.recent_beacons),
-                Early(settings.early_beacons),
-            ),
+            journal=journal,
             writer=writer,
             shelves=shelves,
             removal=Removal(environment, writer.submit, shelves.leases),
-            upkeep=Upkeep(environment, writer.submit, shelves.leases, shelves.publish, sizes),
+            upkeep=upkeep,
+            coding=coding,
+            imports=Imports(
+                environment, writer.submit, shelves, upkeep, journal, coding, one_at_a_time
+            ),
+            one_at_a_time=one_at_a_time,
         )
-        deleted, to_clear = store._load()
+        deleted, to_clear, to_remove = store._load()
         for number in deleted:
             store._start(store._removal.remove(number))
         store._start(store._settle(to_clear))
+        for batch in to_remove:
+            store._start(store.imports.remove(batch))
         return store
 
     async def close(self) -> None:
@@ -142,11 +154,6 @@ class Store:
     def hold(self, website: Website) -> Held:
         """Hold what is stored of a website now, for several questions. For any thread."""
         return self._shelves.hold(website.number)
-
-    def origins(self, _website: Website) -> Origins:
-        """Tell where the hits of a website are from. For any thread."""
-        with self._environment.reading() as txn:
-            return Origins(self._environment.store_id(txn))
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
@@ -218,15 +225,7 @@ class Store:
         shelf = self._shelves.of(website.number)
         # Nothing uses the names until the views are there: they must not be tidied away.
         async with self._one_at_a_time:
-            codes: dict[Dimension, NDArray[np.integer[Any]]] = {}
-            for dimension, texts in bulk.used_texts():
-                pieces = [
-                    await self._writer.submit(
-                        partial(self._code_some, shelf, bulk, dimension, texts[at : at + _NAMES])
-                    )
-                    for at in range(0, len(texts), _NAMES)
-                ]
-                codes[dimension] = np.array([code for piece in pieces for code in piece], np.uint32)
+            codes = await self._coding.codes(shelf, bulk.used_texts(), bulk.time_bounds()[0])
             first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
             sizes = bulk.cut(self._upkeep.room(shelf), self._upkeep.sizes.chunk_views)
             for content in contents_of(bulk, first, codes, sizes):
@@ -347,15 +346,6 @@ class Store:
 
     # In the writer thread
 
-    def _code_some(
-        self, shelf: Shelf, bulk: Bulk, dimension: Dimension, texts: Sequence[str], txn: Transaction
-    ) -> list[int]:
-        if shelf.is_deleted or not self.websites.has_number(shelf.website):
-            raise NotFound("hostname: the website has been deleted")
-        coding = self._names.coding(txn.lmdb, bulk.time_bounds()[0])
-        txn.after_commit(coding.adopt)
-        return [coding.any_code(shelf.website, dimension, text) for text in texts]
-
     def _reserve(self, numbers: int, txn: Transaction) -> int:
         first = self._journal.reserve(numbers)
         self._journal.keep_sequence(txn.lmdb)
@@ -375,9 +365,9 @@ class Store:
 
     # At start and in the background
 
-    def _load(self) -> tuple[list[int], list[Shelf]]:
-        """Read everything; returns the websites whose removal, and whose clearing, goes on."""
-        to_clear = []
+    def _load(self) -> tuple[list[int], list[Shelf], list[Batch]]:
+        """Read everything; returns what is to go on: websites to remove, to clear, batches."""
+        to_clear, to_remove = [], []
         with self._environment.reading() as txn:
             self.websites.load(txn)
             self._journal.load(txn)
@@ -386,13 +376,14 @@ class Store:
             self._upkeep.load_doomed(txn)
             for website in self.websites.all():
                 records = journal_records(txn, self._environment.databases, website.number)
+                to_remove += self.imports.load_all(txn, website.number)
                 if self._shelves.load(txn, website.number, records):
                     to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):
                 # So that the log tells from the start why no hits are taken.
                 self._room.check(txn, self.settings.min_free_disk)
             self._journal.has_used(self._shelves.greatest_sequence)
-            return list(self._deleted(txn)), to_clear
+            return list(self._deleted(txn)), to_clear, to_remove
 
     def _deleted(self, txn: Txn) -> Iterator[int]:
         for number in tombstones(txn, self._environment.databases.meta):

@@ -67,6 +67,7 @@ _DOOMED: Final = struct.Struct(">IQI")
 _WATERMARK_NUMBER: Final = 0
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
+_STEP_BLOCKS: Final = 100
 
 
 @frozen
@@ -144,13 +145,19 @@ class Upkeep:
         """Put hits that never were in the journal into a block, with the last if that is small."""
 
         def begin(txn: Transaction) -> _Making:
-            small = self._small(shelf, content.weight, least_gain=0)
+            small = self._small(shelf, content.weight, least_gain=0, batch=content.batch)
             writing = Writing(txn.lmdb)
             held = content_of(self._opened(shelf, small, writing)) if small else None
             whole = content if held is None else joined([held, content])
             return self._make_of(txn, shelf, writing, whole, old=small)
 
         await self._make(await self._submit(begin))
+
+    async def remove_batch(self, shelf: Shelf, batch: int) -> None:
+        """Remove the blocks of a batch, which no question sees any more."""
+        while not shelf.is_deleted and await self._submit(partial(self._drop_some, shelf, batch)):
+            pass
+        await self.remove_doomed()
 
     async def clear_journal(self, shelf: Shelf, latest_ms: int | None = None) -> None:
         """Remove the records that a block has, of which none is later than that, if it is known."""
@@ -209,7 +216,7 @@ class Upkeep:
 
     def room(self, shelf: Shelf) -> int:
         """Give how many views would make the last block a full one. For any thread."""
-        last = shelf.blocks[-1:]
+        last = [block for block in shelf.blocks if not block.head.batch][-1:]
         held = _weight(last[0]) if last and not last[0].members else 0
         return self.sizes.chunk_views - held % self.sizes.chunk_views
 
@@ -251,13 +258,15 @@ class Upkeep:
         small = self._small(shelf, weight(sum(map(len, cut.chunks)), len(cut.events)))
         return self._begin_block(txn, shelf, writing, small, cut)
 
-    def _small(self, shelf: Shelf, added: int, least_gain: float = 0.5) -> list[Block]:
-        """Give the last blocks that are to be merged with what weighs so much.
+    def _small(
+        self, shelf: Shelf, added: int, least_gain: float = 0.5, batch: int = 0
+    ) -> list[Block]:
+        """Give the last blocks of a batch, or of none, that are to be merged with what weighs so.
 
         Blocks that are much larger are left alone: what is added has to be `least_gain` of them.
         """
         small: list[Block] = []
-        for block in reversed(shelf.blocks):
+        for block in reversed([each for each in shelf.blocks if each.head.batch == batch]):
             size = _weight(block)
             is_small = least_gain * size <= added <= self.sizes.chunk_views - size
             if block.members or not is_small or not _is_sound(shelf, block):
@@ -310,7 +319,7 @@ class Upkeep:
         )
 
     def _to_group(self, shelf: Shelf, now_ms: int) -> list[Block]:
-        levels: dict[int, list[Block]] = {}
+        levels: dict[tuple[int, int], list[Block]] = {}
         late = shelf.late()
         for block in shelf.blocks:
             if not _is_sound(shelf, block):
@@ -321,7 +330,7 @@ class Upkeep:
                 and block.number not in late
                 and _is_settled(block, now_ms)
             ):
-                level = levels.setdefault(_level(block), [])
+                level = levels.setdefault((block.head.batch, _level(block)), [])
                 level.append(block)
                 if len(level) == self.sizes.group_members:
                     return level
@@ -417,6 +426,23 @@ class Upkeep:
             self._doomed += [(moment, old.key) for old in gone]
 
         txn.after_commit(shown)
+
+    def _drop_some(self, shelf: Shelf, batch: int, txn: Transaction) -> bool:
+        """Take some blocks of a batch off, the groups first; returns whether there were any."""
+        blocks = shelf.of_batch(batch)[:_STEP_BLOCKS]
+        for block in blocks:
+            key = head_key(shelf.website, block.number)
+            txn.lmdb.delete(key, db=self._environment.databases.heads)
+            self._doom(txn, block.key)
+
+        def dropped() -> None:
+            shelf.drop(blocks)
+            self._publish(shelf)
+            moment = self._leases.now()
+            self._doomed += [(moment, block.key) for block in blocks]
+
+        txn.after_commit(dropped)
+        return bool(blocks)
 
     def _clear_some(self, shelf: Shelf, begin: bytes, end: bytes, txn: Transaction) -> bytes | None:
         """Go through some records from a key on; returns where to go on, None at the end."""

@@ -1,0 +1,272 @@
+"""Imports: hits of other stores and programs, taken in as batches, shown and undone as a whole."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+from msgspec.structs import replace
+from twisted.internet.defer import DeferredLock
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.model.errors import BadRequest, Conflict, NotFound
+from medamad.model.websites import Website
+from medamad.store.batches import (
+    Batch,
+    State,
+    check_new,
+    check_ranges,
+    delete_batch,
+    next_number,
+    origins_of,
+    read_batch,
+    sound_batches,
+    write_batch,
+)
+from medamad.store.blocks import joint
+from medamad.store.coding import TextCoding
+from medamad.store.environment import Environment, Txn
+from medamad.store.flags import VISITOR
+from medamad.store.journal import Journal
+from medamad.store.origins import Origins, Span
+from medamad.store.parts import NO_TIME, EventRows
+from medamad.store.sealing import Content, joined
+from medamad.store.shelf import Shelf
+from medamad.store.shelves import Shelves
+from medamad.store.upkeep import Submit, Upkeep
+from medamad.store.writer import Transaction
+
+
+@frozen(eq=False)
+class Imported:
+    """Some hits of a batch, ascending by their numbers in this store.
+
+    The codes of `content` are indices into `texts`, of VIEW_DIMENSIONS and PROPERTY.
+    """
+
+    content: Content
+    texts: Mapping[Dimension, Sequence[str]]
+
+
+@define(eq=False)
+class Imports:
+    """Batches of all websites. One is imported into a website at a time."""
+
+    _environment: Environment
+    _submit: Submit
+    _shelves: Shelves
+    _upkeep: Upkeep
+    _journal: Journal
+    _coding: TextCoding
+    _one_at_a_time: DeferredLock
+    _visitors: dict[int, int] = field(factory=dict)
+    """The visitors of what came in so far, by the number of the batch."""
+
+    def batches(self, website: Website) -> list[Batch]:
+        """Give the batches that were imported into a website and are whole. For any thread."""
+        with self._environment.reading() as txn:
+            found = sound_batches(txn, self._environment.databases, website.number)
+        return [batch for batch in found if batch.state is State.WHOLE]
+
+    def origins(self, website: Website) -> Origins:
+        """Tell where the hits of a website are from. For any thread. Raises Damaged."""
+        with self._environment.reading() as txn:
+            return origins_of(self._environment.store_id(txn), self.batches(website))
+
+    async def begin(
+        self,
+        website: Website,
+        *,
+        source: str,
+        digest: str,
+        ranges: Sequence[tuple[str, int, int]],
+        newest: int,
+        now: int,
+    ) -> Batch:
+        """Begin a batch. `ranges` tells which numbers its hits have, of each store.
+
+        Raises Conflict when the same was imported before, when another import is under way or
+        has come after the batch `newest`, BadRequest for impossible numbers, and NotFound.
+        """
+        check_ranges(ranges)
+        return await self._submit(
+            partial(self._begin, website, source, digest, ranges, newest, now)
+        )
+
+    async def load(self, batch: Batch, pieces: Sequence[Imported]) -> None:
+        """Take in some hits of a batch that was begun; as many as make a block are best.
+
+        Raises NotFound when the batch was given up, BadRequest for numbers that are not its own.
+        """
+        for piece in pieces:
+            _check_numbers(batch, piece.content)
+        shelf = self._shelves.of(batch.website)
+        # Nothing uses the names until the hits are there: they must not be tidied away.
+        async with self._one_at_a_time:
+            await self._submit(partial(self._check_unfinished, batch))
+            contents = [await self._coded(shelf, batch, piece) for piece in pieces]
+            whole = joined(contents)
+            if len(whole) or len(whole.events):
+                await self._upkeep.add(shelf, whole)
+                await self._upkeep.remove_doomed()
+        visitors = int(np.count_nonzero(whole.flags & VISITOR))
+        self._visitors[batch.number] = self._visitors.get(batch.number, 0) + visitors
+
+    async def finish(self, batch: Batch) -> Batch:
+        """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
+        shelf = self._shelves.of(batch.website)
+        async with self._one_at_a_time:
+            whole = await self._submit(partial(self._finish, batch, shelf))
+            await self._upkeep.tend(shelf, whole.last_ms)
+        await self._submit(partial(self._count_visitors, shelf))
+        return whole
+
+    async def undo(self, website: Website, number: int) -> Batch:
+        """Remove a batch, whole or not; returns it as it was. Raises NotFound.
+
+        It is out of sight at once.
+        """
+        shelf = self._shelves.of(website.number)
+        async with self._one_at_a_time:
+            batch = await self._submit(partial(self._leave, website.number, number, shelf))
+            await self._remove(shelf, batch)
+        return batch
+
+    # At start
+
+    def load_all(self, txn: Txn, website: int) -> list[Batch]:
+        """Hide the batches of a website that are not whole; returns those, which are to go."""
+        found = sound_batches(txn, self._environment.databases, website)
+        leaving = [batch for batch in found if batch.state is not State.WHOLE]
+        for batch in leaving:
+            self._shelves.of(website).hide(batch.number)
+        return leaving
+
+    async def remove(self, batch: Batch) -> None:
+        """Remove what the last run left of a batch."""
+        async with self._one_at_a_time:
+            await self._remove(self._shelves.of(batch.website), batch)
+
+    # Steps
+
+    async def _remove(self, shelf: Shelf, batch: Batch) -> None:
+        self._visitors.pop(batch.number, None)
+        await self._upkeep.remove_batch(shelf, batch.number)
+        await self._submit(partial(self._forget, batch))
+        await self._submit(partial(self._count_visitors, shelf))
+
+    def _begin(  # noqa: PLR0917 - given by name above
+        self,
+        website: Website,
+        source: str,
+        digest: str,
+        ranges: Sequence[tuple[str, int, int]],
+        newest: int,
+        now: int,
+        txn: Transaction,
+    ) -> Batch:
+        databases = self._environment.databases
+        shelf = self._shelves.of(website.number)
+        if not self._coding.has_website(website.number):
+            raise NotFound("hostname: the website has been deleted")
+        check_new(sound_batches(txn.lmdb, databases, website.number), digest, newest)
+        batch = Batch(
+            website=website.number,
+            number=next_number(txn.lmdb, databases),
+            source=source,
+            digest=digest,
+            made=now,
+            spans=tuple(
+                Span(store, first, last, self._journal.reserve(last - first + 1))
+                for store, first, last in ranges
+            ),
+        )
+        self._journal.keep_sequence(txn.lmdb)
+        write_batch(txn.lmdb, databases, batch)
+        txn.after_commit(lambda: shelf.hide(batch.number))
+        return batch
+
+    def _check_unfinished(self, batch: Batch, txn: Transaction) -> None:
+        databases = self._environment.databases
+        known = read_batch(txn.lmdb, databases, batch.website, batch.number)
+        if known is None or known.state is State.LEAVING:
+            raise NotFound(f"batch: the import of number {batch.number} was given up")
+        if known.state is State.WHOLE:
+            raise Conflict(f"batch: the import of number {batch.number} has ended")
+
+    async def _coded(self, shelf: Shelf, batch: Batch, piece: Imported) -> Content:
+        content = piece.content
+        times = [*content.time_ms[:1].tolist(), *content.events.time_ms[:1].tolist()]
+        codes = await self._coding.codes(shelf, piece.texts.items(), min(times, default=0))
+        events = content.events
+        return evolve(
+            content,
+            batch=batch.number,
+            codes={
+                dimension: codes[dimension].take(content.codes[dimension]).astype(np.uint32)
+                for dimension in VIEW_DIMENSIONS
+            },
+            events=EventRows(
+                event=events.event,
+                time_ms=events.time_ms,
+                view=events.view,
+                property=codes[Dimension.PROPERTY].take(events.property).astype(np.uint32),
+            ),
+        )
+
+    def _finish(self, batch: Batch, shelf: Shelf, txn: Transaction) -> Batch:
+        self._check_unfinished(batch, txn)
+        heads = [block.head for block in shelf.of_batch(batch.number) if not block.members]
+        bounds = joint(
+            pair for head in heads for pair in (head.time_bounds, head.event_time_bounds)
+        )
+        first_ms, last_ms = (0, 0) if bounds == NO_TIME else bounds
+        whole = replace(
+            batch,
+            state=State.WHOLE,
+            views=sum(head.views for head in heads),
+            visitors=self._visitors.pop(batch.number, 0),
+            events=sum(head.events for head in heads),
+            first_ms=first_ms,
+            last_ms=last_ms,
+        )
+        write_batch(txn.lmdb, self._environment.databases, whole)
+
+        def shown() -> None:
+            shelf.reveal(batch.number)
+            self._shelves.publish(shelf)
+
+        txn.after_commit(shown)
+        return whole
+
+    def _leave(self, website: int, number: int, shelf: Shelf, txn: Transaction) -> Batch:
+        databases = self._environment.databases
+        batch = read_batch(txn.lmdb, databases, website, number)
+        if batch is None or batch.state is State.LEAVING:
+            raise NotFound(f"batch: nothing was imported as number {number}")
+        write_batch(txn.lmdb, databases, replace(batch, state=State.LEAVING))
+
+        def hidden() -> None:
+            shelf.hide(number)
+            self._shelves.publish(shelf)
+
+        txn.after_commit(hidden)
+        return batch
+
+    def _forget(self, batch: Batch, txn: Transaction) -> None:
+        delete_batch(txn.lmdb, self._environment.databases, batch)
+
+    def _count_visitors(self, shelf: Shelf, _txn: Transaction) -> None:
+        if not shelf.is_deleted:
+            self._shelves.count_visitors(shelf)
+
+
+def _check_numbers(batch: Batch, content: Content) -> None:
+    for name, numbers in (("view", content.sequence), ("event", content.events.event)):
+        steps = np.diff(numbers.astype(np.int64))
+        is_sound = np.all(steps > 0) if name == "view" else np.all(steps >= 0)
+        inside = np.zeros(len(numbers), np.bool_)
+        for span in batch.spans:
+            inside |= (numbers >= span.at) & (numbers <= span.end)
+        if not is_sound or not np.all(inside):
+            raise BadRequest(f"{name}: expected ascending numbers that were given to the batch")
