@@ -39,7 +39,7 @@ NASTY = (
 def exported(store: Store, website: Website, asked: Asked) -> bytes:
     held = store.hold(website)
     source = Exported(
-        held=held, origins=store.origins(website), sources=SOURCES, period=asked.period
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
     )
     pieces = list(asked.written(source, NOW_MS + 9 * DAY_MS))
     held.close()
@@ -189,7 +189,7 @@ async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> 
     whole = exported(store, website, asked)
     held = store.hold(website)
     source = Exported(
-        held=held, origins=store.origins(website), sources=SOURCES, period=asked.period
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
     )
     pieces = asked.written(source, NOW_MS)
     data = b"".join(next(pieces).data for _ in range(4))
