@@ -41,7 +41,8 @@ LACK = lack_of_volatile()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
 
 SLOW = (pytest.mark.slow, pytest.mark.timeout(1_800))
-CUTS_OF_A_DISK = 25
+CUTS_OF_A_DISK = 10
+"""What is stored grows, and with it what is to be compared after each cut."""
 DISK_MIB = 96
 CLIENTS = 4
 SEALING = Path(__file__).with_name("sealing.py")
