@@ -1,6 +1,7 @@
 """The daemon as this process runs it: with its environment, its supervisor and its reactor."""
 
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -44,6 +45,7 @@ def make_daemon(
         reactor.callWhenRunning(stop)
 
     interpreter.begin()
+    _keep_apart_from_the_clock(reactor)
     return Daemon(
         config=config,
         reactor=reactor,
@@ -56,3 +58,13 @@ def make_daemon(
         is_abandoned=is_abandoned,
         log_lines=log_lines,
     )
+
+
+def _keep_apart_from_the_clock(reactor: Any) -> None:
+    """Have a reactor that has not run yet go by a clock that nobody sets.
+
+    Twisted goes by the system's: set back by a day, whatever was to happen soon would wait a day,
+    the hits of that moment too.
+    """
+    if reactor.seconds is time.time and not reactor.getDelayedCalls():
+        reactor.seconds = time.monotonic

@@ -28,7 +28,8 @@ def digest(token: str) -> bytes:
 
 def has_ended(login: Login, now: float) -> bool:
     """Tell whether a login is past its lifetime or was idle for too long."""
-    return now - login.since > LIFETIME_S or now - login.last_seen > IDLE_S
+    # One of a time to come was made before the clock was set back; too far ahead, it has no end.
+    return abs(now - login.since) > LIFETIME_S or abs(now - login.last_seen) > IDLE_S
 
 
 def is_stale(login: Login, now: float) -> bool:

@@ -26,9 +26,11 @@ class Tally:
         self.total += 1
         slot = int(now // _SLOT_S)
         slots = self._slots
-        if not slots or slots[-1][0] < slot:
-            slots.append([slot, 0])
-        slots[-1][1] += 1
+        hits = 1
+        while slots and slots[-1][0] >= slot:
+            # This minute's; or counted before the clock was set back, and from now on as of now.
+            hits += slots.pop()[1]
+        slots.append([slot, hits])
 
     def last_minute(self, now: float) -> int:
         """Give how often it happened in the last full minute."""

@@ -89,4 +89,5 @@ class Early:
 
 
 def _is_kept(came_ms: int, now_ms: int) -> bool:
-    return 0 <= now_ms - came_ms <= KEPT_MS
+    # The clock may have been set back meanwhile, a little or far.
+    return abs(now_ms - came_ms) <= KEPT_MS

@@ -25,7 +25,7 @@ def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
 def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
     """Count the views begun in the five minutes before `now_ms` whose page was not left."""
     return sum(
-        int(np.count_nonzero(part.duration_ms[recent] == 0))
+        int(np.count_nonzero(recent & (part.time_ms <= now_ms) & (part.duration_ms == 0)))
         for part, recent in _recent(snapshot.parts, now_ms - _LIVE_MS)
     )
 

@@ -29,6 +29,9 @@ def test_a_digest_is_the_tokens_sha_256() -> None:
         (NOW - 29 * DAY, NOW - 7 * DAY, False),
         (NOW - 29 * DAY, NOW - 7 * DAY - 1, True),
         (NOW + DAY, NOW + DAY, False),
+        (NOW, NOW + 7 * DAY, False),
+        (NOW + 365 * DAY, NOW, True),
+        (NOW, NOW + 365 * DAY, True),
     ],
 )
 def test_a_login_ends_after_30_days_or_7_idle_ones(since: float, seen: float, ended: bool) -> None:

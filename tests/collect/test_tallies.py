@@ -28,3 +28,13 @@ def test_a_clock_set_back_loses_no_count() -> None:
     tally.count(NOW)
     tally.count(NOW - 3_600)
     assert tally.last_day(NOW) == 2
+
+
+def test_what_was_counted_ahead_of_time_is_forgotten_too() -> None:
+    tally = Tally()
+    for _ in range(3):
+        tally.count(NOW + 365 * DAY_S)
+    tally.count(NOW)
+    assert tally.last_day(NOW) == 4
+    tally.count(NOW + DAY_S + 120)
+    assert tally.last_day(NOW + DAY_S + 120) == 1

@@ -37,6 +37,15 @@ def test_each_waits_for_60_seconds_of_its_own() -> None:
         assert early.events(b"b", SITE, NOW_MS + after_ms) == events
 
 
+def test_a_clock_set_back_a_little_loses_nothing() -> None:
+    early = Early(10)
+    early.leave(b"b", NOW_MS, 300)
+    early.happen(b"b", NOW_MS, SITE, 7)
+    assert early.duration_ms(b"b", SITE, NOW_MS - KEPT_MS) == 300
+    assert early.events(b"b", SITE, NOW_MS - KEPT_MS) == [7]
+    assert early.duration_ms(b"b", SITE, NOW_MS - KEPT_MS - 1) == 0
+
+
 def test_a_leaving_waits_for_the_websites_that_its_page_may_be_of() -> None:
     early = Early(10)
     early.leave(b"b", NOW_MS, 100)

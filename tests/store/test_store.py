@@ -463,6 +463,10 @@ async def test_live_figures(open_store: OpenStore) -> None:
     )
     assert store.visitors_last_day(website, NOW_MS) == 3
     assert store.live_visitors(website, NOW_MS) == 1
+    # Set back, the clock makes the latest views ones of a time to come.
+    assert store.live_visitors(website, NOW_MS - 1) == 2
+    assert store.live_visitors(website, NOW_MS - day_ms) == 2
+    assert store.live_visitors(website, NOW_MS - 2 * day_ms) == 0
     await store.close()
 
 

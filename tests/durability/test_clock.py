@@ -1,0 +1,157 @@
+"""The clock is set while hits come: back by a day, ahead by a year and back again."""
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+from attrs import define
+from daemon import Daemon
+from pressing import HOSTNAME, Connection, Sent, press
+
+from medamad.commands import main
+
+pytestmark = pytest.mark.daemon
+
+SETTABLE = Path(__file__).with_name("settable_clock.py")
+DAY_S = 86_400
+YEAR_S = 365 * DAY_S
+WITHIN_S = 30
+CLIENTS = 4
+
+
+@define
+class Clock:
+    """The clock of a daemon."""
+
+    daemon: Daemon
+    file: Path
+    ahead_s: int = 0
+
+    def set_by(self, seconds: int) -> None:
+        """Set it, and wait until the daemon goes by that."""
+        self.ahead_s += seconds
+        with self.file.open("a", encoding="ascii") as file:
+            file.write(f"{seconds}\n")
+        os.kill(self.daemon.pid, signal.SIGUSR1)
+        until(lambda: abs(self._dated() - time.time() - self.ahead_s) < DAY_S / 2)
+
+    def _dated(self) -> float:
+        answer = self.daemon.client().request("GET", "/api/event/ping")
+        return parsedate_to_datetime(answer.headers["date"]).timestamp()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to it"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[Clock]:
+    file = tmp_path / "clock"
+    file.write_text("")
+    daemon = Daemon(tmp_path, command=(sys.executable, str(SETTABLE), str(file), "run"))
+    daemon.start()
+    try:
+        yield Clock(daemon, file)
+    finally:
+        if daemon.is_running:
+            daemon.stop()
+
+
+@pytest.mark.parametrize("jumps", [(-DAY_S, DAY_S), (YEAR_S, -YEAR_S), (-1, -YEAR_S)])
+def test_hits_are_taken_and_counted_wherever_the_clock_is_set(
+    clock: Clock, jumps: tuple[int, ...]
+) -> None:
+    daemon = clock.daemon
+    daemon.client().add_website(HOSTNAME)
+    stop = threading.Event()
+    by_client = [Sent() for _ in range(CLIENTS)]
+
+    def acknowledged() -> list[int]:
+        return [len(sent.acknowledged) for sent in by_client]
+
+    def all_go_on() -> None:
+        before = acknowledged()
+        until(lambda: all(now > was + 5 for now, was in zip(acknowledged(), before, strict=True)))
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        running = [
+            clients.submit(press, daemon.port, f"/{number}-", stop, sent)
+            for number, sent in enumerate(by_client)
+        ]
+        try:
+            all_go_on()
+            for seconds in jumps:
+                clock.set_by(seconds)
+                all_go_on()
+        finally:
+            stop.set()
+        for one in running:
+            one.result()
+    assert not any(sent.unanswered for sent in by_client)
+
+    owner = daemon.client()
+    total = sum(acknowledged())
+    again = Connection(daemon.port)
+    for sent in by_client:
+        for path in sent.acknowledged[-3:]:
+            assert again.load(path).startswith(b"HTTP/1.1 204 ")
+    again.close()
+    summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
+    assert (summary["pageviews"], summary["visitors"]) == (total, total), (
+        "sent again, counted twice"
+    )
+    assert 0 <= owner.get(f"/api/website/{HOSTNAME}/live")["visitors"] <= total
+    assert daemon.stop() == 0
+    daemon.start()
+    assert daemon.client().get(f"/api/website/{HOSTNAME}/summary")["current"] == summary
+    assert "Traceback" not in daemon.log
+    assert daemon.stop() == 0
+    assert main(["check", "--data", str(daemon.data)]) == 0
+
+
+def test_a_login_that_was_begun_is_kept_when_the_clock_is_set_by_a_day(clock: Clock) -> None:
+    owner = clock.daemon.client()
+    for seconds in (-DAY_S, DAY_S, DAY_S):
+        clock.set_by(seconds)
+        assert owner.get("/api/user")["username"] == "ada"
+    clock.set_by(YEAR_S)
+    assert owner.request("GET", "/api/user").status == 401
+    ahead = clock.daemon.client()
+    clock.set_by(-YEAR_S)
+    assert ahead.request("GET", "/api/user").status == 401, "a login of next year"
+    assert clock.daemon.client().get("/api/user")["username"] == "ada"
+
+
+def test_the_supervisor_goes_on_to_hear_a_beat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervising:
+        supervising.bind(str(tmp_path / "notify"))
+        supervising.settimeout(WITHIN_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", supervising.getsockname())
+        monkeypatch.setenv("WATCHDOG_USEC", "300000")
+        file = tmp_path / "clock"
+        file.write_text("")
+        daemon = Daemon(tmp_path, command=(sys.executable, str(SETTABLE), str(file), "run"))
+        daemon.start()
+        try:
+            assert supervising.recv(1000).startswith(b"READY=1")
+            Clock(daemon, file).set_by(-DAY_S)
+            # What is there was sent before; what comes now was not.
+            while select.select([supervising], [], [], 0)[0]:
+                supervising.recv(1000)
+            assert [supervising.recv(1000) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+        finally:
+            daemon.stop()
