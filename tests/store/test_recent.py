@@ -56,3 +56,17 @@ def test_nobody_is_counted_before_all_are_known() -> None:
     assert last_day.count(NOW_MS) is None
     last_day.fill([NOW_MS - 5, NOW_MS], NOW_MS - DAY_MS)
     assert last_day.count(NOW_MS) == 2
+
+
+def test_beyond_so_many_times_it_is_said_that_they_cannot_be_told_apart() -> None:
+    last_day = LastDay()
+    last_day.fill([], NOW_MS - DAY_MS)
+    # A quarter of an hour that begins at `first`, and the one after it.
+    first = NOW_MS // 900_000 * 900_000
+    last_day.add(range(first, first + 900_000, 9))
+    last_day.add([first + 900_000 + step for step in (0, 5, 9)])
+    assert last_day.count(first + 900_000) == 100_003
+    # The day begins amid the many.
+    assert last_day.count(first + DAY_MS + 450_000) is None
+    assert last_day.count(first + DAY_MS + 900_005) == 2
+    assert sum(len(slot.times) for slot in last_day._slots.values()) == 4_096 + 3
