@@ -2,7 +2,8 @@
 
     python steady.py PORT PER_SECOND SEED
 
-As many a second as are answered where PER_SECOND is 0. Ends once every hit that was begun is
+As many a second as are answered where PER_SECOND is 0. Says "ready" when there are as many answers
+as connections; the rate is taken from then on. Ends once every hit that was begun is
 acknowledged, after the standard input has ended; then says as JSON what was. A hit that was not
 answered, or refused with 503, is sent again as it was, so that each is to be counted once.
 """
@@ -14,11 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from attrs import define, field, frozen
 
-HOSTNAMES = tuple(f"site{number}.example" for number in range(4))
+HOSTNAMES = tuple(f"site{number}.example" for number in range(2))
 CONNECTIONS = 24
 _AGAIN_S = 0.1
 _PATHS = 500
@@ -49,11 +51,9 @@ class Hit:
             yield f"visitor {self.hostname}"
 
 
-def hits(prefix: str) -> Iterator[Hit]:
+def hits(prefix: str, first: int) -> Iterator[Hit]:
     """Give the hits of many visits: of each view the load, of most the end, of some an event."""
-    number = 0
-    while True:
-        number += 1
+    for number in count(first):
         hostname = HOSTNAMES[number % len(HOSTNAMES)]
         agent = _BROWSER.format(100 + number % 30)
         beacon = f"{prefix}-{number}"
@@ -88,6 +88,7 @@ class Steady:
     answers: int = 0
     again: int = 0
     statuses: Counter[int] = field(factory=Counter)
+    ready_at: float = 0.0
 
     async def keep_sending(self, waiting: Iterator[Hit], offset_s: float) -> None:
         """Send one hit after the other until it is over."""
@@ -125,6 +126,10 @@ class Steady:
         writer.write(hit.request)
         status = int((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1])
         self.answers += 1
+        if self.answers == CONNECTIONS:
+            self.ready_at = time.monotonic()
+            sys.stdout.write("ready\n")
+            sys.stdout.flush()
         self.statuses[status] += 1
         if status != 204:
             self.again += 1
@@ -135,20 +140,21 @@ class Steady:
     async def run(self, seed: str) -> dict[str, Any]:
         """Send until the standard input ends; gives what was acknowledged."""
         loop = asyncio.get_running_loop()
-        began = time.monotonic()
         sending = [
             asyncio.ensure_future(
-                self.keep_sending(hits(f"{seed}-{number}"), self.every_s * number / CONNECTIONS)
+                self.keep_sending(
+                    hits(f"{seed}-{number}", number), self.every_s * number / CONNECTIONS
+                )
             )
             for number in range(CONNECTIONS)
         ]
         await loop.run_in_executor(None, sys.stdin.read)
         self.ended = True
-        seconds = time.monotonic() - began
+        per_second = (self.answers - CONNECTIONS) / (time.monotonic() - self.ready_at)
         await asyncio.gather(*sending)
         return {
             "counted": self.counted,
-            "per_second": self.answers / seconds,
+            "per_second": per_second,
             "again": self.again,
             "statuses": self.statuses,
         }

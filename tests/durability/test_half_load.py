@@ -81,6 +81,7 @@ def sending(daemon: Daemon, per_second: float, seed: str) -> Iterator[Sender]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
+            assert process.stdout.readline() == "ready\n"
             yield Sender(process)
         finally:
             process.kill()
@@ -144,6 +145,7 @@ def half_load(folder: Path, measured_s: float, lives_s: list[float], tell: Tell)
             owner.add_website(hostname)
         most, counted = reached(daemon, measured_s)
         assert daemon.stop() == 0
+        daemon.start()
         asker = Asker(owner)
         with sending(daemon, most / 2, "half") as sender, asker.asking():
             lives = [live(daemon, seconds) for seconds in lives_s]
@@ -176,7 +178,6 @@ def check(owner: Client, counted: Counter[str]) -> None:
         assert found == (counted[f"load {hostname}"], counted[f"visitor {hostname}"])
         rows = owner.get(f"/api/website/{hostname}/pages", limit="5000")
         assert sum(row["pageviews"] for row in rows) == current["pageviews"] > 0
-        assert 0 < current["duration"] <= 60_000
 
 
 def test_all_is_counted_through_restarts(tmp_path: Path) -> None:

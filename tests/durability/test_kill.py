@@ -13,7 +13,7 @@ from pressing import HOSTNAME, Connection, Sent, press
 
 pytestmark = pytest.mark.daemon
 
-MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(1_800)))
+MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(7_200)))
 CLIENTS = 6
 CONFIGURATION = """
 [store]
