@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from medamad.model.accounts import Account, Login
 from medamad.store.environment import Databases, Txn
 from medamad.store.errors import Damaged
+from medamad.store.grants import delete_grants
 from medamad.store.sealed import sealed, unsealed
 
 _ACCOUNT_KEY: Final = b"account"
@@ -48,9 +49,10 @@ def write_account(txn: Txn, databases: Databases, account: Account) -> None:
 
 
 def delete_account(txn: Txn, databases: Databases) -> None:
-    """Remove the account and all its logins."""
+    """Remove the account, and all its logins, tokens and share links."""
     txn.delete(_ACCOUNT_KEY, db=databases.meta)
     txn.drop(databases.logins, delete=False)
+    delete_grants(txn, databases)
 
 
 def read_login(txn: Txn, databases: Databases, digest: bytes) -> Login | None:

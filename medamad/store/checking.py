@@ -30,6 +30,7 @@ from medamad.store.corrections import read_corrections
 from medamad.store.counters import decode_counters
 from medamad.store.environment import STORE_ID, Database, Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
+from medamad.store.grants import damaged_grants
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number
 from medamad.store.parts import Part
@@ -90,6 +91,7 @@ class Checking:
             stored_account(self._txn, self._environment.databases)
         except Damaged as error:
             yield f"account: {error}"
+        yield from damaged_grants(self._txn, self._environment.databases)
         for strange in self._environment.strange_names(self._txn):
             yield f"meta: {strange!r} is none of its names"
         for name in ("logins", "beacons"):

@@ -36,6 +36,11 @@ STORE_ID: Final = b"store-id"
 _STORE_ID_BYTES: Final = 8
 TOMBSTONE: Final = b"deleted-website:"
 """What the names of tombstones of websites in meta begin with."""
+TOKEN: Final = b"token:"
+"""What the names of tokens in meta begin with, before the SHA-256 of their texts."""
+SHARE: Final = b"share:"
+"""What the names of share links in meta begin with, before their ids."""
+_MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
 _SEALED: Final = ("websites", "logins", "beacons")
 _MAX_READERS: Final = 126
 _LOCK_BYTES: Final = 8192
@@ -55,7 +60,7 @@ class Databases:
 
     What is stored of meta (but the format), logins, websites and beacons has a checksum in front.
 
-    - meta: name → format version, account, counters, tombstones of websites
+    - meta: name → format version, account, counters, tokens, share links, tombstones of websites
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - names: website u32, dimension u8, code u32 → day u16, text
@@ -121,7 +126,7 @@ class Environment:
         known = {_FORMAT_KEY, STORE_ID, *_SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
-        return [name for name in names if name not in known and not name.startswith(TOMBSTONE)]
+        return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]
 
     def store_id(self, txn: Txn) -> str:
         """Give what tells this store from every other, in hexadecimal. Raises Damaged."""

@@ -15,7 +15,9 @@ from twisted.python.failure import Failure
 from medamad.model.accounts import Account, Login
 from medamad.model.errors import Unauthorised, Unavailable
 from medamad.model.hits import Hit, Leaving
+from medamad.model.shares import Share
 from medamad.model.timings import Timings
+from medamad.model.tokens import Token
 from medamad.model.websites import Website
 from medamad.store import account as accounts
 from medamad.store import live
@@ -27,6 +29,7 @@ from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
 from medamad.store.figures import Figures
+from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
 from medamad.store.held import Held
 from medamad.store.imports import Imports
 from medamad.store.journal import Journal, Outcome, journal_records
@@ -60,6 +63,8 @@ class Store:
 
     settings: StoreSettings
     websites: Websites
+    tokens: Grants[Token]
+    shares: Grants[Share]
     broken: "Deferred[str]"
     _environment: Environment
     _journal: Journal
@@ -107,6 +112,8 @@ class Store:
         store = cls(
             settings=settings,
             websites=websites,
+            tokens=Grants(environment, writer, TOKENS),
+            shares=Grants(environment, writer, SHARES),
             broken=broken,
             environment=environment,
             names=names,
@@ -249,6 +256,7 @@ class Store:
 
         def change(txn: Transaction) -> None:
             self.websites.delete(txn, website.number)
+            delete_shares_of(txn.lmdb, self._environment.databases, website.number)
             txn.after_commit(lambda: self._forget(website.number))
 
         await self._writer.submit(change)

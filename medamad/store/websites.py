@@ -57,6 +57,13 @@ class Websites:
             website = self._by_hostname.get(bare if bare != hostname else f"www.{hostname}")
         return website
 
+    def by_number(self, number: int) -> Website | None:
+        """Give the website with that number."""
+        for website in self._by_hostname.values():
+            if website.number == number:
+                return website
+        return None
+
     def has_number(self, number: int) -> bool:
         """Tell whether a website with that number is registered."""
         return number in self._numbers
@@ -104,10 +111,10 @@ class Websites:
         return numbers
 
     def _of(self, number: int) -> Website:
-        for website in self._by_hostname.values():
-            if website.number == number:
-                return website
-        raise NotFound("hostname: no such website")
+        website = self.by_number(number)
+        if website is None:
+            raise NotFound("hostname: no such website")
+        return website
 
     def _put(self, txn: Transaction, website: Website) -> None:
         key = _NUMBER.pack(website.number)

@@ -13,6 +13,8 @@ from scenes import Scene, Telling
 from views import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
+from medamad.model.shares import Share
+from medamad.model.tokens import Scope, Token
 from medamad.store.checking import Checking
 from medamad.store.counters import Counters, decode_counters, encode_counters
 from medamad.store.environment import Environment, open_as_guest, open_to_read
@@ -46,6 +48,8 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     store = open_store(sizes=SIZES)
     await store.put_account(Account("ada", "hash", 1, 1))
     await store.add_login(b"digest", Login(1, 2))
+    await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
+    await store.shares.add(b"id", Share("id", "club", 1, 1))
     await store.add_website("example.com", 1)
     await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
     await store.tidy(NOW_MS + DAY_MS + 1)
