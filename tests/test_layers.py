@@ -40,6 +40,7 @@ MAY_IMPORT = {
 DEFERRED = {
     "account/accounts.py",
     "account/surroundings.py",
+    "account/tokens.py",
     "collect/collector.py",
     "collect/queue.py",
     "demo/filling.py",

@@ -213,14 +213,17 @@ class Accounts:
             account.username.encode(), username.encode()
         )
         encoded = account.password_hash if account is not None and known else DUMMY_HASH
-        work = self._hashed_work(lambda: verify(encoded, password), is_known=is_known)
+        work = self.hash_in_turn(lambda: verify(encoded, password), is_known=is_known)
         return await work and known
 
     async def _hashed(self, password: str) -> str:
-        return await self._hashed_work(lambda: hash_password(password), is_known=True)
+        return await self.hash_in_turn(lambda: hash_password(password), is_known=True)
 
-    async def _hashed_work(self, work: Callable[[], T], *, is_known: bool) -> T:
-        """Run `work` in the password pool, unless too much waits for it already."""
+    async def hash_in_turn(self, work: Callable[[], T], *, is_known: bool) -> T:
+        """Run `work` in the password pool. Raises Unavailable when too much waits for it.
+
+        Some room is kept for whom `is_known` tells of.
+        """
         if self._waiting >= _MAX_WAITING - (0 if is_known else _KEPT_FREE):
             raise Unavailable("too many logins at once, try again later", retry_after=1)
         self._waiting += 1

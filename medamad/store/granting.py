@@ -1,4 +1,4 @@
-"""What a command does to tokens and share links without asking the daemon, whether it runs or not."""
+"""What a command does to tokens and share links without asking a daemon that may be running."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
