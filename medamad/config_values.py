@@ -17,7 +17,7 @@ _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _OWN_NAMES: Final = frozenset(
     (
         *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
-        *("script.js", "scripts", "user", "website", "websites"),
+        *("script.js", "scripts", "share", "shared", "user", "website", "websites"),
     )
 )
 

@@ -1,6 +1,7 @@
 """The web side put together: one set of routes under /api and at the root, and the documents."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -8,6 +9,8 @@ from typing import Final, TypeAlias
 from klein import Klein
 
 from medamad.account.accounts import Accounts
+from medamad.account.shares import Shares
+from medamad.account.tokens import Tokens
 from medamad.collect.collector import Collector
 from medamad.model.errors import BadRequest, Refusal
 from medamad.store.store import Store
@@ -24,7 +27,9 @@ from medamad.web.routes import (
     operating,
     pixel,
     scripts,
+    shares,
     statistics,
+    tokens,
     user,
     websites,
 )
@@ -50,7 +55,7 @@ Lanes: TypeAlias = Mapping[tuple[bytes, str], Lane]
 def interface_routes(backend: Backend) -> Routes:
     """Make the routes of the interface."""
     routes = Routes(Klein(), backend)
-    for section in (authentication, events, pixel, user, websites, statistics):
+    for section in (authentication, events, pixel, user, tokens, websites, shares, statistics):
         section.add_to(routes)
     documents.add_description(routes)
     return routes
@@ -181,6 +186,8 @@ def make_site(
         store=store,
         collector=collector,
         accounts=accounts,
+        tokens=Tokens(store.tokens, clock),
+        shares=Shares(store.shares, partial(accounts.hash_in_turn, is_known=False), clock),
         ask=ask,
         clock=clock,
         seconds=reactor.seconds,

@@ -7,6 +7,8 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from medamad.account.accounts import Accounts
+from medamad.account.shares import Shares
+from medamad.account.tokens import Tokens
 from medamad.collect.collector import Collector
 from medamad.model.timings import Timings
 from medamad.store.store import Store
@@ -43,6 +45,8 @@ class Backend:
     store: Store
     collector: Collector
     accounts: Accounts
+    tokens: Tokens
+    shares: Shares
     ask: Ask
     clock: Callable[[], float]
     seconds: Callable[[], float]

@@ -8,11 +8,14 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from medamad.model.errors import Passing, Refusal
+from medamad.model.errors import Passing, Refusal, Unauthorised
 from medamad.web.replies import JSON, NO_SNIFFING, NO_STORE, Headers, Reply, encode_json
 
 NOT_FOUND: Final = "there is nothing at this address"
 FAULT: Final = "a fault of the server's own, which its log describes"
+
+_BEARER: Final = (b"WWW-Authenticate", b"Bearer")
+"""By what a program may make itself known (RFC 6750 section 3)."""
 
 _log = Logger()
 
@@ -28,6 +31,8 @@ def refusal_reply(refusal: Refusal) -> Reply:
     headers: Headers = ()
     if isinstance(refusal, Passing):
         headers = ((b"Retry-After", b"%d" % refusal.retry_after),)
+    if isinstance(refusal, Unauthorised):
+        headers = (_BEARER,)
     return error_reply(refusal.status, str(refusal), headers)
 
 

@@ -1,8 +1,9 @@
 """The gate before every route: who may pass, in what order refusals come, how answers leave."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -15,10 +16,12 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from medamad.collect.sender import Address
 from medamad.model.accounts import Account
-from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal, Unauthorised
+from medamad.model.errors import BadRequest, Forbidden, NotFound, Refusal, TooMany, Unauthorised
+from medamad.model.tokens import Scope
 from medamad.model.websites import Website, canonical_hostname
 from medamad.web import bodies, clients, origins, sessions
 from medamad.web.backend import Backend
+from medamad.web.callers import Caller, caller_of
 from medamad.web.errors import allow, failure_reply, refusal_reply
 from medamad.web.parameters import Query, query_of
 from medamad.web.replies import Headers, Reply
@@ -31,23 +34,47 @@ _log = Logger()
 
 
 class Access(Enum):
-    """Who may ask."""
+    """Who may ask. Changes by the cookie come from our own pages only; none is in demo mode."""
 
-    COOKIE = "whoever has the session cookie; changes from our own pages only, none in demo mode"
-    LOGOUT = "whoever has the session cookie, from our own pages only"
+    COOKIE = "the account, by its cookie"
+    LOGOUT = "the account, by its cookie, in demo mode too"
+    CHANGE = "the account, or a full token"
+    READ = "the account, or a token that may read"
+    STATISTICS = "the account, a token that may read, or a share link"
     LOGIN = "anyone, from our own pages only"
     EVENT = "anyone, from any page"
     SCRIPT = "anyone, by any name of the service, since a website may pass it on as its own"
     OPEN = "anyone"
 
     @property
-    def needs_cookie(self) -> bool:
-        """Whether nobody passes without the session cookie."""
-        return self in (Access.COOKIE, Access.LOGOUT)
+    def is_guarded(self) -> bool:
+        """Whether nobody passes unknown."""
+        return self in _SCOPES
+
+    def check(self, caller: Caller) -> None:
+        """Raise Forbidden when somebody who is known may not ask this."""
+        if caller.is_share and self is not Access.STATISTICS:
+            raise Forbidden("a share link shows the figures of its website, and nothing else")
+        if caller.token is not None and caller.token.scope not in _SCOPES[self]:
+            wanted = " or ".join(sorted(_SCOPES[self]))
+            raise Forbidden(
+                f"this takes a token whose scope is {wanted}"
+                if wanted
+                else "this takes the account's own login, no token may do it"
+            )
 
 
-_GUARDED: Final = (Access.COOKIE, Access.LOGOUT, Access.LOGIN)
-"""What no page of another origin may change."""
+_READERS: Final = frozenset((Scope.READ, Scope.FULL))
+_SCOPES: Final[Mapping[Access, frozenset[Scope]]] = MappingProxyType(
+    {
+        Access.COOKIE: frozenset(),
+        Access.LOGOUT: frozenset(),
+        Access.CHANGE: frozenset((Scope.FULL,)),
+        Access.READ: _READERS,
+        Access.STATISTICS: _READERS,
+    }
+)
+"""What nobody may ask unknown, and the scopes of the tokens that may."""
 
 
 @frozen
@@ -57,6 +84,8 @@ class Call:
     request: Request
     backend: Backend
     query: Query
+    caller: Caller
+    """Who asks, where nobody may unknown."""
 
     @property
     def token(self) -> str | None:
@@ -79,11 +108,12 @@ class Call:
         return bodies.read_body(self.request.body, decoder)
 
     def website(self, hostname: str) -> Website:
-        """Give the website that an address names. Raises BadRequest, NotFound."""
+        """Give the website that an address names. Raises BadRequest, NotFound, Forbidden."""
         name = canonical_hostname(hostname)
         website = self.backend.store.websites.by_hostname(name)
         if website is None:
             raise NotFound(f"hostname: no website {name} is registered")
+        self.caller.check_website(website)
         return website
 
 
@@ -116,21 +146,21 @@ class Routes:
         self.app.route(rule, methods=[method], endpoint=route)(passed)
 
     def refusal(self, request: Request, refusal: Refusal) -> Reply:
-        """Answer a request that cannot reach its route; a missing cookie comes first."""
-        access = self._access_of(request)
-        if access is not None and access.needs_cookie:
+        """Answer a request that cannot reach its route; that nobody is known comes first."""
+        access = self.access(request.method.decode("ascii"), request.local_path)
+        if access is not None and access.is_guarded:
             try:
-                self.backend.accounts.authenticate(sessions.token_of(request))
-            except Unauthorised as missing:
+                caller_of(request, self.backend)
+            except (Unauthorised, TooMany) as missing:
                 refusal = missing
         reply = refusal_reply(refusal)
         return evolve(reply, headers=(*self._error_headers(request), *reply.headers))
 
-    def _access_of(self, request: Request) -> Access | None:
-        """Tell who may ask what a request asks, None where it has no route."""
+    def access(self, method: str, path: str) -> Access | None:
+        """Tell who may ask for a method of a path, None where it has no route."""
         mapper = self.app.url_map.bind("")
         try:
-            route, _ = mapper.match(request.local_path, request.method.decode("ascii"))
+            route, _ = mapper.match(path, method)
         except HTTPException:
             return None
         return self._accesses[route]
@@ -150,20 +180,22 @@ class Routes:
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""
         settings = self.backend.settings
-        if access.needs_cookie:
-            self.backend.accounts.authenticate(sessions.token_of(request))
+        caller = caller_of(request, self.backend) if access.is_guarded else Caller()
         if access not in (Access.EVENT, Access.SCRIPT):
             origins.check_host(request.peer, request.requestHeaders, settings)
-        if access in _GUARDED and request.method not in READING:
-            origins.check_change(request.peer, request.requestHeaders, settings)
-            if settings.demo and access is Access.COOKIE:
+        if access.is_guarded:
+            access.check(caller)
+        if (access.is_guarded or access is Access.LOGIN) and request.method not in READING:
+            if caller.is_account:
+                origins.check_change(request.peer, request.requestHeaders, settings)
+            if settings.demo and access in (Access.COOKIE, Access.CHANGE):
                 raise Forbidden("this is a demonstration: nothing can be changed")
         if request.malformed:
             raise _malformed()
         if access is not Access.EVENT:
             bodies.check_type(request.requestHeaders, request.body)
         query = query_of(request.query) if request.query else Query()
-        return Call(request, self.backend, query)
+        return Call(request, self.backend, query, caller)
 
     def _failed(self, request: Request, failure: Failure) -> bytes:
         """Answer a request that was refused, found no route, or failed."""

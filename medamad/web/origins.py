@@ -13,7 +13,7 @@ from medamad.web.settings import WebSettings
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _MAX_AGE: Final = (b"Access-Control-Max-Age", b"86400")
 _EXPOSED: Final = b"X-Api-Commit, X-Medamad-Ignored"
-_SENDABLE: Final = b"Content-Type"
+_SENDABLE: Final = b"Authorization, Content-Type"
 _SENDABLE_EVENT: Final = b"Content-Type, If-Modified-Since"
 
 ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)

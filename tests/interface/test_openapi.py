@@ -11,14 +11,19 @@ import schemathesis
 from document import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
 
 from medamad.account.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
+from medamad.account.names import MAX_NAME as MAX_GRANT_NAME
+from medamad.account.shares import MAX_ORIGINS
 from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
 from medamad.model.accounts import LANGUAGES, SCRIPT_TYPES
+from medamad.model.shares import MAX_SHARES
+from medamad.model.tokens import MAX_TOKENS, Scope
 from medamad.model.websites import MAX_HOSTNAME
 from medamad.stats.buckets import INTERVALS
 from medamad.stats.filters import FIELDS, OPERATORS
 from medamad.stats.question import MAX_ROWS
 from medamad.web.app import documents_routes, interface_routes, operating_routes
 from medamad.web.backend import Backend
+from medamad.web.gate import Access
 from medamad.web.routes.statistics import MAX_OFFSET
 from medamad.web.site import Site
 
@@ -66,10 +71,18 @@ OURS = {
     "GET /health",
     "GET /health/live",
     "GET /metrics",
+    "GET /user/tokens",
+    "POST /user/tokens",
+    "DELETE /user/tokens/{token}",
+    "GET /websites/{hostname}/shares",
+    "POST /websites/{hostname}/shares",
+    "DELETE /websites/{hostname}/shares/{share}",
+    "GET /shared/{share}",
+    "POST /shared/{share}",
 }
 OPEN = {
     *("/auth/login", "/event/hit", "/event/ping", "/event/pixel.gif"),
-    *("/script.js", "/scripts/{name}", "/openapi.yaml"),
+    *("/script.js", "/scripts/{name}", "/openapi.yaml", "/shared/{share}"),
     *("/health", "/health/live", "/metrics"),
 }
 BY_COOKIE = {"POST /auth/login", "POST /auth/logout"}
@@ -190,10 +203,15 @@ def test_every_operation_of_the_interface_is_there() -> None:
     assert len({entry.raw["operationId"] for entry in OPERATIONS}) == len(OPERATIONS)
 
 
+def takes(entry: Operation, scheme: str) -> bool:
+    return {scheme: []} in entry.raw.get("security", ())
+
+
 @pytest.mark.parametrize(("name", "statuses"), LISTED.items(), ids=LISTED)
 def test_statuses_are_those_of_the_interface(name: str, statuses: str) -> None:
     (entry,) = (entry for entry in OPERATIONS if entry.name == name)
-    ours = {"403"} if name in BY_COOKIE else set()
+    # A token may be for something else than what is asked.
+    ours = {"403"} if name in BY_COOKIE or takes(entry, "token") else set()
     assert set(entry.raw["responses"]) - TRANSPORT == set(statuses.split()) | ours
 
 
@@ -252,14 +270,28 @@ def test_every_answer_has_its_headers(entry: Operation) -> None:
             assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
 
 
-def test_the_cookie_is_asked_for_wherever_it_is_needed() -> None:
-    scheme = DOCUMENT["components"]["securitySchemes"]["session"]
-    assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "cookie", "_me_sess")
+def test_who_may_ask_is_said_as_the_routes_have_it() -> None:
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    session, share = schemes["session"], schemes["share"]
+    assert (session["type"], session["in"], session["name"]) == ("apiKey", "cookie", "_me_sess")
+    assert (share["type"], share["in"], share["name"]) == ("apiKey", "header", "X-Medamad-Share")
+    assert (schemes["token"]["type"], schemes["token"]["scheme"]) == ("http", "bearer")
     assert DOCUMENT["security"] == [{"session": []}]
+    said = {
+        Access.COOKIE: ["session"],
+        Access.LOGOUT: ["session"],
+        Access.CHANGE: ["session", "token"],
+        Access.READ: ["session", "token"],
+        Access.STATISTICS: ["session", "token", "share"],
+    }
+    routes = interface_routes(cast(Backend, None))
     for entry in OPERATIONS:
-        assert entry.raw.get("security", DOCUMENT["security"]) == (
-            [] if entry.path in OPEN else [{"session": []}]
-        )
+        access = routes.access(entry.method, entry.path.replace("{", "").replace("}", ""))
+        named = entry.raw.get("security", DOCUMENT["security"])
+        assert [name for each in named for name in each] == said.get(access, []), entry.name
+        assert (named == []) == (entry.path in OPEN)
+        if "token" in str(named):
+            assert "429" in entry.raw["responses"], entry.name
 
 
 def test_a_new_website_links_to_what_may_follow() -> None:
@@ -290,6 +322,15 @@ def test_the_documents_figures_are_the_programs() -> None:
     properties = SCHEMAS["Properties"]["description"]
     for bound in (f"first {MAX_PROPERTIES} ", f"{MAX_NAME} characters", f"at {MAX_VALUE}."):
         assert bound in properties
+    assert tuple(SCHEMAS["Scope"]["enum"]) == tuple(Scope)
+    assert SCHEMAS["GrantName"]["maxLength"] == MAX_GRANT_NAME
+    share = SCHEMAS["ShareDetails"]["properties"]
+    assert share["embed"]["maxItems"] == MAX_ORIGINS
+    assert (share["password"]["minLength"], share["password"]["maxLength"]) == PASSWORD_LENGTH
+    assert SCHEMAS["ShareLogin"]["properties"]["password"]["maxLength"] == MAX_LOGIN_TEXT
+    paths = DOCUMENT["paths"]
+    assert f"{MAX_TOKENS:,}" in paths["/user/tokens"]["post"]["description"]
+    assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]

@@ -25,6 +25,8 @@ BEYOND_THE_DOCUMENT = re.compile(
     "start: expected a date-time that is not after end|previous: expected start and end"
     "|u: expected the URL of the page, since no Referer gives it"
     "|interval: expected at most|hostname: .* is the name of another website"
+    "|websites: no website .* is registered|dateExpires: expected a Unix second to come"
+    "|name: expected 1 to 64 characters, got 0"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 

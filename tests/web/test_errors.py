@@ -22,7 +22,7 @@ from medamad.web.errors import failure_reply
     ("error", "status", "headers"),
     [
         (BadRequest("x"), 400, {}),
-        (Unauthorised("x"), 401, {}),
+        (Unauthorised("x"), 401, {b"WWW-Authenticate": b"Bearer"}),
         (Forbidden("x"), 403, {}),
         (NotFound("x"), 404, {}),
         (Conflict("x"), 409, {}),

@@ -276,7 +276,7 @@ async def test_a_preflight_is_answered_for_configured_origins(
     assert answer.header("Access-Control-Allow-Origin") == "https://dash.example"
     assert answer.header("Access-Control-Allow-Credentials") == "true"
     assert answer.header("Access-Control-Allow-Methods") == "DELETE, GET, HEAD, OPTIONS, PATCH"
-    assert answer.header("Access-Control-Allow-Headers") == "Content-Type"
+    assert answer.header("Access-Control-Allow-Headers") == "Authorization, Content-Type"
     answer = await stranger.ask("OPTIONS", "/user", headers={"Origin": "https://evil.example"})
     assert answer.status == 204
     assert answer.header("Allow") == "DELETE, GET, HEAD, OPTIONS, PATCH"

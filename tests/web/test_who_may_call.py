@@ -3,26 +3,33 @@
 The rules (contract, sections 1, 2 and 7), the first that holds:
 
 1. A method that the address does not take is 405; OPTIONS is 204.
-2. Where the document asks for the cookie, one that opens no login is 401.
-3. A change, other than an event, from a page of another origin is 403.
-4. A change in demo mode, other than an event, a login or a logout, is 403.
-5. Anything else succeeds, with the status that the document names.
+2. Where the document asks for somebody who is known, what opens nothing is 401: a cookie, a token
+   or a share link that is unknown, ended or revoked.
+3. What the document does not take there, a token whose scope is another one, and a token or a
+   share link of another website are 403.
+4. A change by the cookie, other than an event, from a page of another origin is 403.
+5. A change in demo mode, other than an event, a login or a logout, is 403.
+6. Anything else succeeds, with the status that the document names.
 """
 
+import re
 from collections.abc import Iterator
 from ipaddress import ip_network
-from itertools import cycle, product
+from itertools import count, cycle, product
 
 import pytest
 import pytest_twisted
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from browser import Browser
 from document import OPERATIONS
-from house import NOW, PASSWORD, USERNAME, House
+from house import HASH, NOW, PASSWORD, USERNAME, House
 
 from medamad.account.logins import IDLE_S, LIFETIME_S, digest, new_token
+from medamad.account.shares import make_share
+from medamad.account.tokens import make_token
 from medamad.collect.networks import Networks
 from medamad.model.accounts import Login
+from medamad.model.tokens import Scope, Token
 from medamad.web.app import documents_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
@@ -46,6 +53,9 @@ BODIES = {
     "PATCH /user": {"settings": {"language": "de"}},
     "POST /websites": {"hostname": "new.example"},
     "PATCH /websites/{hostname}": {"hostname": "renamed.example"},
+    "POST /user/tokens": {"name": "report", "scope": "read"},
+    "POST /websites/{hostname}/shares": {"name": "club"},
+    "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {"/event/pixel.gif": f"?u=https://{HOSTNAME}/"}
 INSIDE = ("/health", "/health/live", "/metrics")
@@ -53,19 +63,29 @@ INSIDE = ("/health", "/health/live", "/metrics")
 INSIDERS = Networks([ip_network("198.51.100.0/24")])
 INSIDER, OUTSIDER = "198.51.100.7", "203.0.113.9"
 AT_THE_ROOT = ("/script.js", "/scripts/{name}", *INSIDE)
-IN_AND_OUT = ("/auth/login", "/auth/logout")
+IN_AND_OUT = ("/auth/login", "/auth/logout", "/shared/{share}")
+TOKEN = b"t" * 32
+SHARE = "s" * 24
+NAMED = {
+    "{hostname}": HOSTNAME,
+    "{name}": "default.js",
+    "{token}": TOKEN.hex()[:16],
+    "{share}": SHARE,
+}
 
 
 @frozen
 class Address:
-    """A path, and by each method that it takes: its success, and whether it needs the cookie."""
+    """A path, and by each method that it takes: its success, and by what somebody is known."""
 
     path: str
-    methods: dict[str, tuple[int, bool]]
+    methods: dict[str, tuple[int, tuple[str, ...]]]
 
     @property
     def target(self) -> str:
-        named = self.path.replace("{hostname}", HOSTNAME).replace("{name}", "default.js")
+        named = self.path
+        for name, value in NAMED.items():
+            named = named.replace(name, value)
         return named + QUERIES.get(self.path, "")
 
     @property
@@ -75,20 +95,21 @@ class Address:
 
 def described() -> Iterator[Address]:
     """Give every address of the document."""
-    methods: dict[str, dict[str, tuple[int, bool]]] = {}
+    methods: dict[str, dict[str, tuple[int, tuple[str, ...]]]] = {}
     for operation in OPERATIONS:
         success = min(int(status) for status in operation.raw["responses"])
-        needs_cookie = operation.raw.get("security") != []
+        security = operation.raw.get("security", [{"session": []}])
+        known_by = tuple(name for scheme in security for name in scheme)
         taken = methods.setdefault(operation.path, {})
-        taken[operation.method] = (success, needs_cookie)
+        taken[operation.method] = (success, known_by)
         if operation.method == "GET":
-            taken["HEAD"] = (success, needs_cookie)
+            taken["HEAD"] = (success, known_by)
     for path, taken in methods.items():
         yield Address(path, taken)
 
 
 def page(path: str, success: int) -> Address:
-    return Address(path, dict.fromkeys(READING, (success, False)))
+    return Address(path, dict.fromkeys(READING, (success, ())))
 
 
 DOCUMENTS = (
@@ -96,25 +117,40 @@ DOCUMENTS = (
     page("/dashboard", 302),
     page("/dashboard/", 200),
     page("/dashboard/websites/example.com", 200),
+    page("/share/{share}", 200),
 )
 ADDRESSES = (*described(), *DOCUMENTS)
+
+
+COOKIES = ("no", "garbage", "expired", "idle", "revoked", "good")
+BAD_TOKENS = ("token garbage", "token expired", "token revoked")
+GOOD_TOKENS = tuple(
+    f"token {scope}{where}" for scope in ("read", "send", "full") for where in ("", " elsewhere")
+)
+BAD_SHARES = ("share garbage", "share revoked", "share locked")
+GOOD_SHARES = ("share", "share elsewhere")
 
 
 @frozen
 class State:
     """Who asks, and of what service."""
 
-    cookie: str
-    """Which: `no`, `garbage`, `expired`, `idle`, `revoked` or `good`."""
+    shown: str
+    """What is shown: a cookie, a token or a share link, one of the above."""
     is_foreign: bool
     demo: bool
 
+    @property
+    def scheme(self) -> str:
+        kind = self.shown.split(" ")[0]
+        return kind if kind in ("token", "share") else "session"
 
-STATES = tuple(
-    State(*state)
-    for state in product(
-        ("no", "garbage", "expired", "idle", "revoked", "good"), (False, True), (False, True)
-    )
+
+STATES = tuple(State(*state) for state in product(COOKIES, (False, True), (False, True)))
+FURTHER_STATES = tuple(
+    State(shown, *service)
+    for shown in (*BAD_TOKENS, *GOOD_TOKENS, *BAD_SHARES, *GOOD_SHARES)
+    for service in ((True, False), (False, True))
 )
 
 
@@ -124,25 +160,47 @@ def expected(address: Address, method: str, state: State) -> int:
         return 204
     if method not in address.methods:
         return 405
-    success, needs_cookie = address.methods[method]
-    if needs_cookie and state.cookie != "good":
+    success, known_by = address.methods[method]
+    if known_by and state.shown not in ("good", *GOOD_TOKENS, *GOOD_SHARES):
         return 401
-    if method not in READING and not address.path.startswith("/event/"):
-        if state.is_foreign:
-            return 403
-        if state.demo and address.path not in IN_AND_OUT:
-            return 403
-    return success
+    if known_by and state.scheme not in known_by:
+        return 403
+    if known_by and is_for_something_else(address, method, state):
+        return 403
+    return 403 if is_refused_change(address, method, state, known_by) else success
+
+
+def is_refused_change(
+    address: Address, method: str, state: State, known_by: tuple[str, ...]
+) -> bool:
+    """Tell whether a change is refused because of where it comes from, or goes to."""
+    if method in READING or address.path.startswith("/event/"):
+        return False
+    by_cookie = state.scheme == "session" or not known_by
+    return (state.is_foreign and by_cookie) or (state.demo and address.path not in IN_AND_OUT)
+
+
+def is_for_something_else(address: Address, method: str, state: State) -> bool:
+    """Tell whether a good token or share link does not go as far as this."""
+    words = state.shown.split(" ")
+    if state.scheme == "token" and words[1] not in (
+        ("read", "full") if method in READING else ("full",)
+    ):
+        return True
+    return words[-1] == "elsewhere" and (method, address.path) not in (
+        ("GET", "/websites"),
+        ("HEAD", "/websites"),
+    )
 
 
 @define
-class Cookies:
-    """The cookies of a house, each made when it is first asked for."""
+class Shown:
+    """What is shown to a house, each made when it is first asked for."""
 
     _house: House
-    _made: dict[str, str | None] = field(factory=dict)
+    _made: dict[str, dict[str, str]] = field(factory=dict)
 
-    async def get(self, which: str) -> str | None:
+    async def headers(self, which: str) -> dict[str, str]:
         if which not in self._made:
             self._made[which] = await self._make(which)
         return self._made[which]
@@ -151,7 +209,46 @@ class Cookies:
         """Make all anew, after what may have ended logins."""
         self._made.clear()
 
-    async def _make(self, which: str) -> str | None:
+    async def _make(self, which: str) -> dict[str, str]:
+        if which.startswith("token "):
+            return {"Authorization": f"Bearer {await self._token(which)}"}
+        if which.startswith("share"):
+            return {"X-Medamad-Share": await self._share(which)}
+        cookie = await self._cookie(which)
+        return {} if cookie is None else {"Cookie": f"_me_sess={cookie}"}
+
+    def _number(self, which: str) -> int:
+        (website,) = self._house.store.websites.all()
+        return website.number + (1_000 if which.endswith("elsewhere") else 0)
+
+    async def _token(self, which: str) -> str:
+        scope = which.split(" ")[1]
+        all_of_them = which in GOOD_TOKENS and not which.endswith("elsewhere")
+        text, key, token = make_token(
+            which,
+            Scope(scope if scope in tuple(Scope) else "full"),
+            None if all_of_them else [self._number(which)],
+            NOW + 60,
+            NOW,
+        )
+        if scope == "expired":
+            token = evolve(token, expires=NOW)
+        if scope != "garbage":
+            await self._house.store.tokens.add(key, token)
+        if scope == "revoked":
+            assert await self._house.store.tokens.revoke(key)
+        return text
+
+    async def _share(self, which: str) -> str:
+        shares = self._house.store.shares
+        share = make_share(which, self._number(which), (), HASH if "locked" in which else "", NOW)
+        if "garbage" not in which:
+            await shares.add(share.id.encode(), share)
+        if "revoked" in which:
+            assert await shares.revoke(share.id.encode())
+        return share.id
+
+    async def _cookie(self, which: str) -> str | None:
         ages = {"good": (0, 0), "expired": (LIFETIME_S + 1, 0), "idle": (IDLE_S + 1, IDLE_S + 1)}
         if which in ages:
             token = new_token()
@@ -169,35 +266,55 @@ class Cookies:
 
 
 async def put_right(house: House) -> None:
-    """Leave the one website that the table is about, and no other."""
-    for website in house.store.websites.all():
+    """Leave the website, the token and the share link that the table is about, and no others."""
+    store = house.store
+    for website in store.websites.all():
         if website.hostname != HOSTNAME:
-            await house.store.delete_website(website)
-    if not house.store.websites.all():
-        await house.store.add_website(HOSTNAME, NOW)
+            await store.delete_website(website)
+    if not store.websites.all():
+        await store.add_website(HOSTNAME, NOW)
+    (website,) = store.websites.all()
+    if store.shares.find(SHARE.encode()) is None:
+        share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
+        await store.shares.add(SHARE.encode(), share)
+    if store.tokens.find(TOKEN) is None:
+        token = Token(TOKEN.hex()[:16], "the one", Scope.READ, None, NOW)
+        await store.tokens.add(TOKEN, token)
+
+
+NETWORKS = (f"100.{n >> 8}.{n & 255}.9" for n in count())
+"""Addresses, each in a network of its own: who shows many bad tokens has to wait."""
 
 
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
 @pytest_twisted.ensureDeferred
 async def test_the_table(house: House, address: Address) -> None:
     wrong = []
-    cookies = Cookies(house)
+    shown = Shown(house)
     pages = {True: cycle(FOREIGN_PAGES), False: cycle(OWN_PAGES)}
-    for method, state, prefix in product(METHODS, STATES, address.prefixes):
+    asked = [
+        *product(METHODS, STATES, address.prefixes),
+        *product(address.methods, FURTHER_STATES, address.prefixes[-1:]),
+    ]
+    for method, state, prefix in asked:
         await put_right(house)
-        peer = INSIDER if address.path in INSIDE else OUTSIDER
-        browser = Browser(house.site, await cookies.get(state.cookie), peer)
+        known = await shown.headers(state.shown)
+        peer = INSIDER if address.path in INSIDE else next(NETWORKS)
+        browser = Browser(house.site, peer=peer)
         house.set(demo=state.demo, metrics_from=INSIDERS)
         body = BODIES.get(f"{method} {address.path}")
-        headers = next(pages[state.is_foreign])
+        headers = next(pages[state.is_foreign]) | known
         answer = await browser.ask(method, prefix + address.target, body, headers=headers)
         wanted = expected(address, method, state)
         if answer.status != wanted:
             wrong.append((method, prefix, state, headers, answer.status, wanted))
         elif wanted >= 400 and method != "HEAD":
             assert answer.error
+            assert (answer.header("WWW-Authenticate") == "Bearer") == (wanted == 401)
         elif wanted < 400 and method in ("DELETE", "PATCH", "POST"):
-            cookies.used_up()
+            shown.used_up()
+        if state.scheme != "session" and not address.path.startswith("/auth/"):
+            assert answer.header("Set-Cookie") is None
     assert not wrong
 
 
@@ -227,22 +344,31 @@ async def test_to_others_there_is_nothing_inside(house: House, path: str, peer: 
 async def test_a_refusal_changes_nothing(house: House) -> None:
     """Send every change in each state that refuses it, then look at what there is."""
     await put_right(house)
-    before = house.store.account(), house.store.websites.all()
-    cookies = Cookies(house)
-    for address, state in product(ADDRESSES, STATES):
+    shown = Shown(house)
+    for state in (*STATES, *FURTHER_STATES):
+        await shown.headers(state.shown)
+    before = there(house)
+    for address, state in product(ADDRESSES, (*STATES, *FURTHER_STATES)):
         for method in address.methods:
             if expected(address, method, state) in (401, 403):
-                browser = Browser(house.site, await cookies.get(state.cookie))
+                browser = Browser(house.site, peer=next(NETWORKS))
                 house.set(demo=state.demo)
                 body = BODIES.get(f"{method} {address.path}")
                 headers = FOREIGN_PAGES[0] if state.is_foreign else {}
+                headers = headers | await shown.headers(state.shown)
                 await browser.ask(method, address.target, body, headers=headers)
-    assert (house.store.account(), house.store.websites.all()) == before
+    assert there(house) == before
+
+
+def there(house: House) -> object:
+    store = house.store
+    tokens = [key for key, _ in store.tokens.all()]
+    return store.account(), store.websites.all(), tokens, store.shares.all()
 
 
 def test_every_route_is_in_the_table(house: House) -> None:
     routes = {
-        (rule.rule.replace("<hostname>", "{hostname}").replace("<name>", "{name}"), method)
+        (re.sub(r"<([a-z]+)>", r"{\1}", rule.rule), method)
         for part in (
             interface_routes(house.site.backend),
             documents_routes(house.site.backend),

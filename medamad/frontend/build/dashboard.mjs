@@ -49,8 +49,14 @@ export async function buildDashboard(folder) {
   const theme = entry("theme.ts");
   const page = await fill({ main, style, theme, further: scripts.filter((path) => path !== main) });
   sizes.set("index.html", await put(`${folder}/index.html`, page));
+  sizes.set("share.html", await put(`${folder}/share.html`, shared(page)));
   sizes.set("icon.svg", await put(`${folder}/icon.svg`, await readFile(`${SOURCE}/icon.svg`)));
   return { sizes, first: ["index.html", "icon.svg", theme, style, ...scripts] };
+}
+
+/** The page of a share link: the same, but nobody's account is asked for. */
+function shared(page) {
+  return page.replace(/^<link rel="preload" href="\/api\/user".*\n/m, "");
 }
 
 /** A script of which terser, which takes its time, has taken off some more. */

@@ -6,6 +6,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from attrs import evolve
+
 from medamad.build import GENERATED
 from medamad.model.errors import NotFound
 from medamad.web.assets import (
@@ -20,33 +22,47 @@ from medamad.web.errors import NOT_FOUND
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import NO_SNIFFING, Headers, Reply
 
-FIRST_SEGMENTS: Final = ("", "dashboard")
+FIRST_SEGMENTS: Final = ("", "dashboard", "share")
 """How the paths begin that lead here."""
 
 _DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
 _DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
 _PAGE: Final = "index.html"
+_SHARE_PAGE: Final = "share.html"
 _HASHED: Final = "assets/"
 """How the paths begin of what is named by its content."""
 
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors %b"
 )
+_NOWHERE: Final = b"'none'"
+"""Where the dashboard may be shown in a frame."""
 _FOREVER_HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=31536000, immutable"),
     NO_SNIFFING,
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
 )
-_PAGE_HEADERS: Final[Headers] = (
+_ON_A_PAGE: Final[Headers] = (
     ASK_AGAIN,
     NO_SNIFFING,
-    (b"Content-Security-Policy", _POLICY),
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
-    (b"Cross-Origin-Resource-Policy", b"same-origin"),
     (b"Permissions-Policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
     (b"Referrer-Policy", b"no-referrer"),
 )
+
+
+def _framed(ancestors: bytes) -> Headers:
+    """Give the headers that say in whose frames a page may be shown."""
+    origin = b"same-origin" if ancestors == _NOWHERE else b"cross-origin"
+    return (
+        (b"Content-Security-Policy", _POLICY % ancestors),
+        (b"Cross-Origin-Resource-Policy", origin),
+    )
+
+
+_PAGE_HEADERS: Final[Headers] = (*_ON_A_PAGE, *_framed(_NOWHERE))
+_NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 
 
 @cache
@@ -64,6 +80,18 @@ def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
     if place not in files and place.startswith(_HASHED):
         raise NotFound(NOT_FOUND)
     return files.get(place, files[_PAGE])(call)
+
+
+def open_share(call: Call, share: str) -> Reply:
+    """Give the page of a share link, to be shown in the frames that the link allows."""
+    try:
+        ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NOWHERE
+        status = HTTPStatus.OK
+    except NotFound:
+        ancestors, status = _NOWHERE, HTTPStatus.NOT_FOUND
+    headers = (*_ON_A_PAGE, *_framed(ancestors), _NO_ROBOTS)
+    reply = evolve(read_dashboard()[_SHARE_PAGE], headers=headers)(call)
+    return evolve(reply, status=status) if reply.status == HTTPStatus.OK else reply
 
 
 def _redirect_to_dashboard(_call: Call) -> Reply:
@@ -85,3 +113,4 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard/", open_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard/<path:place>", open_dashboard, Access.OPEN)
+    routes.add("GET", "/share/<share>", open_share, Access.OPEN)

@@ -16,7 +16,7 @@ from medamad.stats.wanted import Wanted
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 from medamad.web.encodings import GZIP, chosen, zipped
-from medamad.web.gate import Call, Routes
+from medamad.web.gate import Access, Call, Routes
 from medamad.web.parameters import Query
 from medamad.web.replies import Reply, json_reply
 
@@ -154,13 +154,13 @@ def ignored(call: Call, hostname: str) -> Reply:
 def add_to(routes: Routes) -> None:
     """Add the routes of this section."""
     path = "/website/<hostname>/"
-    routes.add("GET", path + "summary", summarise)
-    routes.add("GET", path + "pages", count_pages)
-    routes.add("GET", path + "time", measure_times)
-    routes.add("GET", path + "referrers", count_referrers)
+    routes.add("GET", path + "summary", summarise, Access.STATISTICS)
+    routes.add("GET", path + "pages", count_pages, Access.STATISTICS)
+    routes.add("GET", path + "time", measure_times, Access.STATISTICS)
+    routes.add("GET", path + "referrers", count_referrers, Access.STATISTICS)
     for name, column in _COLUMNS.items():
-        routes.add("GET", path + name, partial(_count, column=column))
-    routes.add("GET", path + "languages", count_languages)
-    routes.add("GET", path + "properties", list_properties)
-    routes.add("GET", path + "live", live)
-    routes.add("GET", path + "ignored", ignored)
+        routes.add("GET", path + name, partial(_count, column=column), Access.STATISTICS)
+    routes.add("GET", path + "languages", count_languages, Access.STATISTICS)
+    routes.add("GET", path + "properties", list_properties, Access.STATISTICS)
+    routes.add("GET", path + "live", live, Access.STATISTICS)
+    routes.add("GET", path + "ignored", ignored, Access.READ)

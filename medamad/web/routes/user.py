@@ -8,7 +8,7 @@ from medamad.build import LICENCE, VERSION
 from medamad.model.accounts import Account
 from medamad.web import sessions
 from medamad.web.backend import Backend
-from medamad.web.gate import Call, Routes
+from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Reply, json_reply, no_content
 
 
@@ -70,6 +70,7 @@ async def delete(call: Call) -> Reply:
 
 def usage(call: Call) -> Reply:
     """Give what the machine and the service use, what hits came, and what the service is."""
+    call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
     return json_reply(
         {
@@ -110,4 +111,4 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", "/user", read)
     routes.add("PATCH", "/user", change)
     routes.add("DELETE", "/user", delete)
-    routes.add("GET", "/user/usage", usage)
+    routes.add("GET", "/user/usage", usage, Access.READ)

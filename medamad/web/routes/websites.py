@@ -7,7 +7,7 @@ import msgspec
 
 from medamad.model.websites import Website, canonical_hostname
 from medamad.web.backend import Backend
-from medamad.web.gate import Call, Routes
+from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Reply, json_reply, no_content
 
 
@@ -28,7 +28,7 @@ def _website(website: Website, backend: Backend) -> dict[str, Any]:
 async def list_all(call: Call) -> Reply:
     """Give all websites in order of hostname, with the last day's visitors if asked."""
     backend, store = call.backend, call.backend.store
-    websites = store.websites.all()
+    websites = [website for website in store.websites.all() if call.caller.may_see(website)]
     if not call.query.boolean("summary", default=False):
         return json_reply([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
@@ -45,6 +45,7 @@ async def list_all(call: Call) -> Reply:
 
 async def register(call: Call) -> Reply:
     """Register a website."""
+    call.caller.check_all()
     hostname = canonical_hostname(call.body(_DETAILS).hostname)
     website = await call.backend.store.add_website(hostname, int(call.backend.clock()))
     return json_reply(_website(website, call.backend), HTTPStatus.CREATED)
@@ -76,8 +77,8 @@ async def delete(call: Call, hostname: str) -> Reply:
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this section."""
-    routes.add("GET", "/websites", list_all)
-    routes.add("POST", "/websites", register)
-    routes.add("GET", "/websites/<hostname>", read)
-    routes.add("PATCH", "/websites/<hostname>", rename)
-    routes.add("DELETE", "/websites/<hostname>", delete)
+    routes.add("GET", "/websites", list_all, Access.READ)
+    routes.add("POST", "/websites", register, Access.CHANGE)
+    routes.add("GET", "/websites/<hostname>", read, Access.READ)
+    routes.add("PATCH", "/websites/<hostname>", rename, Access.CHANGE)
+    routes.add("DELETE", "/websites/<hostname>", delete, Access.CHANGE)

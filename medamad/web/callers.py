@@ -1,0 +1,96 @@
+"""Who asks: the account by its cookie, a program by a token, a reader by a share link."""
+
+from typing import Final
+
+from attrs import frozen
+
+from medamad.account.tokens import PREFIX
+from medamad.collect.networks import prefix_of
+from medamad.model.errors import Forbidden
+from medamad.model.tokens import Token
+from medamad.model.websites import Website
+from medamad.web import clients, sessions
+from medamad.web.backend import Backend
+from medamad.web.request import Request
+
+SHARE: Final = b"X-Medamad-Share"
+"""The header that a page of a share link shows its key by."""
+
+_BEARER: Final = b"bearer "
+
+
+@frozen
+class Caller:
+    """Who asks. `websites` are the numbers of those that may be asked about, None for all."""
+
+    websites: frozenset[int] | None = None
+    token: Token | None = None
+    is_share: bool = False
+
+    @property
+    def is_account(self) -> bool:
+        """Whether it is the account, by its cookie, which a browser sends whoever is behind."""
+        return self.token is None and not self.is_share
+
+    def may_see(self, website: Website) -> bool:
+        """Tell whether a website may be asked about."""
+        return self.websites is None or website.number in self.websites
+
+    def check_website(self, website: Website) -> None:
+        """Raise Forbidden for a website that may not be asked about."""
+        if not self.may_see(website):
+            what = "share link" if self.is_share else "token"
+            raise Forbidden(f"hostname: the {what} is not for {website.hostname}")
+
+    def check_all(self) -> None:
+        """Raise Forbidden unless all websites may be asked about."""
+        if self.websites is not None:
+            raise Forbidden("this takes a token for all websites")
+
+
+def token_text(request: Request) -> str | None:
+    """Give the token that a request shows, None for none.
+
+    What others give out is none of ours: a proxy in front may have logins of its own.
+    """
+    for value in request.requestHeaders.getRawHeaders(b"Authorization") or ():
+        if value[: len(_BEARER)].lower() == _BEARER:
+            text = value[len(_BEARER) :].strip().decode("latin-1")
+            if text.startswith(PREFIX):
+                return text
+    return None
+
+
+def token_of(request: Request, backend: Backend) -> Token | None:
+    """Give the good token that a request shows, None for none. Raises Unauthorised, TooMany."""
+    text = token_text(request)
+    if text is None:
+        return None
+    return backend.tokens.authenticate(text, network_of(request, backend))
+
+
+def network_of(request: Request, backend: Backend) -> bytes:
+    """Give the network that failures of a sender are counted under."""
+    sender = clients.sender_address(request.peer, request.requestHeaders, backend.settings)
+    return b"" if sender is None else prefix_of(sender)
+
+
+def caller_of(request: Request, backend: Backend) -> Caller:
+    """Tell who asks: what a request shows of itself counts before the cookie.
+
+    Raises Unauthorised when nobody is known by it, TooMany after many bad tokens.
+    """
+    token = token_of(request, backend)
+    if token is not None:
+        return Caller(websites_of(token), token)
+    keys = request.requestHeaders.getRawHeaders(SHARE)
+    if keys is not None:
+        share = backend.shares.authenticate(b", ".join(keys).decode("latin-1"))
+        return Caller(frozenset((share.website,)), is_share=True)
+    backend.accounts.authenticate(sessions.token_of(request))
+    return Caller()
+
+
+def websites_of(token: Token) -> frozenset[int] | None:
+    """Give the numbers of the websites that a token is for, None for all."""
+    return None if token.websites is None else frozenset(token.websites)

@@ -1,0 +1,101 @@
+"""Share links: made and revoked by the account, opened by whoever has one. Contract section 7."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from medamad.model.errors import NotFound, Unauthorised
+from medamad.model.shares import Share
+from medamad.model.websites import Website
+from medamad.web.callers import SHARE, network_of
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.replies import Reply, json_reply, no_content
+
+
+class ShareDetails(msgspec.Struct):
+    """The body that makes a share link."""
+
+    name: str
+    password: str | None = None
+    embed: list[str] = []
+
+
+class ShareLogin(msgspec.Struct):
+    """The body that opens a share link."""
+
+    password: str
+
+
+_DETAILS: Final = msgspec.json.Decoder(ShareDetails)
+_LOGIN: Final = msgspec.json.Decoder(ShareLogin)
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {
+        "id": share.id,
+        "name": share.name,
+        "protected": bool(share.password_hash),
+        "embed": share.embed,
+        "dateCreated": share.created,
+    }
+
+
+def list_all(call: Call, hostname: str) -> Reply:
+    """Give the share links of a website."""
+    shares = call.backend.shares.of(call.website(hostname).number)
+    return json_reply([_share(share) for share in shares])
+
+
+async def make(call: Call, hostname: str) -> Reply:
+    """Make a share link."""
+    website, details = call.website(hostname), call.body(_DETAILS)
+    share = await call.backend.shares.make(
+        details.name, website.number, password=details.password, embed=details.embed
+    )
+    return json_reply(_share(share), HTTPStatus.CREATED)
+
+
+async def revoke(call: Call, hostname: str, share: str) -> Reply:
+    """Revoke a share link: it shows nothing from now on."""
+    await call.backend.shares.revoke(share, call.website(hostname).number)
+    return no_content()
+
+
+def read(call: Call, share: str) -> Reply:
+    """Tell what a share link is of, once it is open."""
+    backend = call.backend
+    website = shared_website(call, backend.shares.find(share))
+    keys = call.request.requestHeaders.getRawHeaders(SHARE) or (share.encode(),)
+    try:
+        opened = backend.shares.authenticate(keys[0].decode("latin-1"))
+    except Unauthorised:
+        return json_reply({"protected": True})
+    if opened.id != share:
+        return json_reply({"protected": True})
+    return json_reply({"protected": bool(opened.password_hash), "hostname": website.hostname})
+
+
+async def unlock(call: Call, share: str) -> Reply:
+    """Open a share link by its password, for some hours."""
+    backend, details = call.backend, call.body(_LOGIN)
+    network = network_of(call.request, backend)
+    found, key = await backend.shares.unlock(share, details.password, network)
+    return json_reply({"hostname": shared_website(call, found).hostname, "key": key})
+
+
+def shared_website(call: Call, share: Share) -> Website:
+    """Give the website that a share link is of. Raises NotFound when it was removed."""
+    website = call.backend.store.websites.by_number(share.website)
+    if website is None:
+        raise NotFound("the website of this share link was removed")
+    return website
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("GET", "/websites/<hostname>/shares", list_all, Access.COOKIE)
+    routes.add("POST", "/websites/<hostname>/shares", make, Access.COOKIE)
+    routes.add("DELETE", "/websites/<hostname>/shares/<share>", revoke, Access.COOKIE)
+    routes.add("GET", "/shared/<share>", read, Access.OPEN)
+    routes.add("POST", "/shared/<share>", unlock, Access.LOGIN)

@@ -1,0 +1,81 @@
+"""API tokens: contract section 7. Only the account itself makes and revokes them."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from medamad.model.errors import BadRequest
+from medamad.model.tokens import Scope, Token
+from medamad.model.websites import canonical_hostname
+from medamad.web.backend import Backend
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.replies import Reply, json_reply, no_content
+
+
+class TokenDetails(msgspec.Struct, rename="camel"):
+    """The body that makes a token."""
+
+    name: str
+    scope: str
+    websites: list[str] | None = None
+    date_expires: int | None = None
+
+
+_DETAILS: Final = msgspec.json.Decoder(TokenDetails)
+
+
+def _token(token: Token, backend: Backend) -> dict[str, Any]:
+    numbers = token.websites
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "websites": None
+        if numbers is None
+        else [each.hostname for each in backend.store.websites.all() if each.number in numbers],
+        "dateCreated": token.created,
+        "dateExpires": token.expires,
+        "dateLastUsed": token.last_used,
+    }
+
+
+def list_all(call: Call) -> Reply:
+    """Give all tokens, without what they open by."""
+    return json_reply([_token(token, call.backend) for token in call.backend.tokens.all()])
+
+
+async def make(call: Call) -> Reply:
+    """Make a token; its text is in this answer and nowhere else."""
+    backend, details = call.backend, call.body(_DETAILS)
+    if details.scope not in tuple(Scope):
+        raise BadRequest(f"scope: expected one of {', '.join(Scope)}")
+    websites = None if details.websites is None else _numbers(details.websites, backend)
+    text, token = await backend.tokens.make(
+        details.name, Scope(details.scope), websites, details.date_expires
+    )
+    return json_reply({**_token(token, backend), "token": text}, HTTPStatus.CREATED)
+
+
+def _numbers(hostnames: list[str], backend: Backend) -> list[int]:
+    numbers = []
+    for hostname in hostnames:
+        name = canonical_hostname(hostname, "websites")
+        website = backend.store.websites.by_hostname(name)
+        if website is None:
+            raise BadRequest(f"websites: no website {name} is registered")
+        numbers.append(website.number)
+    return numbers
+
+
+async def revoke(call: Call, token: str) -> Reply:
+    """Revoke a token: it opens nothing from now on."""
+    await call.backend.tokens.revoke(token)
+    return no_content()
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this section."""
+    routes.add("GET", "/user/tokens", list_all, Access.COOKIE)
+    routes.add("POST", "/user/tokens", make, Access.COOKIE)
+    routes.add("DELETE", "/user/tokens/<token>", revoke, Access.COOKIE)

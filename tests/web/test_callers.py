@@ -1,0 +1,114 @@
+"""Who is believed to ask, where a request shows more than one thing of itself."""
+
+import pytest
+import pytest_twisted
+from browser import Browser
+from house import HASH, NOW, House
+
+from medamad.account.shares import make_share
+from medamad.account.tokens import make_token
+from medamad.model.tokens import Scope
+
+PAGES = "/website/example.com/pages"
+
+
+async def token_for(house: House, scope: Scope = Scope.READ) -> str:
+    text, key, token = make_token("a", scope, None, None, NOW)
+    await house.store.tokens.add(key, token)
+    return text
+
+
+@pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "BEARER   {} "])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_token_is_shown_as_rfc_6750_has_it(house: House, form: str) -> None:
+    headers = {"Authorization": form.format(await token_for(house))}
+    assert (await house.browser().ask("GET", PAGES, headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("value", ["Basic YTpi", "Bearer eyJhbGciOi", "Bearer", "", "\xff"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_ours_to_know_does_not_matter(
+    owner: Browser, stranger: Browser, value: str
+) -> None:
+    """A proxy in front may have logins of its own, and hand them on."""
+    headers = {"Authorization": value}
+    assert (await owner.ask("GET", PAGES, headers=headers)).status == 200
+    assert (await owner.ask("GET", "/user", headers=headers)).status == 200
+    assert (await stranger.ask("GET", PAGES, headers=headers)).status == 401
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_cookie_does_not_help_a_token_or_a_share_link(
+    house: House, owner: Browser
+) -> None:
+    token = {"Authorization": f"Bearer {await token_for(house)}"}
+    assert (await owner.ask("GET", "/user", headers=token)).status == 403
+    assert (await owner.ask("DELETE", "/websites/example.com", headers=token)).status == 403
+    for bad in ({"Authorization": "Bearer medamad_bad"}, {"X-Medamad-Share": "bad"}):
+        assert (await owner.ask("GET", PAGES, headers=bad)).status == 401
+    share = make_share("club", 1, (), "", NOW)
+    await house.store.shares.add(share.id.encode(), share)
+    shown = {"X-Medamad-Share": share.id}
+    assert (await owner.ask("GET", PAGES, headers=shown)).status == 200
+    assert (await owner.ask("GET", "/websites", headers=shown)).status == 403
+    assert (await owner.ask("GET", "/website/example.com/ignored", headers=shown)).status == 403
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_many_bad_tokens_make_their_network_wait(house: House) -> None:
+    good = {"Authorization": f"Bearer {await token_for(house)}"}
+    bad = {"Authorization": "Bearer medamad_bad"}
+    statuses = [(await house.browser().ask("GET", PAGES, headers=bad)).status for _ in range(11)]
+    assert statuses == [*[401] * 10, 429]
+    refused = await house.browser().ask("GET", PAGES, headers=bad)
+    assert refused.header("Retry-After") == "1"
+    assert (await house.browser().ask("GET", PAGES, headers=good)).status == 200
+    assert (await house.browser("192.0.2.7").ask("GET", PAGES, headers=bad)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_for_some_sees_those_alone(house: House) -> None:
+    one, two = [await house.store.add_website(f"{name}.example", NOW) for name in "ab"]
+    text, key, token = make_token("a", Scope.FULL, [two.number], None, NOW)
+    await house.store.tokens.add(key, token)
+    headers = {"Authorization": f"Bearer {text}"}
+    browser = house.browser()
+    assert (await browser.ask("GET", "/websites", headers=headers)).json == [
+        {"hostname": "b.example"}
+    ]
+    refused = await browser.ask("GET", "/website/a.example/pages", headers=headers)
+    assert (refused.status, refused.error) == (403, "hostname: the token is not for a.example")
+    refused = await browser.ask("POST", "/websites", {"hostname": "c.example"}, headers=headers)
+    assert (refused.status, refused.error) == (403, "this takes a token for all websites")
+    # It stays with its website through a rename, and is for none once that is gone.
+    await house.store.rename_website(two, "c.example", NOW)
+    assert (await browser.ask("GET", "/website/c.example/pages", headers=headers)).status == 200
+    assert (await browser.ask("DELETE", "/websites/c.example", headers=headers)).status == 204
+    again = await house.store.add_website("c.example", NOW)
+    assert again.number not in (one.number, two.number)
+    assert (await browser.ask("GET", "/website/c.example/pages", headers=headers)).status == 403
+    assert (await browser.ask("GET", "/websites", headers=headers)).json == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_body_that_cannot_be_taken_is_refused_after_a_bad_token(house: House) -> None:
+    good = {"Authorization": f"Bearer {await token_for(house, Scope.FULL)}"}
+    bad = {"Authorization": "Bearer medamad_bad"}
+    large = {"Content-Length": "16385"}
+    browser = house.browser()
+    assert (await browser.ask("POST", "/websites", headers=large | bad)).status == 401
+    assert (await browser.ask("POST", "/websites", headers=large | good)).status == 413
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_share_link_with_a_password_needs_it(house: House) -> None:
+    share = make_share("club", 1, (), HASH, NOW)
+    await house.store.shares.add(share.id.encode(), share)
+    refused = await house.browser().ask("GET", PAGES, headers={"X-Medamad-Share": share.id})
+    assert (refused.status, refused.error) == (401, "this share link asks for a password")
