@@ -18,6 +18,8 @@ COMMANDS: Final = {
     "check-config": "read a configuration and say what is wrong with it",
     "export": "write out what is stored of a website",
     "passwd": "change the password of the account",
+    "token": "make, list and revoke tokens, by which programs make themselves known",
+    "share": "make, list and revoke links that show a website's figures to others",
     "version": "say which version this is",
 }
 USAGE_STATUS: Final = 64

@@ -1,0 +1,56 @@
+"""What the commands share that change a store as guests, beside a daemon or without one."""
+
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from medamad.commands.configured import read_config, refused
+from medamad.config import ConfigError
+from medamad.model.errors import Refusal
+from medamad.store.errors import StoreError
+
+_MAX_DAYS: Final = 36_500
+_DAY_S: Final = 86_400
+
+
+def run_as_guest(arguments: Namespace, work: Callable[[Path], None]) -> int:
+    """Do something with a store's folder, and give the exit status; a refusal is told."""
+    try:
+        config = read_config(arguments.config, arguments.data, None)
+    except ConfigError as error:
+        return refused(error)
+    try:
+        work(config.data_dir(os.environ))
+    except (Refusal, StoreError, OSError) as error:
+        print(f"medamad: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="write JSON, for programs")
+
+
+def days(text: str) -> int:
+    """Read a number of days as seconds."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_DAYS:
+        raise ArgumentTypeError(f"expected a whole number from 1 to {_MAX_DAYS}")
+    return int(text) * _DAY_S
+
+
+def day(unix_s: int | None) -> str:
+    """Write a moment as its day, UTC; a dash for none."""
+    return "-" if unix_s is None else datetime.fromtimestamp(unix_s, UTC).date().isoformat()
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Write rows in columns, the first one of headings."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,112 @@
+"""`medamad share`: makes, lists and revokes share links, whether the daemon runs or not."""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from functools import partial
+from getpass import getpass
+from pathlib import Path
+
+from medamad.account.credentials import check_password
+from medamad.account.passwords import hash_password
+from medamad.account.shares import make_share
+from medamad.commands.configured import add_data
+from medamad.commands.guests import add_json, day, print_table, run_as_guest
+from medamad.model.errors import NotFound
+from medamad.store.grants import SHARES
+from medamad.store.offline import add_grant, list_grants, revoke_grant, website_numbers
+
+_PAGE = "/share/"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    add = what.add_parser("add", help="make a share link, and write the path of its page")
+    add.add_argument("hostname", metavar="HOSTNAME", help="the website that it shows")
+    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument(
+        "--password",
+        action="store_true",
+        help="have it ask for a password, which is read from the terminal or standard input",
+    )
+    add.add_argument(
+        "--embed",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help='whose pages may show it in a frame, such as "https://www.example.com",'
+        ' or "*" for any (without: none); may be repeated',
+    )
+    add.set_defaults(work=_add)
+    listing = what.add_parser("list", help="say which share links there are")
+    add_json(listing)
+    listing.set_defaults(work=_list)
+    revoke = what.add_parser("revoke", help="revoke a share link, at once")
+    revoke.add_argument("id", metavar="ID", help="as the list says")
+    revoke.set_defaults(work=_revoke)
+    for each in (add, listing, revoke):
+        add_data(each)
+
+
+def run(arguments: Namespace) -> int:
+    """Do what is asked; the exit status tells how it went."""
+    return run_as_guest(arguments, partial(arguments.work, arguments))
+
+
+def _add(arguments: Namespace, data_dir: Path) -> None:
+    (number,) = website_numbers(data_dir, [arguments.hostname])
+    encoded = hash_password(check_password(_password())) if arguments.password else ""
+    share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
+    add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
+    print(_PAGE + share.id)
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        return getpass("Password of the link: ")
+    return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+
+
+def _list(arguments: Namespace, data_dir: Path) -> None:
+    listed = list_grants(data_dir, SHARES)
+    shares = [share for _, share in listed.grants]
+    if arguments.json:
+        told = [
+            {
+                "id": share.id,
+                "name": share.name,
+                "hostname": listed.hostnames.get(share.website),
+                "protected": bool(share.password_hash),
+                "embed": share.embed,
+                "dateCreated": share.created,
+            }
+            for share in shares
+        ]
+        print(json.dumps(told, indent=1))
+        return
+    if not shares:
+        print("There are no share links.")
+        return
+    heads = ("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE")
+    rows = [
+        (
+            share.id,
+            listed.hostnames.get(share.website, "-"),
+            share.name,
+            "yes" if share.password_hash else "no",
+            " ".join(share.embed) or "-",
+            day(share.created),
+        )
+        for share in shares
+    ]
+    print_table([heads, *rows])
+
+
+def _revoke(arguments: Namespace, data_dir: Path) -> None:
+    for key, share in list_grants(data_dir, SHARES).grants:
+        if share.id == arguments.id and revoke_grant(data_dir, SHARES, key):
+            print(f"The share link {share.name} is revoked.")
+            return
+    raise NotFound(f"there is no share link {arguments.id}")
