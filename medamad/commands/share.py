@@ -11,11 +11,11 @@ from pathlib import Path
 from medamad.account.credentials import check_password
 from medamad.account.passwords import hash_password
 from medamad.account.shares import make_share
-from medamad.commands.configured import add_data
-from medamad.commands.guests import add_json, day, print_table, run_as_guest
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.writing import add_json, day, print_table
 from medamad.model.errors import NotFound
+from medamad.store.granting import add_grant, list_grants, revoke_grant, website_numbers
 from medamad.store.grants import SHARES
-from medamad.store.offline import add_grant, list_grants, revoke_grant, website_numbers
 
 _PAGE = "/share/"
 
@@ -52,15 +52,16 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Do what is asked; the exit status tells how it went."""
-    return run_as_guest(arguments, partial(arguments.work, arguments))
+    return on_data(arguments, partial(arguments.work, arguments))
 
 
-def _add(arguments: Namespace, data_dir: Path) -> None:
+def _add(arguments: Namespace, data_dir: Path) -> int:
     (number,) = website_numbers(data_dir, [arguments.hostname])
     encoded = hash_password(check_password(_password())) if arguments.password else ""
     share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
     add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
     print(_PAGE + share.id)
+    return 0
 
 
 def _password() -> str:
@@ -69,7 +70,7 @@ def _password() -> str:
     return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
 
 
-def _list(arguments: Namespace, data_dir: Path) -> None:
+def _list(arguments: Namespace, data_dir: Path) -> int:
     listed = list_grants(data_dir, SHARES)
     shares = [share for _, share in listed.grants]
     if arguments.json:
@@ -85,10 +86,10 @@ def _list(arguments: Namespace, data_dir: Path) -> None:
             for share in shares
         ]
         print(json.dumps(told, indent=1))
-        return
+        return 0
     if not shares:
         print("There are no share links.")
-        return
+        return 0
     heads = ("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE")
     rows = [
         (
@@ -102,11 +103,12 @@ def _list(arguments: Namespace, data_dir: Path) -> None:
         for share in shares
     ]
     print_table([heads, *rows])
+    return 0
 
 
-def _revoke(arguments: Namespace, data_dir: Path) -> None:
+def _revoke(arguments: Namespace, data_dir: Path) -> int:
     for key, share in list_grants(data_dir, SHARES).grants:
         if share.id == arguments.id and revoke_grant(data_dir, SHARES, key):
             print(f"The share link {share.name} is revoked.")
-            return
+            return 0
     raise NotFound(f"there is no share link {arguments.id}")

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from medamad.account.tokens import make_token
-from medamad.commands.configured import add_data
-from medamad.commands.guests import add_json, day, days, print_table, run_as_guest
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.writing import add_json, day, days, print_table
 from medamad.model.errors import NotFound
 from medamad.model.tokens import Scope, Token
+from medamad.store.granting import add_grant, list_grants, revoke_grant, website_numbers
 from medamad.store.grants import TOKENS
-from medamad.store.offline import add_grant, list_grants, revoke_grant, website_numbers
 
 _ALL = "all websites"
 
@@ -49,10 +49,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Do what is asked; the exit status tells how it went."""
-    return run_as_guest(arguments, partial(arguments.work, arguments))
+    return on_data(arguments, partial(arguments.work, arguments))
 
 
-def _add(arguments: Namespace, data_dir: Path) -> None:
+def _add(arguments: Namespace, data_dir: Path) -> int:
     now = int(time.time())
     numbers = arguments.website and website_numbers(data_dir, arguments.website)
     expires = None if arguments.days is None else now + arguments.days
@@ -61,17 +61,18 @@ def _add(arguments: Namespace, data_dir: Path) -> None:
     print(text)
     if sys.stdout.isatty():
         print(f"Keep it: it is shown this once. `medamad token revoke {token.id}` ends it.")
+    return 0
 
 
-def _list(arguments: Namespace, data_dir: Path) -> None:
+def _list(arguments: Namespace, data_dir: Path) -> int:
     listed = list_grants(data_dir, TOKENS)
     tokens = [token for _, token in listed.grants]
     if arguments.json:
         print(json.dumps([_told(token, listed.hostnames) for token in tokens], indent=1))
-        return
+        return 0
     if not tokens:
         print("There are no tokens.")
-        return
+        return 0
     heads = ("ID", "NAME", "SCOPE", "WEBSITES", "MADE", "LAST USED", "ENDS")
     rows = [
         (
@@ -82,6 +83,7 @@ def _list(arguments: Namespace, data_dir: Path) -> None:
         for token in tokens
     ]
     print_table([heads, *rows])
+    return 0
 
 
 def _told(token: Token, hostnames: dict[int, str]) -> dict[str, object]:
@@ -100,9 +102,9 @@ def _hosts(token: Token, hostnames: dict[int, str]) -> list[str]:
     return sorted(hostnames[each] for each in token.websites or () if each in hostnames)
 
 
-def _revoke(arguments: Namespace, data_dir: Path) -> None:
+def _revoke(arguments: Namespace, data_dir: Path) -> int:
     for key, token in list_grants(data_dir, TOKENS).grants:
         if token.id == arguments.id and revoke_grant(data_dir, TOKENS, key):
             print(f"The token {token.name} is revoked.")
-            return
+            return 0
     raise NotFound(f"there is no token {arguments.id}")

@@ -136,7 +136,7 @@ def go_from_link_to_link(daemon: Daemon, client: Client, runs: settings) -> Coun
     """Make websites and follow what links from them; gives how often each answer came."""
     seen: Counter[str] = Counter()
 
-    class Links(SCHEMA.include(path_regex="^/websites").as_state_machine()):
+    class Links(SCHEMA.include(path_regex="^/websites(/{hostname})?$").as_state_machine()):
         def setup(self) -> None:
             # Each begins alike, or the same steps would end otherwise.
             for website in client.get("/api/websites"):

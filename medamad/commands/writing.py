@@ -1,34 +1,11 @@
-"""What the commands share that change a store as guests, beside a daemon or without one."""
+"""How commands write lists, and what numbers of days they take."""
 
-import os
-import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
-
-from medamad.commands.configured import read_config, refused
-from medamad.config import ConfigError
-from medamad.model.errors import Refusal
-from medamad.store.errors import StoreError
 
 _MAX_DAYS: Final = 36_500
 _DAY_S: Final = 86_400
-
-
-def run_as_guest(arguments: Namespace, work: Callable[[Path], None]) -> int:
-    """Do something with a store's folder, and give the exit status; a refusal is told."""
-    try:
-        config = read_config(arguments.config, arguments.data, None)
-    except ConfigError as error:
-        return refused(error)
-    try:
-        work(config.data_dir(os.environ))
-    except (Refusal, StoreError, OSError) as error:
-        print(f"medamad: {error}", file=sys.stderr)
-        return 1
-    return 0
 
 
 def add_json(parser: ArgumentParser) -> None:
