@@ -13,6 +13,8 @@ import pytest
 from attrs import define, field
 from daemon import Daemon, configure, running, until
 
+from medamad.service import DRAIN_SECONDS
+
 pytestmark = pytest.mark.daemon
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
@@ -173,6 +175,7 @@ def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
         assert time.monotonic() - asked < 5
         for thread in threads:
             thread.join()
+        assert "were cut" not in daemon.log, "a request that was taken was not answered"
         statuses = [status for one in visitors for status in one.statuses]
         assert set(statuses) == {204}
         daemon.start()
@@ -211,6 +214,7 @@ def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert time.monotonic() - asked < 7
         assert "1 connections were cut" in daemon.log
+        assert DRAIN_SECONDS < 5, "it is to end within 5 seconds where the machine has time for it"
 
 
 def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
