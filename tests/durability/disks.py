@@ -72,9 +72,10 @@ class Mounts:
         """Unmount at once, or, where a test has failed in the midst, once nobody uses it."""
         self.run("umount", "--lazy", where)
 
-    def mount_ext4(self, where: Path, mib: int) -> None:
+    def mount_ext4(self, where: Path, mib: int, *options: str) -> None:
         """Mount a new ext4 of so many MiB, all of them for anybody."""
-        self.mount(make_ext4(where.with_suffix(".img"), mib), where, "-o", "loop")
+        image = make_ext4(where.with_suffix(".img"), mib)
+        self.mount(image, where, "-o", ",".join(("loop", *options)))
 
     def mount_tmpfs(self, where: Path, mib: int) -> None:
         self.mount("none", where, "-t", "tmpfs", "-o", f"size={mib}m,mode=700")

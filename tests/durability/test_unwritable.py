@@ -1,0 +1,133 @@
+"""A folder that cannot be written to: the start ends with words, and so does the daemon."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD, Daemon
+from disks import Mounts, lack, mounts
+
+from medamad.store.environment import FILE_NAME, open_environment
+
+LACK = lack()
+pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
+
+NOBODY = 65_534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
+WITHIN_S = 30
+SYSTEM = Path("/sys/fs/ext4")
+
+
+@pytest.fixture
+def held() -> Iterator[Mounts]:
+    with mounts() as made:
+        yield made
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """Give a folder that others can reach, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def command(entering: tuple[str, ...], name: str, data: Path) -> subprocess.CompletedProcess[str]:
+    listen = ("--listen", "tcp:0:interface=127.0.0.1") if name == "run" else ()
+    return subprocess.run(
+        [*entering, *MEDAMAD, name, "--data", str(data), *listen],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def is_not_started(entering: tuple[str, ...], data: Path, reason: str) -> None:
+    ended = command(entering, "run", data)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith(f"not started: {reason}\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_file_system_that_is_read_only(tmp_path: Path, held: Mounts) -> None:
+    data = tmp_path / "data"
+    open_environment(data, 16 << 20).close()
+    before = (data / FILE_NAME).read_bytes()
+    held.mount(tmp_path, tmp_path, "--bind")
+    held.run("mount", "-o", "remount,bind,ro", tmp_path)
+    is_not_started(held.entering, data, f"{data}: Read-only file system")
+    absent = tmp_path / "absent"
+    is_not_started(held.entering, absent, f"{absent}: Read-only file system")
+    # To read it, nothing has to be written.
+    checked = command(held.entering, "check", data)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "nothing is wrong with it" in checked.stdout
+    assert (data / FILE_NAME).read_bytes() == before
+
+
+@cache
+def runs_for_nobody() -> bool:
+    ran = subprocess.run([*AS_NOBODY, *MEDAMAD, "version"], capture_output=True, check=False)
+    return ran.returncode == 0
+
+
+def own_but_closed(data: Path) -> Path:
+    data.mkdir()
+    os.chown(data, NOBODY, NOBODY)
+    data.chmod(0o500)
+    return data
+
+
+def in_a_folder_of_roots(data: Path) -> Path:
+    return data
+
+
+def with_a_file_of_roots(data: Path) -> Path:
+    open_environment(data, 16 << 20).close()
+    for path in (data, *data.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    os.chown(data / FILE_NAME, 0, 0)
+    return data / FILE_NAME
+
+
+@pytest.mark.parametrize("made", [own_but_closed, in_a_folder_of_roots, with_a_file_of_roots])
+def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], Path]) -> None:
+    if not runs_for_nobody():
+        pytest.skip("others cannot run this tree")
+    data = reachable / "data"
+    named = made(data)
+    is_not_started(AS_NOBODY, data, f"{named}: Permission denied")
+
+
+def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -> None:
+    """The system makes the file system of a failing disk read-only, as ext4 does by default."""
+    daemon = Daemon(
+        tmp_path,
+        configuration='[store]\nmin_free_disk = "1 MiB"',
+        command=(*held.entering, *MEDAMAD, "run"),
+    )
+    held.mount_ext4(daemon.data, 40, "errors=remount-ro")
+    device = held.seen(daemon.data).stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    fault = SYSTEM / Path(f"/sys/dev/block/{number}").resolve().name / "trigger_fs_error"
+    if not os.access(fault, os.W_OK):
+        pytest.skip("ext4 cannot be told to fail")
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    assert client.request("POST", "/api/event/hit", HIT).status == 204
+    fault.write_text("simulated by a test")
+    assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 503
+    process, daemon._process = daemon._process, None
+    assert process is not None
+    assert process.wait(WITHIN_S) == 1
+    assert "the store cannot go on: the store has failed: " in daemon.log
+    assert "Traceback" not in daemon.log
