@@ -117,3 +117,25 @@ def test_it_suits_everybody(path: str, scheme: str, demo: Client, dashboard_of: 
     dashboard.open(path)
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()
+
+
+def test_a_website_that_has_gone_quiet_says_so(demo: Client, dashboard_of: Make) -> None:
+    """It is told of on its card and on its page, and nowhere else."""
+    dashboard = dashboard_of(demo)
+    websites = demo.get("/api/websites", summary="true")
+    first, other = (website["hostname"] for website in websites[:2])
+    websites[0]["quietSince"] = 1_750_000_000
+    for pattern in ("**/api/websites", "**/api/websites?*"):
+        dashboard.page.route(pattern, lambda route: route.fulfill(json=websites))
+    page = dashboard.open()
+    page.get_by_role("heading", level=2, name=first).wait_for()
+    note = page.locator(".unvisited")
+    expect(note).to_have_text(["No view since 15 Jun 2025, 17:06"])
+    card = page.locator("main li").filter(has_text=first)
+    expect(card.locator(".unvisited")).to_have_count(1)
+    dashboard.open(f"websites/{first}")
+    expect(note).to_have_text(["No view since 15 Jun 2025, 17:06"])
+    assert not dashboard.violations()
+    page = dashboard.open(f"websites/{other}")
+    page.locator(".live").wait_for()
+    expect(note).to_have_count(0)

@@ -30,6 +30,7 @@ export interface UserChange {
 export interface Website {
   hostname: string;
   summary?: { visitors: number };
+  quietSince?: number;
 }
 
 export interface Refused {

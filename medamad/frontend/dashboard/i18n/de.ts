@@ -48,6 +48,8 @@ export const de: Catalogue = {
   "view.live.one": "{n} aktueller Besucher",
   "view.live.other": "{n} aktuelle Besucher",
   "view.live-title": "Besucher der letzten fünf Minuten, die noch da sind",
+  "unvisited.since": "Kein Aufruf seit {when}",
+  "unvisited.why": "Sonst kommen um diese Zeit Besucher. Ist das Skript noch auf den Seiten?",
   "view.setup": "Skript und Einrichtung",
   "period.title": "Zeitraum",
   "period.today": "Heute",

@@ -48,6 +48,8 @@ export const es: Catalogue = {
   "view.live.one": "{n} visitante ahora",
   "view.live.other": "{n} visitantes ahora",
   "view.live-title": "Visitantes de los últimos cinco minutos que aún no se han ido",
+  "unvisited.since": "Sin visitas desde {when}",
+  "unvisited.why": "A estas horas suele haber visitas. ¿Sigue el script en las páginas?",
   "view.setup": "Script e instalación",
   "period.title": "Periodo",
   "period.today": "Hoy",

@@ -48,6 +48,9 @@ export const fr: Catalogue = {
   "view.live.one": "{n} visiteur en ce moment",
   "view.live.other": "{n} visiteurs en ce moment",
   "view.live-title": "Visiteurs des cinq dernières minutes qui n’ont pas quitté le site",
+  "unvisited.since": "Aucune vue depuis {when}",
+  "unvisited.why":
+    "D’habitude, il y a des visites à cette heure. Le script est-il encore dans les pages ?",
   "view.setup": "Script et installation",
   "period.title": "Période",
   "period.today": "Aujourd’hui",

@@ -47,6 +47,8 @@ export const ja: Catalogue = {
   "view.live.one": "現在{n}人が訪問中",
   "view.live.other": "現在{n}人が訪問中",
   "view.live-title": "過去5分間に訪れ、まだ離脱していない訪問者",
+  "unvisited.since": "{when}から閲覧なし",
+  "unvisited.why": "普段はこの時間帯に訪問があります。スクリプトはまだページにありますか？",
   "view.setup": "スクリプトとセットアップ",
   "period.title": "期間",
   "period.today": "今日",

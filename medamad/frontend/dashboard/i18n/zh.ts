@@ -46,6 +46,8 @@ export const zh: Catalogue = {
   "view.live.one": "当前 {n} 位访客",
   "view.live.other": "当前 {n} 位访客",
   "view.live-title": "最近五分钟内到访且尚未离开的访客",
+  "unvisited.since": "自 {when} 起没有浏览",
+  "unvisited.why": "平时这个时段有人访问。脚本是否还在页面中？",
   "view.setup": "脚本与安装",
   "period.title": "时段",
   "period.today": "今天",

@@ -10,6 +10,7 @@ import { useAsk } from "../state/ask.ts";
 import { Icon } from "../ui/icon.tsx";
 import { type Choice, Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
+import { Unvisited } from "../ui/unvisited.tsx";
 import { writeView } from "./address.ts";
 import { useViewing } from "./asking.ts";
 
@@ -61,6 +62,7 @@ export function SiteHead() {
           onToggle={setOpen}
         />
       </h1>
+      <Unvisited since={websites?.find((one) => one.hostname === hostname)?.quietSince} />
       {live && (
         <p class="live" title={t("view.live-title")}>
           <span class={live.visitors > 0 ? "live-dot on" : "live-dot"} aria-hidden="true" />

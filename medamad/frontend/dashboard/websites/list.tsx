@@ -11,6 +11,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { Trouble } from "../ui/trouble.tsx";
+import { Unvisited } from "../ui/unvisited.tsx";
 import { Curve } from "./curve.tsx";
 
 const SEARCHED_FROM = 9;
@@ -106,7 +107,7 @@ function inOrder(websites: Website[], order: Order): Website[] {
   return websites.toSorted((one, other) => visitors(other) - visitors(one));
 }
 
-function Card({ hostname, summary }: Website) {
+function Card({ hostname, summary, quietSince }: Website) {
   const visitors = summary?.visitors ?? 0;
   return (
     <li>
@@ -116,6 +117,7 @@ function Card({ hostname, summary }: Website) {
           <strong>{shortFigure(visitors)}</strong>{" "}
           <span class="soft">{tn("websites.visitors", visitors)}</span>
         </p>
+        <Unvisited since={quietSince} />
         <Curve hostname={hostname} />
       </a>
     </li>

@@ -5,6 +5,8 @@ export const view = {
   "view.live.one": "{n} visitor now",
   "view.live.other": "{n} visitors now",
   "view.live-title": "Visitors of the last five minutes who have not left",
+  "unvisited.since": "No view since {when}",
+  "unvisited.why": "It is usually visited at these hours. Is the script still on its pages?",
   "view.setup": "Script and setup",
   "period.title": "Period",
   "period.today": "Today",

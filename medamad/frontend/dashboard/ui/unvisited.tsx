@@ -1,0 +1,13 @@
+// The note on a website that used to be visited and is not any more.
+
+import { moment, t } from "../i18n/index.ts";
+
+export function Unvisited({ since }: { since: number | undefined }) {
+  if (!since) return null;
+  const when = moment(new Date(since * 1000), { dateStyle: "medium", timeStyle: "short" });
+  return (
+    <p class="unvisited" title={t("unvisited.why")}>
+      {t("unvisited.since", { when })}
+    </p>
+  );
+}
