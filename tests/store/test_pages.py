@@ -1,15 +1,16 @@
 """What LMDB has written is sound; a page that was changed is named."""
 
-import mmap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from paged import copy_with_pages_of
 from pages_changed import PAGE
 
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.errors import Damaged
-from medamad.store.pages import _newest, _Pages, _Tree, check_pages, read_page_size
+from medamad.store.pages import _newest, check_pages, read_page_size
+from medamad.store.trees import Pages, Tree
 
 MAP_SIZE = 64 << 20
 PAGE_SIZE_AT = 16 + 24
@@ -80,18 +81,35 @@ def test_a_header_that_was_changed_is_noticed(file: Path, offset: int) -> None:
             check_pages(file)
 
 
+def test_each_bit_of_what_is_said_of_a_tree_matters(tmp_path: Path) -> None:
+    """Its kind too: LMDB would look for the keys in another order, and miss some."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"key", bytes(9_000), db=env.databases.names)
+    with env.reading() as txn:
+        (said,) = [value for key, value in txn.cursor() if key == b"names"]
+    env.close()
+    content = env.path.read_bytes()
+    at = content.rindex(said)
+    for bit in range(8 * len(said)):
+        changed = bytearray(content)
+        changed[at + bit // 8] ^= 1 << bit % 8
+        env.path.write_bytes(changed)
+        with pytest.raises(Damaged, match=r"main|names"):
+            check_pages(env.path)
+
+
 def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
     """Give the leaves whose first byte matters to someone: those that are in use."""
-    whole = mmap.mmap(-1, len(content))
-    whole.write(content)
+    whole = np.frombuffer(content, np.uint8)
     _, main, last, _ = _newest(whole, size)
-    pages = _Pages(whole, last + 1, size, bytearray(last + 1))
-    for name, _, stored in pages.walk(main, keep=True).found:
-        pages.walk(_Tree.read(name.decode(), stored))
+    pages = Pages.of(whole[: (last + 1) * size], size)
+    for entry in pages.walk(main, keep=True):
+        pages.walk(Tree.read(entry.key.decode(), entry.value))
     leaf = (2).to_bytes(2, "little")
     return [
         page
-        for page, is_used in enumerate(pages._used)
+        for page, is_used in enumerate(pages.used.tolist())
         if is_used and content[page * size + 10 : page * size + 12] == leaf
     ]
 
