@@ -324,6 +324,7 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         with env.begin() as txn:
             found = txn.get(_FORMAT_KEY, db=meta)
         if found in (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS, _WITHOUT_BATCHES):
+            _check_names(env, path)
             with env.begin(write=True) as txn:
                 if found != _WITHOUT_BATCHES:
                     _seal(env, txn)
@@ -338,6 +339,14 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         env.close()
         raise
     return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
+
+
+def _check_names(env: lmdb.Environment, path: Path) -> None:
+    # What an older format lacked is made; that must not hide what has another name by damage.
+    with env.begin() as txn, txn.cursor() as cursor:
+        for name in cursor.iternext(values=False):
+            if name.decode("ascii", "replace") not in _DATABASES:
+                raise WrongFormat(f"{path}: not a store of medamad: it has a part named {name!r}")
 
 
 def _check_format(path: Path, found: bytes | None) -> None:

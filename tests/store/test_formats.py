@@ -96,3 +96,23 @@ async def test_any_other_is_refused_and_left_alone(
         with pytest.raises(WrongFormat, match="this program knows format"):
             open_store()
     assert (tmp_path / "data" / "store.mdb").read_bytes() == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_part_of_an_older_store_that_has_another_name_is_not_replaced(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """It would look as if it had never been."""
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.close()
+    make_older(tmp_path / "data", b"3")
+    file = tmp_path / "data" / "store.mdb"
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"websites", b"websiteq"))
+    with pytest.raises(WrongFormat, match="it has a part named b'websiteq'"):
+        open_store()
+    file.write_bytes(content)
+    store = open_store()
+    assert [website.hostname for website in store.websites.all()] == ["example.com"]
+    await store.close()

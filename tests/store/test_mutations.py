@@ -49,7 +49,7 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
     """Count what came of so many changes, none of which may do what must never be."""
 
     def change(first: int, count: int) -> Counter[str]:
-        paths = [str(HERE), str(HERE.parent)]
+        paths = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
         done = subprocess.run(
             [sys.executable, HERE / "mutant.py", sound, tmp_path / "work", str(first), str(count)],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
