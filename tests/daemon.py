@@ -150,6 +150,13 @@ class Daemon:
         """Ask it to stop; returns its exit status."""
         return self._end(signal.SIGTERM)
 
+    def ended(self) -> int:
+        """Wait until it ends by itself; returns its exit status."""
+        assert self._process is not None
+        status = self._process.wait(30)
+        self._process = None
+        return status
+
     def client(self) -> Client:
         """Give a client that is logged in."""
         client = Client(self.port)
