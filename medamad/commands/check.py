@@ -36,6 +36,8 @@ def _check(data_dir: Path) -> int:
     txn.abort()
     environment.close()
     seen = f"{checking.websites} websites, {checking.views} views, {checking.blocks} blocks"
+    if checking.days:
+        seen += f", sums of {checking.days} days"
     if count:
         print(f"{environment.path}: {count} things are wrong with it ({seen} are sound)")
         return 1

@@ -1,7 +1,8 @@
 """Reading all of a store and saying what is wrong with it. Nothing is written.
 
 Besides checksums: each block and group is made once more of what it holds, so that its counters
-are compared with a recount; each text with its code; and nothing may belong to nothing.
+are compared with a recount; the sums of a day with each other; each text with its code; and
+nothing may belong to nothing.
 """
 
 import struct
@@ -38,6 +39,7 @@ from medamad.store.reading import Writing
 from medamad.store.records import Kind, Rows, journal_place, sound_rows
 from medamad.store.sealed import unsealed
 from medamad.store.sealing import Written, block_of, content_of, group_head, group_puts
+from medamad.store.sums import disagreements, open_sums, written_sums
 from medamad.store.upkeep import read_watermark
 from medamad.store.websites import read_websites, tombstones
 
@@ -64,6 +66,8 @@ class Checking:
     websites: int = 0
     views: int = 0
     blocks: int = 0
+    days: int = 0
+    """Of which there are sums."""
     _greatest_sequence: int = 0
     _greatest_block: int = 0
     _greatest_batch: int = 0
@@ -237,34 +241,25 @@ class Checking:
         place = f"website {website}, block {number}"
         self._greatest_block = max(self._greatest_block, number)
         self._greatest_sequence = max(self._greatest_sequence, head.last)
-        databases = self._environment.databases
         stored: dict[tuple[bool, int], bytes] = {}
         block = Block(website, number, head)
-        is_sound = True
-        for is_counters, name in ((False, "blocks"), (True, "counters")):
-            for key, value in self._items(name, block.key):
-                kind = key[-1]
-                what = f"{place}, {'counter' if is_counters else 'column'} {kind}"
-                try:
-                    if is_counters:
-                        decode_counters(key, memoryview(value), check=True)
-                    else:
-                        decode_column(key, memoryview(value), _ANY_DTYPE, check=True)
-                except Damaged as error:
-                    yield f"{what}: {error}"
-                    is_sound = False
-                stored[is_counters, kind] = value
+        unsound = list(self._values(block, stored))
+        yield from unsound
+        if head.day is not None:
+            if not unsound:
+                yield from self._day(block, stored, names)
+            return
         missing = [member for member in head.members if member not in heads]
         for member in missing:
             yield f"{place}: block {member} of it is missing"
         members = [sound[member] for member in head.members if member in sound]
-        if not is_sound or len(members) < len(head.members):
+        if unsound or len(members) < len(head.members):
             return
         part = open_one(
             Block(website, number, head, tuple(_block_of(part) for part in members)),
             None,
             Writing(self._txn),
-            databases,
+            self._environment.databases,
         )
         found = list(self._remade(part, members, stored, names))
         yield from found
@@ -273,6 +268,49 @@ class Checking:
         if not head.members:
             self.blocks += 1
             self.views += head.views
+
+    def _values(self, block: Block, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
+        """Look at the checksums of what is stored of a block; gives all of it."""
+        place = f"website {block.website}, block {block.number}"
+        for is_counters, name in ((False, "blocks"), (True, "counters")):
+            for key, value in self._items(name, block.key):
+                kind = key[-1]
+                try:
+                    if is_counters:
+                        decode_counters(key, memoryview(value), check=True)
+                    else:
+                        decode_column(key, memoryview(value), _ANY_DTYPE, check=True)
+                except Damaged as error:
+                    yield f"{place}, {'counter' if is_counters else 'column'} {kind}: {error}"
+                stored[is_counters, kind] = value
+
+    def _day(
+        self, block: Block, stored: Mapping[tuple[bool, int], bytes], names: _Names
+    ) -> Iterator[str]:
+        """Say where the sums of a day do not agree with each other."""
+        place = f"website {block.website}, block {block.number}"
+        try:
+            sums = open_sums(block, Writing(self._txn), self._environment.databases).loaded()
+            again = written_sums(sums, block.key)
+            puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
+            told = list(disagreements(sums))
+        except DamagedBlock as error:
+            yield str(error)
+            return
+        except (ValueError, IndexError, OverflowError) as error:
+            yield f"{place}: it cannot be read: {error}"
+            return
+        if again.head != block.head:
+            yield f"{place}, head: it is not what its sums give"
+        for is_counters, kind in sorted(stored.keys() - puts.keys()):
+            what = "counter" if is_counters else "column"
+            yield f"{place}, {what} {kind}: nothing knows of it"
+        for finding in told:
+            yield f"{place}: {finding}"
+        for dimension, counters in sums.by_dimension.items():
+            yield from _unnamed(place, dimension, counters.codes, names)
+        yield from _unnamed(place, Dimension.PROPERTY, sums.events.codes, names)
+        self.days += 1
 
     def _remade(
         self,

@@ -62,7 +62,6 @@ class Held:
         if self.published is None:
             return []
         leaves = [leaf for block in self.published.blocks for leaf in block.blocks()]
-        leaves = [leaf for leaf in leaves if leaf.head.day is None]
         parts: list[HeldPart] = [HeldPart(self, leaf.head.first, leaf) for leaf in leaves]
         parts += [
             HeldPart(self, chunk.sequence_bounds[0], chunk)

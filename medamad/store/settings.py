@@ -1,7 +1,8 @@
 """What the configuration says about the store."""
 
 from collections.abc import Mapping
-from typing import Final
+from datetime import UTC, tzinfo
+from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
@@ -14,6 +15,32 @@ NEW_VALUES: Final[Mapping[Dimension, int]] = {
     Dimension.PROPERTY: 1_000,
 }
 OTHER_NEW_VALUES: Final = 1_000
+
+
+After: TypeAlias = Literal["sums", "nothing"]
+"""What remains of a day whose views are gone."""
+
+
+@frozen
+class Keep:
+    """For how many days the views of a website are kept, 0 for ever, and what remains after."""
+
+    raw_days: int = 0
+    after: After = "sums"
+
+
+@frozen(kw_only=True)
+class Retention:
+    """How long views are kept: those of each website by its hostname, those of all others."""
+
+    others: Keep = Keep()
+    websites: Mapping[str, Keep] = field(factory=dict)
+    zone: tzinfo = UTC
+    """Whose midnights part the days."""
+
+    def of(self, hostname: str) -> Keep:
+        """Give what holds for a website."""
+        return self.websites.get(hostname, self.others)
 
 
 @frozen(kw_only=True)
@@ -32,3 +59,5 @@ class StoreSettings:
     """How many beacons are kept in memory; older ones are looked up on disk."""
     early_beacons: int = 10_000
     """How many beacons may wait for a load that has not come yet."""
+    retention: Retention = Retention()
+    """How long views are kept."""

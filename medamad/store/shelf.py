@@ -3,11 +3,13 @@
 The writer thread alone changes a shelf. What questions see is `Published`, replaced as a whole.
 """
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
+from numpy.typing import NDArray
 from twisted.logger import Logger
 
 from medamad.store.blocks import Block, Late, Lates, OpenBlock, open_one, opened
@@ -15,9 +17,10 @@ from medamad.store.corrections import Corrected, Correction, Values
 from medamad.store.environment import Databases
 from medamad.store.errors import Damaged
 from medamad.store.names import Texts as WebsiteTexts
-from medamad.store.parts import Events, Part, Snapshot, Texts, Views
+from medamad.store.parts import Events, Part, Snapshot, Sums, Texts, Views
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content
+from medamad.store.sums import open_sums
 from medamad.store.tail import Tail
 
 _NO_LATES: Final[Lates] = {}
@@ -33,6 +36,7 @@ class Published:
     events: tuple[Events, ...]
     texts: Texts
     memo: MutableMapping[Any, Any]
+    days: tuple[Block, ...] = ()
 
     def snapshot(
         self, reading: Reading, databases: Databases, without: frozenset[int] = frozenset()
@@ -43,6 +47,7 @@ class Published:
             events=self.events,
             texts=self.texts,
             memo=self.memo,
+            days=_Days(self, reading, databases, without),
         )
 
 
@@ -63,6 +68,22 @@ class _Parts:
             blocks = (block for block in blocks if block.number not in self._without)
         yield from opened(blocks, published.late, self._reading, self._databases)
         yield from published.chunks
+
+
+@frozen(eq=False)
+class _Days:
+    """The sums of days of a snapshot, opened as they are gone through."""
+
+    _published: Published
+    _reading: Reading
+    _databases: Databases
+    _without: frozenset[int]
+
+    def __iter__(self) -> Iterator[Sums]:
+        for block in self._published.days:
+            if block.number not in self._without:
+                self._reading.renew()
+                yield open_sums(block, self._reading, self._databases)
 
 
 def _apart(blocks: Iterable[Block], numbers: frozenset[int]) -> Iterator[Block]:
@@ -92,6 +113,10 @@ class Shelf:
     databases: Databases
     blocks: list[Block] = field(factory=list)
     """Blocks and groups that no group has, in the order of their first sequence numbers."""
+    days: list[Block] = field(factory=list)
+    """The sums of days, in the order of these."""
+    waiting: dict[int, int] = field(factory=dict)
+    """By number, the blocks of which all has gone that can: up to which time."""
     watermark: int = 0
     """No record of the journal up to this sequence number counts: a block has it."""
     memo: MutableMapping[Any, Any] = field(factory=dict)
@@ -114,7 +139,8 @@ class Shelf:
             shown = _apart(self.blocks, frozenset(self._late))
             self._shown = tuple(each for each in shown if each.head.batch not in self._hidden)
         chunks, events = self.tail.publish()
-        return Published(self._shown, self._late, chunks, events, self.texts, self.memo)
+        days = tuple(each for each in self.days if each.head.batch not in self._hidden)
+        return Published(self._shown, self._late, chunks, events, self.texts, self.memo, days)
 
     def delete(self) -> None:
         """Note that the website is deleted."""
@@ -128,6 +154,14 @@ class Shelf:
         """Give what is known to be corrected of a sealed hit, 0 for nothing."""
         return self._corrections[kind].get(sequence)
 
+    def still(self, corrections: Iterable[Correction]) -> list[Correction]:
+        """Give those of some corrections to which nothing has been added since."""
+        return [
+            correction
+            for correction in corrections
+            if self.correction(correction.kind, correction.sequence) == correction.value
+        ]
+
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
         """Lay corrections over the blocks that have their hits."""
         touched: set[int] = set()
@@ -140,21 +174,28 @@ class Shelf:
     def replace(
         self,
         old: Sequence[Block],
-        new: Block,
+        new: Sequence[Block],
         contained: Iterable[Correction],
         reading: Reading,
     ) -> None:
-        """Put a block in the place of others. Corrections that it contains are forgotten.
+        """Put blocks, and sums of days, in the place of others.
 
-        Groups that have one of the others are no more.
+        Corrections that they contain are forgotten. Groups that have one of the others are no
+        more.
         """
         gone = frozenset(block.number for block in old)
         kept = [block for block in _apart(self.blocks, gone) if block.number not in gone]
-        self.blocks = sorted([*kept, new], key=lambda block: block.head.first)
+        blocks = [block for block in new if block.head.day is None]
+        self.blocks = sorted([*kept, *blocks], key=lambda block: block.head.first)
+        days = [block for block in self.days if block.number not in gone]
+        days += [block for block in new if block.head.day is not None]
+        self.days = sorted(days, key=lambda block: block.head.first_ms)
+        for number in gone:
+            self.waiting.pop(number, None)
         for kind, sequence, _ in contained:
             self._corrections[kind].remove(sequence)
         self._late = {number: late for number, late in self._late.items() if number not in gone}
-        self._lay([new], reading)
+        self._lay(blocks, reading)
 
     def group(self, members: Sequence[Block], group: Block) -> None:
         """Put a group in the place of its members."""
@@ -176,7 +217,8 @@ class Shelf:
     def idle_corrections(self, settled: Iterable[Block]) -> list[Correction]:
         """Give the corrections of blocks, to which none is added any more, that change nothing.
 
-        Blocks may reach over each other: what another one may be concerned by is left out.
+        Blocks may reach over each other: what another one may be concerned by is left out. Those
+        that concern no block are of hits of which sums remain, at most.
         """
         idle = {block.number for block in settled} - self._late.keys() - self.damaged
         leaves = self.leaves()
@@ -189,7 +231,31 @@ class Shelf:
             for sequence, value in values.within(*_reach(block))
             if not any(low <= sequence <= high for low, high in others)
         )
-        return list(dict.fromkeys(found))
+        of_none = (
+            Correction(kind, sequence, values.get(sequence))
+            for kind, values in self._corrections.items()
+            for sequence in _outside(values.all(), map(_reach, leaves))
+        )
+        return list(dict.fromkeys(chain(found, of_none)))
+
+    def may_stay(self, block: Block, before_ms: int) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
+        """Tell which sequence numbers may be of views not before a time, but for those of a block.
+
+        For all that is known without looking at the views.
+        """
+        others = [
+            leaf.head.sequence_bounds
+            for leaf in self.leaves()
+            if leaf is not block and leaf.head.time_bounds[1] >= before_ms
+        ]
+
+        def tell(views: NDArray[Any]) -> NDArray[np.bool_]:
+            found: NDArray[np.bool_] = views > self.watermark
+            for low, high in others:
+                found |= (views >= low) & (views <= high)
+            return found
+
+        return tell
 
     def forget(self, corrections: Iterable[Correction]) -> None:
         """Drop corrections that change nothing."""
@@ -207,8 +273,8 @@ class Shelf:
         ]
 
     def of_batch(self, batch: int) -> list[Block]:
-        """Give the blocks and groups of a batch, the groups before their members."""
-        found = [each for block in self.blocks for each in _all(block)]
+        """Give the blocks, groups and sums of a batch, the groups before their members."""
+        found = [*self.days, *(each for block in self.blocks for each in _all(block))]
         return [each for each in found if each.head.batch == batch]
 
     def hide(self, batch: int) -> None:
@@ -225,6 +291,7 @@ class Shelf:
         """Forget blocks, and groups of which no member is left behind that is to stay whole."""
         gone = frozenset(block.number for block in blocks)
         self.blocks = [each for each in _apart(self.blocks, gone) if each.number not in gone]
+        self.days = [each for each in self.days if each.number not in gone]
         self._late = {number: late for number, late in self._late.items() if number not in gone}
         self._shown = None
 
@@ -283,3 +350,14 @@ class Shelf:
 def _reach(block: Block) -> tuple[int, int]:
     """Give the least and greatest sequence number of what a block may have."""
     return block.head.first, block.head.last
+
+
+def _outside(ascending: Sequence[int], reaches: Iterable[tuple[int, int]]) -> list[int]:
+    """Give the numbers that lie within none of some reaches."""
+    numbers = np.array(ascending, np.uint64)
+    is_outside = np.ones(len(numbers), np.bool_)
+    for low, high in reaches:
+        begin, end = np.searchsorted(numbers, np.array((low, high + 1), np.uint64))
+        is_outside[begin:end] = False
+    outside: list[int] = numbers[is_outside].tolist()
+    return outside

@@ -163,7 +163,9 @@ class Shelves:
     def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
         """Read blocks, corrections and journal; returns whether there are records to be cleared."""
         shelf = self.of(website)
-        shelf.blocks = self._blocks(txn, website)
+        heads = self._heads(txn, website)
+        shelf.blocks = _tree(website, heads)
+        shelf.days = _days(website, heads)
         rows, damaged = sound_rows(records)
         for key in damaged:
             _log.error("a record is damaged and left out: {place}", place=journal_place(key))
@@ -172,11 +174,11 @@ class Shelves:
         except Damaged as error:
             place = f"website {website}, watermark: {error}"
             _log.error("what the journal holds is taken for unsealed: {place}", place=place)
-            shelf.watermark = _before(rows, shelf.blocks)
+            shelf.watermark = _before(rows, (*shelf.blocks, *shelf.days))
         self.greatest_sequence = max(
             self.greatest_sequence,
             shelf.watermark,
-            *(block.head.last for block in shelf.blocks),
+            *(block.head.last for block in (*shelf.blocks, *shelf.days)),
             *(int(found.keys["sequence"].max()) for found in rows.values()),
         )
         unsealed = {kind: _after(found, shelf.watermark) for kind, found in rows.items()}
@@ -192,7 +194,7 @@ class Shelves:
         self.publish(shelf)
         return any(len(unsealed[kind]) < len(found) for kind, found in rows.items())
 
-    def _blocks(self, txn: Txn, website: int) -> list[Block]:
+    def _heads(self, txn: Txn, website: int) -> dict[int, Head]:
         heads: dict[int, Head] = {}
         prefix = head_key(website, 0)[:4]
         with txn.cursor(db=self._environment.databases.heads) as cursor:
@@ -205,7 +207,7 @@ class Shelves:
                     place = f"website {website}, block {number_of(key)}, head: {error}"
                     _log.error("a block is damaged and left out: {place}", place=place)
                 found = cursor.next()
-        return _tree(website, heads)
+        return heads
 
     def _last_day(self, website: int) -> LastDay:
         return self._visitors.setdefault(website, LastDay())
@@ -232,10 +234,17 @@ def _tree(website: int, heads: Mapping[int, Head]) -> list[Block]:
             made[number] = Block(website, number, head, tuple(whole))
         return made[number]
 
-    blocks = [block for number in heads if (block := make(number)) is not None]
+    of_views = [number for number, head in heads.items() if head.day is None]
+    blocks = [block for number in of_views if (block := make(number)) is not None]
     inner = {member.number for block in blocks for member in block.members}
     outer = [block for block in blocks if block.number not in inner]
     return sorted(outer, key=lambda block: block.head.first)
+
+
+def _days(website: int, heads: Mapping[int, Head]) -> list[Block]:
+    """Give the sums of days."""
+    days = [Block(website, number, head) for number, head in heads.items() if head.day is not None]
+    return sorted(days, key=lambda block: block.head.first_ms)
 
 
 def _before(rows: Mapping[Kind, Rows], blocks: Iterable[Block]) -> int:

@@ -37,6 +37,7 @@ from medamad.store.names import Names
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases
 from medamad.store.removal import Removal
+from medamad.store.retaining import Bound, bound_of
 from medamad.store.room import Room, Usage
 from medamad.store.sealed import sealed, unsealed
 from medamad.store.settings import StoreSettings
@@ -335,8 +336,8 @@ class Store:
         """Do what the passing of time asks for, in small steps.
 
         Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
-        beacons of more than a day ago and readers that have died are forgotten. Raises Unavailable
-        when the store cannot take it; then it is for the next time.
+        those past their time go, beacons of more than a day ago and readers that have died are
+        forgotten. Raises Unavailable when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()
         # First what makes room for the rest.
@@ -422,12 +423,20 @@ class Store:
             self._tended.discard(shelf.website)
             if not self._closing:
                 try:
-                    await self._upkeep.tend(shelf, now_ms)
+                    await self._upkeep.tend(shelf, now_ms, self._bound(shelf, now_ms))
                 except Unavailable:
                     # Where there is no room, what was written in vain has to go at once.
                     await self._upkeep.remove_doomed()
                     raise
                 await self._upkeep.remove_doomed()
+
+    def _bound(self, shelf: Shelf, now_ms: int) -> Bound | None:
+        """Give which hits of a website are to go."""
+        website = self.websites.by_number(shelf.website)
+        if website is None:
+            return None
+        retention = self.settings.retention
+        return bound_of(retention.of(website.hostname), retention.zone, now_ms)
 
     async def _remove_unused_names(self, day: int) -> None:
         """Once a day, remove the names that nothing uses."""

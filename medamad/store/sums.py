@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.store.blocks import Block, Column, Day, Head, Stored
 from medamad.store.columns import encode_column
-from medamad.store.counters import SUMS, VIEWS, Counters, count, encode_counters, merge
+from medamad.store.counters import DURATION_MS, SUMS, VIEWS, Counters, count, encode_counters, merge
 from medamad.store.environment import Databases
 from medamad.store.parts import NO_TIME, EventCounts, Events, EventSums, PathDurations, Sums, Texts
 from medamad.store.reading import Reading
@@ -43,6 +43,8 @@ class DaySums(Sums):
     sequence_bounds: tuple[int, int] = (0, 0)
     sequences: tuple[int, int] = (0, 0)
     """The least and the greatest number of a view or event."""
+    batch: int = 0
+    """The batch that all of it was imported with, 0 for none."""
 
     @property
     def views(self) -> int:
@@ -90,11 +92,12 @@ def sums_of(content: Content, day: int, span: tuple[int, int], texts: Texts) -> 
             min(int(column[0]) for column in numbered),
             max(int(column[-1]) for column in numbered),
         ),
+        batch=content.batch,
     )
 
 
 def added_up(days: Sequence[DaySums], texts: Texts) -> DaySums:
-    """Add up sums of the same day."""
+    """Add up sums of the same day, and of one batch or of none."""
     first, *others = days
     if not others:
         return first
@@ -114,6 +117,7 @@ def added_up(days: Sequence[DaySums], texts: Texts) -> DaySums:
         events=_added_events([each.events for each in days], texts),
         sequence_bounds=_around(with_views),
         sequences=_around([each.sequences for each in days if each.sequences[1]]),
+        batch=first.batch,
     )
 
 
@@ -140,6 +144,7 @@ def written_sums(sums: DaySums, key: bytes) -> Written:
             dimensions=tuple(map(int, sums.by_dimension)),
             has_durations=sums.durations is not None,
         ),
+        batch=sums.batch,
     )
     return Written(head, _puts(sums, key))
 
@@ -258,6 +263,7 @@ class OpenSums(Sums):
             events=self.event_sums(),
             sequence_bounds=head.sequence_bounds,
             sequences=(head.first, head.last),
+            batch=head.batch,
         )
 
     @property
@@ -274,6 +280,27 @@ class OpenSums(Sums):
 def open_sums(block: Block, reading: Reading, databases: Databases) -> OpenSums:
     """Open the sums of a day."""
     return OpenSums(Stored(block, reading, databases))
+
+
+def disagreements(sums: DaySums) -> Iterator[str]:
+    """Say which sums of a day do not agree with its total, where they were made of its views."""
+    if not sums.sequences[1]:
+        return
+    total = _totals(sums.total)
+    for dimension, counters in sums.by_dimension.items():
+        if _totals(counters) != total:
+            yield f"by {dimension.attribute} it has other sums than overall"
+    durations = sums.durations
+    if durations is not None:
+        duration_ms = durations.duration_ms
+        if int(duration_ms.sum(dtype=np.int64)) != total[DURATION_MS]:
+            yield "its durations have another total"
+        if int(durations.counts.sum(dtype=np.int64)) != len(duration_ms) or not duration_ms.all():
+            yield "its durations are not as many as it says"
+
+
+def _totals(counters: Counters) -> list[int]:
+    return [int(row.sum(dtype=np.int64)) for row in counters.sums]
 
 
 def _path_durations(paths: NDArray[Any], duration_ms: NDArray[Any]) -> PathDurations:

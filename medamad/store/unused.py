@@ -11,6 +11,7 @@ from medamad.store.names import Names
 from medamad.store.parts import Codes, Group, Part
 from medamad.store.reading import Writing
 from medamad.store.shelf import Shelf
+from medamad.store.sums import open_sums
 
 
 def remove_unused(shelf: Shelf, names: Names, writing: Writing) -> Iterator[None]:
@@ -28,13 +29,18 @@ def remove_unused(shelf: Shelf, names: Names, writing: Writing) -> Iterator[None
 
 
 def _used(shelf: Shelf, dimension: Dimension, writing: Writing) -> NDArray[np.bool_]:
-    """Tell which codes occur in a block, a counter or the tail."""
+    """Tell which codes occur in a block, a counter, the sums of a day or the tail."""
     chunks, events = shelf.tail.publish()
     found: list[Codes] = []
     for part in (*opened(shelf.blocks, {}, writing, shelf.databases), *chunks):
         found += _codes_of(part, dimension)
+    days = [open_sums(block, writing, shelf.databases) for block in shelf.days]
     if dimension is Dimension.PROPERTY:
         found += [rows.property for rows in events]
+        found += [day.event_sums().codes.astype(np.uint32) for day in days]
+    else:
+        of_days = [day.counters(dimension) for day in days]
+        found += [sums.codes.astype(np.uint32) for sums in of_days if sums is not None]
     used = np.zeros(
         max((int(codes.max()) + 1 for codes in found if len(codes)), default=0), np.bool_
     )

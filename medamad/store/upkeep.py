@@ -1,4 +1,4 @@
-"""What is done with hits that lie: sealed, merged, grouped, corrected, and what they leave behind.
+"""What is done with hits that lie: sealed, merged, grouped, corrected, summed, and removed.
 
 All of it happens in the writer thread in short steps, between batches of hits. What a step has
 written counts for nothing until a block's head is there; what is written, or left, without one is
@@ -33,11 +33,13 @@ from medamad.store.corrections import (
 )
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
+from medamad.store.making import Making, Piece
 from medamad.store.names import Names
 from medamad.store.numbers import read_number, write_number
 from medamad.store.parts import Views
 from medamad.store.reading import Leases, Writing
 from medamad.store.records import KEY_SIZE, journal_key, sequence_of
+from medamad.store.retaining import SETTLED_MS, Bound, Parted, parted
 from medamad.store.sealing import (
     Content,
     Written,
@@ -50,6 +52,7 @@ from medamad.store.sealing import (
     weight,
 )
 from medamad.store.shelf import Shelf
+from medamad.store.sums import added_up, open_sums, sums_of, written_sums
 from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.unused import remove_unused
 from medamad.store.writer import Transaction
@@ -57,8 +60,6 @@ from medamad.store.writer import Transaction
 T = TypeVar("T")
 
 DAY_MS: Final = 86_400_000
-_SETTLED_MS: Final = DAY_MS + 3_600_000
-"""After this nothing is corrected any more: beacons are known for a day."""
 LAST_BLOCK: Final = b"last-block"
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
@@ -87,24 +88,6 @@ class Submit(Protocol):
 
 
 @define(eq=False)
-class _Making:
-    """A block or group that is being written: under whose keys, of what, in whose place."""
-
-    shelf: Shelf
-    number: int
-    key: bytes
-    """What its keys begin with."""
-    make: Callable[[], Written]
-    writing: Writing
-    members: Sequence[Block] = ()
-    replaced: Sequence[Block] = ()
-    content: Content | None = None
-    contained: Sequence[Correction] = ()
-    cut: Cut | None = None
-    written: Written | None = None
-
-
-@define(eq=False)
 class Upkeep:
     """Works at one website at a time. Its steps run in the writer thread."""
 
@@ -118,11 +101,11 @@ class Upkeep:
     _last_number: int = 0
     """The greatest number of a block that was found in use."""
 
-    async def tend(self, shelf: Shelf, now_ms: int) -> None:
-        """Do all that is due for a website."""
+    async def tend(self, shelf: Shelf, now_ms: int, bound: Bound | None = None) -> None:
+        """Do all that is due for a website; hits beyond a bound, if there is one, go."""
         while not shelf.is_deleted:
             try:
-                making = await self._submit(self._chore(shelf, now_ms))
+                making = await self._submit(self._chore(shelf, now_ms, bound))
                 if making is None:
                     return
                 await self._make(making)
@@ -130,21 +113,26 @@ class Upkeep:
                 shelf.damaged.add(error.number)
                 _log.error("a block is damaged and stays as it is: {place}", place=str(error))
 
-    async def _make(self, making: _Making) -> None:
+    async def _make(self, making: Making) -> None:
         try:
             while not await self._submit(partial(self._write_some, making)):
                 pass
-            await self._submit(partial(self._show, making))
+            is_shown = await self._submit(partial(self._show, making))
         except BaseException:
-            self._doomed.append((self._leases.now(), making.key))
+            self._give_up(making)
             raise
-        if making.cut is not None:
+        if not is_shown:
+            self._give_up(making)
+        elif making.cut is not None:
             await self.clear_journal(making.shelf, making.cut.latest_ms)
+
+    def _give_up(self, making: Making) -> None:
+        self._doomed += [(self._leases.now(), piece.key) for piece in making.pieces]
 
     async def add(self, shelf: Shelf, content: Content) -> None:
         """Put hits that never were in the journal into a block, with the last if that is small."""
 
-        def begin(txn: Transaction) -> _Making:
+        def begin(txn: Transaction) -> Making:
             small = self._small(shelf, content.weight, least_gain=0, batch=content.batch)
             writing = Writing(txn.lmdb)
             held = content_of(self._opened(shelf, small, writing)) if small else None
@@ -222,8 +210,10 @@ class Upkeep:
 
     # In the writer thread
 
-    def _chore(self, shelf: Shelf, now_ms: int) -> Callable[[Transaction], _Making | None]:
-        def choose(transaction: Transaction) -> _Making | None:
+    def _chore(
+        self, shelf: Shelf, now_ms: int, bound: Bound | None
+    ) -> Callable[[Transaction], Making | None]:
+        def choose(transaction: Transaction) -> Making | None:
             if shelf.is_deleted:
                 return None
             writing = Writing(transaction.lmdb)
@@ -231,6 +221,10 @@ class Upkeep:
                 not shelf.tail.is_empty and shelf.tail.oldest_ms < now_ms - DAY_MS
             ):
                 return self._begin_sealing(transaction, shelf, writing)
+            if bound is not None and (
+                making := self._begin_removing(transaction, shelf, writing, bound)
+            ):
+                return making
             late = shelf.late()
             for block in shelf.leaves():
                 if block.number in late and _is_settled(block, now_ms) and _is_sound(shelf, block):
@@ -251,7 +245,7 @@ class Upkeep:
             delete_correction(txn.lmdb, database, shelf.website, correction)
         txn.after_commit(lambda: shelf.forget(idle))
 
-    def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> _Making:
+    def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> Making:
         """Seal the oldest chunk; a tail shorter than one whole, together with small blocks."""
         everything = len(shelf.tail) < self.sizes.chunk_views
         cut = shelf.tail.cut(everything=everything)
@@ -287,7 +281,7 @@ class Upkeep:
         writing: Writing,
         old: Sequence[Block],
         cut: Cut | None = None,
-    ) -> _Making:
+    ) -> Making:
         parts = [*self._opened(shelf, old, writing), *(cut.chunks if cut else ())]
         content = content_of(parts, [cut.events] if cut else ())
         return self._make_of(txn, shelf, writing, content, old=old, cut=cut)
@@ -301,22 +295,110 @@ class Upkeep:
         *,
         old: Sequence[Block] = (),
         cut: Cut | None = None,
-    ) -> _Making:
-        number = self._number(txn)
-        key = _DOOMED.pack(shelf.website, first_ms(content), number)
-        counted_from = self.sizes.counted_from
-        self._doom(txn, key)
-        return _Making(
+    ) -> Making:
+        return Making(
             shelf=shelf,
-            number=number,
-            key=key,
-            make=lambda: block_of(content, key, shelf.texts, counted_from=counted_from),
+            pieces=[self._block_piece(txn, shelf, content)],
             writing=writing,
             replaced=old,
-            content=content,
             contained=shelf.corrections_of(content),
             cut=cut,
         )
+
+    def _block_piece(self, txn: Transaction, shelf: Shelf, content: Content) -> Piece:
+        counted_from = self.sizes.counted_from
+        return self._piece(
+            txn,
+            shelf,
+            first_ms(content),
+            lambda key: block_of(content, key, shelf.texts, counted_from=counted_from),
+        )
+
+    def _piece(
+        self, txn: Transaction, shelf: Shelf, time_ms: int, make: Callable[[bytes], Written]
+    ) -> Piece:
+        """Give a piece whose keys name a time; on the list of the doomed until it is shown."""
+        number = self._number(txn)
+        key = _DOOMED.pack(shelf.website, time_ms, number)
+        self._doom(txn, key)
+        return Piece(number, key, lambda: make(key))
+
+    def _begin_removing(
+        self, txn: Transaction, shelf: Shelf, writing: Writing, bound: Bound
+    ) -> Making | None:
+        """Begin with a block that has hits beyond a bound, the earliest first."""
+        if not bound.sums:
+            days = [block for block in shelf.days if bound.concerns(block)]
+            if days:
+                return Making(shelf, (), writing, replaced=days)
+        due = [
+            block
+            for block in shelf.leaves()
+            if bound.concerns(block)
+            and _is_sound(shelf, block)
+            and shelf.waiting.get(block.number) != bound.before_ms
+        ]
+        for block in sorted(due, key=lambda block: block.head.first):
+            content = content_of(self._opened(shelf, [block], writing))
+            gone = parted(content, bound, shelf.may_stay(block, bound.before_ms))
+            if gone.days:
+                making = self._begin_parting(txn, shelf, writing, block, gone, bound)
+                making.contained = shelf.corrections_of(content)
+                return making
+            shelf.waiting[block.number] = bound.before_ms
+        return None
+
+    def _begin_parting(  # noqa: PLR0917 - all of it is needed once
+        self,
+        txn: Transaction,
+        shelf: Shelf,
+        writing: Writing,
+        block: Block,
+        gone: Parted,
+        bound: Bound,
+    ) -> Making:
+        pieces, replaced = [], [block]
+        if len(gone.rest) or len(gone.rest.events):
+            pieces.append(self._block_piece(txn, shelf, gone.rest))
+            if gone.is_all:
+                # What the bound concerns and nevertheless stays waits for the next one.
+                shelf.waiting[pieces[0].number] = bound.before_ms
+        for day, content in gone.days if bound.sums else ():
+            span = bound.span(day)
+            before = self._before(shelf, span, content)
+            replaced += before
+
+            def make(
+                key: bytes,
+                day: int = day,
+                content: Content = content,
+                span: tuple[int, int] = span,
+                before: Sequence[Block] = before,
+            ) -> Written:
+                databases = self._environment.databases
+                known = [open_sums(each, writing, databases).loaded() for each in before]
+                sums = sums_of(content, day, span, shelf.texts)
+                return written_sums(added_up([*known, sums], shelf.texts), key)
+
+            pieces.append(self._piece(txn, shelf, max(0, span[0]), make))
+        return Making(
+            shelf=shelf,
+            pieces=pieces,
+            writing=writing,
+            replaced=replaced,
+            gone=gone.gone,
+        )
+
+    def _before(self, shelf: Shelf, span: tuple[int, int], content: Content) -> list[Block]:
+        """Give the sums of the same day that further ones are to be added to, unless too large."""
+        before, views = [], len(content)
+        for block in shelf.days:
+            head = block.head
+            is_same = head.day is not None and (head.day.span, head.batch) == (span, content.batch)
+            if is_same and _is_sound(shelf, block) and views + head.views <= self.sizes.chunk_views:
+                before.append(block)
+                views += head.views
+        return before
 
     def _to_group(self, shelf: Shelf, now_ms: int) -> list[Block]:
         levels: dict[tuple[int, int], list[Block]] = {}
@@ -338,10 +420,8 @@ class Upkeep:
 
     def _begin_group(
         self, txn: Transaction, shelf: Shelf, writing: Writing, members: Sequence[Block]
-    ) -> _Making:
+    ) -> Making:
         head = group_head([(member.number, member.head) for member in members])
-        number = self._number(txn)
-        key = _DOOMED.pack(shelf.website, head.first_ms, number)
         databases = self._environment.databases
 
         def open_member(member: Block) -> OpenBlock | OpenGroup:
@@ -349,11 +429,11 @@ class Upkeep:
             assert isinstance(part, OpenBlock | OpenGroup)  # noqa: S101 - no chunk is a member
             return part
 
-        def make() -> Written:
+        def make(key: bytes) -> Written:
             return Written(head, group_puts([open_member(each) for each in members], head, key))
 
-        self._doom(txn, key)
-        return _Making(shelf, number, key, make, writing, members)
+        piece = self._piece(txn, shelf, head.first_ms, make)
+        return Making(shelf, [piece], writing, members)
 
     def _number(self, txn: Transaction) -> int:
         meta = self._environment.databases.meta
@@ -365,43 +445,35 @@ class Upkeep:
     def _doom(self, txn: Transaction, key: bytes) -> None:
         txn.lmdb.put(key, b"", db=self._environment.databases.doomed)
 
-    def _write_some(self, making: _Making, txn: Transaction) -> bool:
+    def _write_some(self, making: Making, txn: Transaction) -> bool:
         """Write for a few milliseconds; returns whether all is written."""
         if making.shelf.is_deleted:
             return True
         making.writing.txn = txn.lmdb
-        databases = self._environment.databases
+        return _for_a_while(making.steps(self._environment.databases))
 
-        def write() -> Iterator[None]:
-            if making.written is None:
-                making.written = making.make()
-                yield
-            for is_counters, kind, value in making.written.puts:
-                database = databases.counters if is_counters else databases.blocks
-                txn.lmdb.put(making.key + bytes((kind,)), value, db=database)
-                yield
+    def _show(self, making: Making, txn: Transaction) -> bool:
+        """Let what was made be seen, and what it replaces no more, all at once.
 
-        return _for_a_while(write())
-
-    def _show(self, making: _Making, txn: Transaction) -> None:
-        """Let a block, or group, be seen, and what it replaces no more: all at once."""
-        shelf, cut, written = making.shelf, making.cut, making.written
-        if shelf.is_deleted or written is None:
-            return
+        Returns whether it was done.
+        """
+        shelf, cut = making.shelf, making.cut
+        written = making.written()
+        if shelf.is_deleted or written is None or making.is_overtaken():
+            return False
         databases, website = self._environment.databases, shelf.website
-        block = Block(website, making.number, written.head, tuple(making.members))
-        key = head_key(website, block.number)
-        txn.lmdb.put(key, encode_head(key, block.head), db=databases.heads)
-        txn.lmdb.delete(block.key, db=databases.doomed)
+        blocks = []
+        for piece, found in written:
+            block = Block(website, piece.number, found.head, tuple(making.members))
+            key = head_key(website, block.number)
+            txn.lmdb.put(key, encode_head(key, block.head), db=databases.heads)
+            txn.lmdb.delete(block.key, db=databases.doomed)
+            blocks.append(block)
         gone = [*making.replaced, *shelf.groups_of(making.replaced)]
         for old in gone:
             txn.lmdb.delete(head_key(website, old.number), db=databases.heads)
             self._doom(txn, old.key)
-        contained = [
-            correction
-            for correction in making.contained
-            if shelf.correction(correction.kind, correction.sequence) == correction.value
-        ]
+        contained = shelf.still(making.contained)
         for correction in contained:
             delete_correction(txn.lmdb, databases.corrections, website, correction)
         later: list[Correction] = []
@@ -413,10 +485,10 @@ class Upkeep:
 
         def shown() -> None:
             with self._environment.reading() as reading:
-                if block.members:
-                    shelf.group(block.members, block)
+                if making.members:
+                    shelf.group(making.members, blocks[0])
                 else:
-                    shelf.replace(making.replaced, block, contained, Writing(reading))
+                    shelf.replace(making.replaced, blocks, contained, Writing(reading))
                 if cut is not None:
                     shelf.tail.drop(cut)
                     shelf.watermark = cut.watermark
@@ -426,6 +498,7 @@ class Upkeep:
             self._doomed += [(moment, old.key) for old in gone]
 
         txn.after_commit(shown)
+        return True
 
     def _drop_some(self, shelf: Shelf, batch: int, txn: Transaction) -> bool:
         """Take some blocks of a batch off, the groups first; returns whether there were any."""
@@ -518,7 +591,7 @@ def _since(shelf: Shelf, cut: Cut) -> list[Correction]:
 
 
 def _is_settled(block: Block, now_ms: int) -> bool:
-    return block.head.time_bounds[1] < now_ms - _SETTLED_MS
+    return block.head.time_bounds[1] < now_ms - SETTLED_MS
 
 
 def _weight(block: Block) -> int:

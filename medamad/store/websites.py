@@ -49,6 +49,11 @@ class Websites:
         """Give the website registered under exactly that hostname."""
         return self._by_hostname.get(hostname)
 
+    def by_number(self, number: int) -> Website | None:
+        """Give the website that has a number."""
+        websites = self._by_hostname.values()
+        return next((website for website in websites if website.number == number), None)
+
     def serving(self, hostname: str) -> Website | None:
         """Give the website that a page on that host belongs to, with or without `www.`."""
         website = self._by_hostname.get(hostname)
@@ -56,13 +61,6 @@ class Websites:
             bare = hostname.removeprefix("www.")
             website = self._by_hostname.get(bare if bare != hostname else f"www.{hostname}")
         return website
-
-    def by_number(self, number: int) -> Website | None:
-        """Give the website with that number."""
-        for website in self._by_hostname.values():
-            if website.number == number:
-                return website
-        return None
 
     def has_number(self, number: int) -> bool:
         """Tell whether a website with that number is registered."""

@@ -5,20 +5,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import pytest_twisted
-from attrs import astuple
+from attrs import astuple, evolve
 from held import keys_of
 from scenes import Scene, Telling
 from views import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
+from medamad.model.dimensions import Dimension
 from medamad.model.shares import Share
 from medamad.model.tokens import Scope, Token
+from medamad.store.blocks import Block, decode_head, head_key, number_of
 from medamad.store.checking import Checking
-from medamad.store.counters import Counters, decode_counters, encode_counters
+from medamad.store.counters import Counters, decode_counters, encode_counters, merge
 from medamad.store.environment import Environment, open_as_guest, open_to_read
+from medamad.store.reading import Writing
+from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
+from medamad.store.sums import open_sums, written_sums
 from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
@@ -45,12 +51,15 @@ def findings_in(environment: Environment) -> list[str]:
 @pytest_twisted.async_fixture
 async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     """A store with something in every sub-database but those of the doomed and of batches."""
-    store = open_store(sizes=SIZES)
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
     await store.put_account(Account("ada", "hash", 1, 1))
     await store.add_login(b"digest", Login(1, 2))
     await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
     await store.shares.add(b"id", Share("id", "club", 1, 1))
     await store.add_website("example.com", 1)
+    long_ago_ms = NOW_MS - 5 * DAY_MS
+    await store.append([*views(20, 23, long_ago_ms), event("b20", long_ago_ms)])
+    await store.append([leaving(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
     await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
@@ -75,7 +84,7 @@ def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
     assert all(txn.stat(each)["entries"] for each in astuple(environment.databases)[:-2])
     checking = Checking(environment, txn)
     assert list(checking.findings()) == []
-    assert (checking.websites, checking.views) == (1, 17)
+    assert (checking.websites, checking.views, checking.days) == (1, 17, 2)
     assert checking.blocks > 1
     txn.abort()
     environment.close()
@@ -122,7 +131,7 @@ def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> No
     """Their checksum is right: they were wrong when they were written."""
 
     def count_one_more(txn: Any, database: Any, keys: list[bytes]) -> None:
-        key = next(key for key in keys if key[-1] == 1)
+        key = next(key for key in reversed(keys) if key[-1] == 1)
         counters = decode_counters(key, memoryview(txn.get(key, db=database)), check=True)
         sums = (counters.sums[0] + 1, *counters.sums[1:])
         txn.put(key, encode_counters(key, Counters(counters.codes, sums)), db=database)
@@ -152,3 +161,33 @@ async def test_nothing_is_found_in_whatever_a_store_has_become(
         await telling.settle(scene.now_ms)
         assert findings_in(telling.store._environment) == []
     await telling.store.close()
+
+
+def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
+    """Their checksums are right: a program that is wrong has written them."""
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin(write=True) as txn:
+        days = [
+            Block(1, number_of(key), head)
+            for key, value in txn.cursor(db=guest.databases.heads)
+            if key != head_key(1, 0) and (head := decode_head(key, value)).day is not None
+        ]
+        day = next(block for block in days if block.head.events)
+        sums = open_sums(day, Writing(txn), guest.databases).loaded()
+    wrong = {
+        "by browser it has other sums than overall": evolve(
+            sums, by_dimension={**sums.by_dimension, Dimension.BROWSER: merge([sums.total] * 2)}
+        ),
+        "its durations have another total": evolve(
+            sums, durations=evolve(sums.durations, duration_ms=np.array([1], np.uint32))
+        ),
+    }
+    for told, other in wrong.items():
+        with guest.lmdb.begin(write=True) as txn:
+            for is_counters, kind, value in written_sums(other, day.key).puts:
+                name = "counters" if is_counters else "blocks"
+                database = getattr(guest.databases, name)
+                txn.put(day.key + bytes((kind,)), value, db=database)
+        found = findings_in(guest)
+        assert [finding for finding in found if finding.endswith(told)], (told, found)
+    guest.close()

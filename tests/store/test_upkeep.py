@@ -120,7 +120,7 @@ async def test_what_becomes_known_while_blocks_are_merged_is_kept(open_store: Op
     between: list[Deferred[Any]] = []
 
     def heard(result: object) -> None:
-        if type(result).__name__ == "_Making":
+        if type(result).__name__ == "Making":
             listening.heard = lambda _: None
             between.append(Deferred.fromCoroutine(store.append([leaving(2, 200, now_ms + 9)])))
 
@@ -233,7 +233,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
 # What is given up, and what fails
 
 
-@pytest.mark.parametrize("at", ["_Making", "True"])
+@pytest.mark.parametrize("at", ["Making", "True"])
 @pytest_twisted.ensureDeferred
 async def test_a_block_whose_making_was_given_up_stays_if_it_is_shown(
     open_store: OpenStore, at: str
