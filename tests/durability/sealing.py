@@ -1,7 +1,7 @@
 """Stores hits, and seals, merges and groups them, until it is killed. Run by test_kill_sealing.py.
 
 Prints the path of each view once it is acknowledged. Times go on by an hour with each turn, from
-the turn given.
+the turn given. Views are kept for as many days as is given; 0 for ever.
 """
 
 import sys
@@ -11,17 +11,21 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from medamad.model.hits import Event, Leaving, View
-from medamad.store.settings import StoreSettings
+from medamad.store.settings import Keep, Retention, StoreSettings
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 
 HOUR_MS = 3_600_000
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
-SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 
 
-async def go_on(folder: Path, turn: int) -> None:
-    store = Store.open(folder, SETTINGS, reactor, SIZES)
+def settings(raw_days: int) -> StoreSettings:
+    retention = Retention(others=Keep(raw_days))
+    return StoreSettings(map_size=64 << 20, min_free_disk=0, retention=retention)
+
+
+async def go_on(folder: Path, turn: int, raw_days: int) -> None:
+    store = Store.open(folder, settings(raw_days), reactor, SIZES)
     if not store.websites.all():
         await store.add_website("example.com", 1)
     while True:
@@ -49,5 +53,5 @@ async def go_on(folder: Path, turn: int) -> None:
 
 
 if __name__ == "__main__":
-    Deferred.fromCoroutine(go_on(Path(sys.argv[1]), int(sys.argv[2])))
+    Deferred.fromCoroutine(go_on(Path(sys.argv[1]), *map(int, sys.argv[2:])))
     reactor.run()

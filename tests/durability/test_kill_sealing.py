@@ -9,22 +9,28 @@ from pathlib import Path
 
 import pytest_twisted
 from held import agrees, blocks_and_groups, held, orphans, settled
+from sealing import settings
 from twisted.internet import reactor
 
+from medamad.model.dimensions import Dimension, split_property
+from medamad.store.parts import Snapshot
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 
 ROUNDS = 12
+RETAINING_ROUNDS = 10
 PROGRAM = Path(__file__).with_name("sealing.py")
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
 NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
 
 
-def run_and_kill(folder: Path, turn: int, after_s: float) -> list[str]:
+def run_and_kill(folder: Path, turn: int, after_s: float, raw_days: int = 0) -> list[str]:
     """Let the program run so long from its first hit on; returns what it acknowledged."""
     with subprocess.Popen(
-        [sys.executable, PROGRAM, folder, str(turn)], stdout=subprocess.PIPE, text=True
+        [sys.executable, PROGRAM, folder, str(turn), str(raw_days)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -78,3 +84,44 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
     )
     assert min(blocks_and_groups(store._environment)) > 3
     await store.close()
+
+
+def counted(snapshot: Snapshot) -> tuple[Counter[str], Counter[str], int]:
+    """Give how many views, by path, and events, by value, the sums of days have; and the days."""
+    views: Counter[str] = Counter()
+    events: Counter[str] = Counter()
+    days = list(snapshot.days)
+    for day in days:
+        counters, sums = day.counters(Dimension.PATH), day.event_sums()
+        paths, texts = snapshot.texts(Dimension.PATH), snapshot.texts(Dimension.PROPERTY)
+        for code, count in zip(counters.codes.tolist(), counters.sums[0].tolist(), strict=True):
+            views[paths[code]] += count
+        for code, count in zip(sums.codes.tolist(), sums.events.tolist(), strict=True):
+            events[split_property(texts[code])[1]] += count
+    return views, events, len(days)
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(tmp_path: Path) -> None:
+    chance = random.Random(2)  # noqa: S311 - no secret
+    acknowledged: list[str] = []
+    turn = days = 0
+    for _ in range(RETAINING_ROUNDS):
+        acknowledged += run_and_kill(tmp_path / "data", turn, chance.uniform(0.05, 0.4), 1)
+        store = Store.open(tmp_path / "data", settings(1), reactor, SIZES)
+        (website,) = store.websites.all()
+        for _ in range(2):
+            views, events = held(store, website)
+            summed, of_events, days = store.ask(website, counted)
+            paths = summed + Counter(row["path"] for row in views)
+            told = of_events + Counter(v for event in events for _, v in event["properties"])
+            assert set(paths) >= set(acknowledged), "an acknowledged hit is missing"
+            assert set(paths.values()) == {1}, "a hit is there twice"
+            assert set(told.values()) == {1}, "an event is there twice"
+            assert set(told) >= set(paths)
+            turn = max(int(path.split("/")[1]) for path in {*paths, *told}) + 1
+            await settled(store, NOW_MS + turn * HOUR_MS)
+        assert orphans(store._environment) == []
+        await store.close()
+        turn += 24  # so that each round has something to remove
+    assert days > 3
