@@ -20,6 +20,8 @@ from medamad.store.batches import Batch
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.checking import Checking
 from medamad.store.imports import Imported
+from medamad.store.parts import Snapshot
+from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
 
@@ -293,5 +295,33 @@ async def test_a_start_finds_all_of_a_batch_or_nothing(
     await settled(store, NOW_MS + 2 * DAY_MS)
     assert held(store, website) == (together(before, expected(bulk)) if whole else before)
     assert entries(store, "batches") == [int(whole)]
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStore) -> None:
+    def counted(snapshot: Snapshot) -> int:
+        return sum(int(sum(day.overall().sums[0])) for day in snapshot.days)
+
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(1)))
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 40, 9)
+    newest_ms = bulk.time_bounds()[1]
+    await store.append(views(1, 12, newest_ms))
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 12
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 12, "the batch is not whole yet"
+    whole = await store.imports.finish(batch)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 52
+    assert held(store, website)[0] == []
+    assert orphans(store._environment) == findings(store) == []
+    await store.imports.undo(website, whole.number)
+    await idle(store)
+    assert store.ask(website, counted) == 12
     assert orphans(store._environment) == findings(store) == []
     await store.close()
