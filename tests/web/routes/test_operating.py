@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from medamad.collect.networks import Networks
 from medamad.model.hits import Hit
 from medamad.store.journal import Outcome
+from medamad.web.health import lacks
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 LOAD = '{"e": "load", "b": "%s", "u": "https://example.com/", "p": true, "q": true}'
@@ -58,6 +59,13 @@ async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> 
     assert (await watcher.ask("GET", "/health")).status == 200
     house.store._writer._fault = "the store has failed: a test"
     assert (await watcher.ask("GET", "/health")).error == "not ready: the store has failed: a test"
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_stops_is_not_ready(house: House) -> None:
+    assert lacks(house.site) == []
+    house.site.drain()
+    assert lacks(house.site) == ["the daemon is stopping"]
 
 
 @pytest_twisted.ensureDeferred
