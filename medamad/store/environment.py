@@ -219,11 +219,14 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
 
 
 def is_in_use(directory: Path) -> bool:
-    """Tell whether a daemon has the store open."""
+    """Tell whether a daemon has the store open. Raises StoreError where that cannot be told."""
+    path = directory / LOCK_NAME
     try:
-        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

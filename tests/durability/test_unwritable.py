@@ -86,10 +86,6 @@ def own_but_closed(data: Path) -> Path:
     return data
 
 
-def in_a_folder_of_roots(data: Path) -> Path:
-    return data
-
-
 def with_a_file_of_roots(data: Path) -> Path:
     open_environment(data, 16 << 20).close()
     for path in (data, *data.iterdir()):
@@ -98,13 +94,24 @@ def with_a_file_of_roots(data: Path) -> Path:
     return data / FILE_NAME
 
 
-@pytest.mark.parametrize("made", [own_but_closed, in_a_folder_of_roots, with_a_file_of_roots])
+@pytest.mark.parametrize("made", [own_but_closed, with_a_file_of_roots])
 def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], Path]) -> None:
     if not runs_for_nobody():
         pytest.skip("others cannot run this tree")
     data = reachable / "data"
     named = made(data)
     is_not_started(AS_NOBODY, data, f"{named}: Permission denied")
+
+
+def test_a_store_that_may_not_be_read(reachable: Path) -> None:
+    if not runs_for_nobody():
+        pytest.skip("others cannot run this tree")
+    data = reachable / "data"
+    open_environment(data, 16 << 20).close()
+    data.chmod(0o755)
+    checked = command(AS_NOBODY, "check", data)
+    assert checked.returncode == 1
+    assert checked.stderr == f"medamad: {data / 'daemon.lock'}: Permission denied\n"
 
 
 def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -> None:
