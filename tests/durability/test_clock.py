@@ -69,10 +69,7 @@ def clock(tmp_path: Path) -> Iterator[Clock]:
             daemon.stop()
 
 
-@pytest.mark.parametrize("jumps", [(-DAY_S, DAY_S), (YEAR_S, -YEAR_S), (-1, -YEAR_S)])
-def test_hits_are_taken_and_counted_wherever_the_clock_is_set(
-    clock: Clock, jumps: tuple[int, ...]
-) -> None:
+def test_hits_are_taken_and_counted_wherever_the_clock_is_set(clock: Clock) -> None:
     daemon = clock.daemon
     daemon.client().add_website(HOSTNAME)
     stop = threading.Event()
@@ -92,7 +89,7 @@ def test_hits_are_taken_and_counted_wherever_the_clock_is_set(
         ]
         try:
             all_go_on()
-            for seconds in jumps:
+            for seconds in (-1, -DAY_S, DAY_S, YEAR_S, -YEAR_S, -YEAR_S):
                 clock.set_by(seconds)
                 all_go_on()
         finally:
