@@ -40,7 +40,7 @@ from medamad.store.records import Kind, Rows, journal_place, sound_rows
 from medamad.store.sealed import unsealed
 from medamad.store.sealing import Written, block_of, content_of, group_head, group_puts
 from medamad.store.sums import disagreements, open_sums, written_sums
-from medamad.store.upkeep import read_watermark
+from medamad.store.watermark import read_watermark
 from medamad.store.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")

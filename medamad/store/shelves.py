@@ -29,7 +29,7 @@ from medamad.store.records import (
 )
 from medamad.store.shelf import Published, Shelf
 from medamad.store.tail import Tail
-from medamad.store.upkeep import read_watermark
+from medamad.store.watermark import read_watermark
 
 T = TypeVar("T")
 

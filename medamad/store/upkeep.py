@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
-from zlib import crc32
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
@@ -32,7 +31,7 @@ from medamad.store.corrections import (
     write_correction,
 )
 from medamad.store.environment import Environment, Txn
-from medamad.store.errors import Damaged, DamagedBlock
+from medamad.store.errors import DamagedBlock
 from medamad.store.making import Making, Piece
 from medamad.store.names import Names
 from medamad.store.numbers import read_number, write_number
@@ -55,6 +54,7 @@ from medamad.store.shelf import Shelf
 from medamad.store.sums import added_up, open_sums, sums_of, written_sums
 from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.unused import remove_unused
+from medamad.store.watermark import write_watermark
 from medamad.store.writer import Transaction
 
 T = TypeVar("T")
@@ -63,9 +63,7 @@ DAY_MS: Final = 86_400_000
 LAST_BLOCK: Final = b"last-block"
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
-_WATERMARK: Final = struct.Struct(">QI")
 _DOOMED: Final = struct.Struct(">IQI")
-_WATERMARK_NUMBER: Final = 0
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
 _STEP_BLOCKS: Final = 100
@@ -546,32 +544,6 @@ class Upkeep:
                 txn.after_commit(lambda: self._doomed.remove((moment, key)))  # noqa: B023 - it returns
                 return True
         return False
-
-
-def write_watermark(txn: Txn, environment: Environment, website: int, watermark: int) -> None:
-    """Store the sequence number up to which a website's journal counts no more."""
-    key = head_key(website, _WATERMARK_NUMBER)
-    value = _WATERMARK.pack(watermark, _checksum(key, watermark))
-    txn.put(key, value, db=environment.databases.heads)
-
-
-def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
-    """Give the sequence number up to which a website's journal counts no more. Raises Damaged."""
-    key = head_key(website, _WATERMARK_NUMBER)
-    stored = txn.get(key, db=environment.databases.heads)
-    if stored is None:
-        return 0
-    try:
-        watermark, crc = _WATERMARK.unpack(stored)
-    except struct.error as error:
-        raise Damaged("cut short") from error
-    if crc != _checksum(key, watermark):
-        raise Damaged("its checksum does not match")
-    return int(watermark)
-
-
-def _checksum(key: bytes, watermark: int) -> int:
-    return crc32(watermark.to_bytes(8, "big"), crc32(key))
 
 
 def _for_a_while(work: Iterator[None]) -> bool:

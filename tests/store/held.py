@@ -19,7 +19,7 @@ from medamad.store.flags import BOUNCE_MS, PAGE_VISITOR, VISITOR
 from medamad.store.parts import Events, Group, Part, Snapshot, Views
 from medamad.store.records import sequence_of
 from medamad.store.store import Store
-from medamad.store.upkeep import read_watermark
+from medamad.store.watermark import read_watermark
 from medamad.store.websites import tombstones
 
 Row = dict[str, Any]
