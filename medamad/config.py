@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import Annotated, Any, Final, get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -26,6 +26,7 @@ from medamad.config_values import (
     read_value,
 )
 from medamad.log_lines import LeastLevel, LogFormat
+from medamad.store.settings import After
 
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
@@ -37,9 +38,12 @@ INSTALLED: Final = Path(__file__).parent
 _CHOICES: Final = {
     "events.bots": get_args(BotRule),
     "events.origins": get_args(OriginRule),
+    "retention.after": get_args(After),
+    "retention.websites[...].after": get_args(After),
     "log.format": get_args(LogFormat),
     "log.level": get_args(LeastLevel),
 }
+_OF_WEBSITE: Final = "websites[...]"
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
 
@@ -55,6 +59,7 @@ class ConfigError(Exception):
 
 _Count = Annotated[int, Meta(ge=1, le=100_000_000)]
 _Allowance = Annotated[int, Meta(ge=0, le=100_000_000)]
+_Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,6 +113,21 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     new_values: _Count = 1_000
 
 
+class WebsiteRetention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[retention.websites."example.com"]: what is left out is as for all websites."""
+
+    raw_days: _Days | None = None
+    after: After | None = None
+
+
+class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[retention]: how long views are kept."""
+
+    raw_days: _Days = 0
+    after: After = "sums"
+    websites: dict[str, WebsiteRetention] = {}
+
+
 class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: what is said of what happens, and how."""
 
@@ -122,6 +142,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     store: Store = Store()
     events: Events = Events()
     limits: Limits = Limits()
+    retention: Retention = Retention()
     log: Log = Log()
 
 
@@ -133,6 +154,7 @@ class Config:
     store: Store = field(factory=Store)
     events: Events = field(factory=Events)
     limits: Limits = field(factory=Limits)
+    retention: Retention = field(factory=Retention)
     log: Log = field(factory=Log)
     file: Path | None = None
 
@@ -159,6 +181,7 @@ def load(file: Path | None) -> Config:
         store=document.store,
         events=document.events,
         limits=document.limits,
+        retention=document.retention,
         log=document.log,
         file=file,
     )
@@ -180,16 +203,41 @@ def read_toml(file: Path) -> dict[str, object]:
 
 def _convert(file: Path, content: dict[str, object]) -> _Document:
     try:
-        return msgspec.convert(content, _Document, dec_hook=read_value)
+        document = msgspec.convert(content, _Document, dec_hook=read_value)
+        websites = {
+            _hostname(file, name): kept for name, kept in document.retention.websites.items()
+        }
     except msgspec.ValidationError as error:
         reason, _, place = str(error).rpartition(" - at `$.")
         key = place.removesuffix("`")
         if not reason:
             reason, key = str(error), ""
+        if key in _CHOICES:
+            reason = f"expected one of {', '.join(_CHOICES[key])}"
+        key = _with_website(key, content)
         unknown = _UNKNOWN_KEY.match(reason)
         if unknown:
             raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
-        if key in _CHOICES:
-            reason = f"expected one of {', '.join(_CHOICES[key])}"
         reason = reason.replace("`", "")
         raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None
+    retention = msgspec.structs.replace(document.retention, websites=websites)
+    return msgspec.structs.replace(document, retention=retention)
+
+
+def _with_website(key: str, content: Any) -> str:
+    """Name the website of whose table a key is at fault."""
+    if _OF_WEBSITE in key:
+        for name, table in content["retention"]["websites"].items():
+            try:
+                msgspec.convert(table, WebsiteRetention)
+            except msgspec.ValidationError:
+                return key.replace(_OF_WEBSITE, f"websites.{name}")
+    return key
+
+
+def _hostname(file: Path, name: str) -> str:
+    """Read the name of a table of a website. Raises ConfigError."""
+    try:
+        return str(read_value(Hostname, name))
+    except ValueError as error:
+        raise ConfigError(file, f"retention.websites.{name}", str(error)) from None

@@ -12,7 +12,7 @@ from medamad.config import INSTALLED, Config, ConfigError
 from medamad.config_files import Lists
 from medamad.log_lines import LogStyle
 from medamad.model.dimensions import Dimension
-from medamad.store.settings import StoreSettings
+from medamad.store.settings import Keep, Retention, StoreSettings
 from medamad.vocabulary.sources import Sources
 from medamad.vocabulary.spam import SpamHosts
 from medamad.web.settings import WebSettings
@@ -48,6 +48,22 @@ def store_settings(config: Config) -> StoreSettings:
             Dimension.PROPERTY: limits.new_property_values,
         },
         other_new_values=limits.new_values,
+        retention=retention(config),
+    )
+
+
+def retention(config: Config) -> Retention:
+    """Give how long views are kept."""
+    kept = config.retention
+    return Retention(
+        others=Keep(kept.raw_days, kept.after),
+        websites={
+            hostname: Keep(
+                kept.raw_days if own.raw_days is None else own.raw_days, own.after or kept.after
+            )
+            for hostname, own in kept.websites.items()
+        },
+        zone=config.events.timezone,
     )
 
 

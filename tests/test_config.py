@@ -32,8 +32,13 @@ def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> No
     assert evolve(config_of(tmp_path, uncommented), file=None) == Config()
     told = set(re.findall(r"^([a-z_]+) = ", uncommented, flags=re.MULTILINE))
     defaults = Config()
-    sections = (defaults.server, defaults.store, defaults.events, defaults.limits, defaults.log)
-    assert told == {key for section in sections for key in section.__struct_fields__}
+    sections = (
+        *(defaults.server, defaults.store, defaults.events, defaults.limits),
+        *(defaults.retention, defaults.log),
+    )
+    # Tables of websites are shown as an example.
+    tables = {"websites"}
+    assert told == {key for section in sections for key in section.__struct_fields__} - tables
 
 
 def test_what_the_file_says_is_read(tmp_path: Path) -> None:
@@ -58,6 +63,13 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
         bots = "strict"
         origins = "any"
         respect_gpc = true
+        [retention]
+        raw_days = 400
+        after = "nothing"
+        [retention.websites."Example.com."]
+        raw_days = 30
+        [retention.websites."bücher.example"]
+        after = "sums"
         [log]
         format = "json"
         level = "warning"
@@ -79,6 +91,8 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
     assert config.events.respect_gpc
     assert config.server.metrics_from == ("192.0.2.0/24", "unix")
     assert (config.log.format, config.log.level) == ("json", "warning")
+    assert (config.retention.raw_days, config.retention.after) == (400, "nothing")
+    assert set(config.retention.websites) == {"example.com", "xn--bcher-kva.example"}
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
@@ -151,6 +165,20 @@ OWN = "is a path of the interface"
         ('[server]\nmetrics_from = ["::1/8"]', "server.metrics_from[0]", f"{PROXY}: "),
         ('[log]\nformat = "xml"', "log.format", "expected one of text, json"),
         ('[log]\nlevel = "all"', "log.level", "expected one of debug, info, warning, error"),
+        ("[retention]\nraw_days = -1", "retention.raw_days", "expected int >= 0"),
+        ('[retention]\nafter = "all"', "retention.after", "expected one of sums, nothing"),
+        ('[retention.websites."a b"]', "retention.websites.a b", HOSTNAME),
+        (
+            '[retention.websites."a.com"]\nraw_days = "1"',
+            "retention.websites.a.com.raw_days",
+            "expected int | null, got str",
+        ),
+        (
+            '[retention.websites."a.com"]\nafter = ""',
+            "retention.websites.a.com.after",
+            "expected one of sums, nothing",
+        ),
+        ('[retention.websites."a.com"]\ndays = 1', "retention.websites.a.com.days", "unknown key"),
         ("[limits", "", "not TOML: "),
         (f"x = {'[' * 9_999}", "", "arrays or tables lie too deep in one another"),
         (f"x = {'{a = ' * 9_999}", "", "arrays or tables lie too deep in one another"),

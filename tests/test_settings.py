@@ -11,7 +11,7 @@ from medamad.config import Config, ConfigError, Server, Store, load
 from medamad.config_files import load_lists
 from medamad.config_values import Endpoints, MapSize
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.store.settings import StoreSettings
+from medamad.store.settings import Keep, StoreSettings
 from medamad.vocabulary.sources import Sources
 from medamad.web.settings import WebSettings
 
@@ -79,6 +79,12 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         new_property_names = 14
         new_property_values = 15
         new_values = 16
+        [retention]
+        raw_days = 400
+        [retention.websites."a.example"]
+        raw_days = 30
+        [retention.websites."b.example"]
+        after = "nothing"
         """,
     )
     (tmp_path / "spam.txt").write_text("spam.example\n", "utf-8")
@@ -101,6 +107,11 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         Dimension.PROPERTY_NAME: 14,
         Dimension.PROPERTY: 15,
     }
+    retention = store.retention
+    assert str(retention.zone) == "Asia/Kathmandu"
+    assert retention.of("other.example") == Keep(400, "sums")
+    assert retention.of("a.example") == Keep(30, "sums")
+    assert retention.of("b.example") == Keep(400, "nothing")
     rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"

@@ -1,8 +1,9 @@
 """What the configuration says about the store."""
 
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 from attrs import field, frozen
 
@@ -15,6 +16,7 @@ NEW_VALUES: Final[Mapping[Dimension, int]] = {
     Dimension.PROPERTY: 1_000,
 }
 OTHER_NEW_VALUES: Final = 1_000
+_UTC: Final = ZoneInfo("UTC")
 
 
 After: TypeAlias = Literal["sums", "nothing"]
@@ -35,7 +37,7 @@ class Retention:
 
     others: Keep = Keep()
     websites: Mapping[str, Keep] = field(factory=dict)
-    zone: tzinfo = UTC
+    zone: tzinfo = _UTC
     """Whose midnights part the days."""
 
     def of(self, hostname: str) -> Keep:
