@@ -92,7 +92,7 @@ def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, 
         vary,
         (b"Access-Control-Allow-Origin", origin),
         (b"Access-Control-Allow-Credentials", b"true"),
-        (b"Access-Control-Expose-Headers", b"X-Api-Commit"),
+        (b"Access-Control-Expose-Headers", b"X-Api-Commit, X-Medamad-Partial"),
     )
 
 

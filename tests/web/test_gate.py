@@ -258,7 +258,7 @@ async def test_configured_origins_may_read_with_the_cookie(house: House, owner: 
         assert answer.status == status
         assert answer.header("Access-Control-Allow-Origin") == "https://dash.example"
         assert answer.header("Access-Control-Allow-Credentials") == "true"
-        assert answer.header("Access-Control-Expose-Headers") == "X-Api-Commit"
+        assert answer.header("Access-Control-Expose-Headers") == "X-Api-Commit, X-Medamad-Partial"
         assert answer.header("Vary") == "Origin"
     answer = await owner.ask("GET", "/user", headers={"Origin": "https://evil.example"})
     assert answer.header("Access-Control-Allow-Origin") is None

@@ -128,7 +128,7 @@ def test_configured_origins_may_read_with_the_cookie() -> None:
         b"Vary": b"Origin",
         b"Access-Control-Allow-Origin": b"https://dash.example",
         b"Access-Control-Allow-Credentials": b"true",
-        b"Access-Control-Expose-Headers": b"X-Api-Commit",
+        b"Access-Control-Expose-Headers": b"X-Api-Commit, X-Medamad-Partial",
     }
     assert cors_headers(sent({"Origin": "https://evil.example"}), SETTINGS) == (
         (b"Vary", b"Origin"),

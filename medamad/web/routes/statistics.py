@@ -5,6 +5,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from attrs import evolve
+
 from medamad.model.zones import zone_named
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.buckets import INTERVALS
@@ -13,11 +15,12 @@ from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import MAX_ROWS, Question
 from medamad.stats.wanted import Wanted
-from medamad.store.parts import Snapshot
+from medamad.store.parts import Missed, Snapshot
 from medamad.vocabulary.sources import Sources
 from medamad.web.encodings import GZIP, chosen, zipped
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.parameters import Query
+from medamad.web.partial import partial_headers
 from medamad.web.replies import Reply, json_reply
 
 MAX_OFFSET: Final = 5_000
@@ -60,11 +63,13 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
     coding = chosen(call.request, (GZIP,))
     wanted = Wanted()
 
-    def found(snapshot: Snapshot) -> object:
-        return report(wanted.watched(snapshot), question, sources)
+    def found(snapshot: Snapshot) -> tuple[object, Missed]:
+        return report(wanted.watched(snapshot), question, sources), snapshot.missed
 
     def answer() -> Reply:
-        reply = json_reply(backend.store.ask(website, found))
+        answered, missed = backend.store.ask(website, found)
+        reply = json_reply(answered)
+        reply = evolve(reply, headers=(*reply.headers, *partial_headers(missed)))
         return zipped(reply) if coding == GZIP else reply
 
     try:

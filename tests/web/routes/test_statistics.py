@@ -1,7 +1,12 @@
+from datetime import UTC, datetime
+
 import pytest
 import pytest_twisted
+from attrs import evolve
 from browser import Browser
 from house import NOW, House
+
+from medamad.store.settings import Keep, Retention
 
 TABLES = {
     "pages": "path",
@@ -314,3 +319,26 @@ async def test_ignored_hits_are_counted_by_reason(house: House, owner: Browser) 
     ]
     house.now += 90_000
     assert await get(owner, "ignored") == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_what_the_sums_of_a_day_cannot_tell_is_said(house: House, owner: Browser) -> None:
+    await visit(owner)
+    before = [await get(owner, name) for name in ALL]
+    house.store.apply(evolve(house.store.settings, retention=Retention(others=Keep(1))))
+    await house.store.tidy(int((house.now + 3 * 86_400) * 1000))
+    assert [await get(owner, name) for name in ALL] == before
+    day = datetime.fromtimestamp(house.now, UTC).date().isoformat()
+    cut = f"start={day}T00:00:01Z"
+    for rest, told in (
+        ("summary", None),
+        ("pages?path=/a", None),
+        ("pages?country=France", None),
+        ("pages?country=United+Kingdom", f'figures="{day}/{day}"'),
+        (f"properties?{cut}", f'figures="{day}/{day}"'),
+        ("summary?country=United+Kingdom", f'durations="{day}/{day}"'),
+        (f"summary?interval=hour&start={day}T00:00:00Z", f'interval="{day}/{day}"'),
+    ):
+        answer = await owner.ask("GET", f"/website/example.com/{rest}")
+        assert (rest, answer.status, answer.header("X-Medamad-Partial")) == (rest, 200, told)
