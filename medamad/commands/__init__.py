@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Final, NoReturn
 
 COMMANDS: Final = {
@@ -17,6 +18,7 @@ COMMANDS: Final = {
     "check": "read all of a store and say what is wrong with it",
     "check-config": "read a configuration and say what is wrong with it",
     "export": "write out what is stored of a website",
+    "import": "take what was exported into a website, or take that back",
     "passwd": "change the password of the account",
     "token": "make, list and revoke tokens, by which programs make themselves known",
     "share": "make, list and revoke links that show a website's figures to others",
@@ -32,6 +34,11 @@ exit status:
   64  called in a way that is not understood
   78  the configuration cannot be used
 """
+
+
+def _module_name(command: str) -> str:
+    name = command.replace("-", "_")
+    return f"{name}_" if iskeyword(name) else name
 
 
 class Parser(ArgumentParser):
@@ -63,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             formatter_class=RawDescriptionHelpFormatter,
         )
         if name == called:
-            module = import_module(f"medamad.commands.{name.replace('-', '_')}")
+            module = import_module(f"medamad.commands.{_module_name(name)}")
             module.configure(command)
             command.set_defaults(run=module.run)
     arguments = parser.parse_args(given)

@@ -7,17 +7,21 @@ take one apostrophe off each text that begins with one.
 
 import csv
 import io
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final
 
 from attrs import frozen
 
+from medamad.model.errors import BadRequest
+from medamad.moves.cells import IS_TEXT, row_maker
+from medamad.moves.rows import Refused, Row
 from medamad.moves.tables import Kind, Rows, Table
 from medamad.moves.times import written
 
 _MARKED: Final = tuple("'=+-@\t\r\n")
 MARK: Final = "'"
 _LINE_END: Final = "\r\n"
+_MOST_OF_A_CELL: Final = 1 << 20
 _YES: Final = {True: "true", False: "false", None: ""}
 
 
@@ -67,3 +71,36 @@ def marked(text: str | None) -> str:
 def unmarked(cell: str) -> str:
     """Give the text of a cell."""
     return cell.removeprefix(MARK)
+
+
+def read_csv(file: BinaryIO) -> Iterator[Row | Refused]:
+    """Read a file of ours. Raises BadRequest where it is none."""
+    csv.field_size_limit(_MOST_OF_A_CELL)
+    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    reader = csv.reader(lines, strict=True)
+    line = 1
+    try:
+        names = next(reader, [])
+        make = row_maker(names)
+        line = reader.line_num
+        for cells in reader:
+            begun, line = line + 1, reader.line_num
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                reason = f"expected {len(names)} cells, got {len(cells)}"
+                yield Refused(begun, names[0], reason)
+                continue
+            yield make(begun, dict(zip(names, map(_cell, names, cells), strict=True)))
+    except csv.Error as error:
+        raise BadRequest(f"line {line}: not comma-separated values: {error}") from None
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"line {line}: not valid UTF-8: {error}") from None
+    finally:
+        lines.detach()
+
+
+def _cell(name: str, cell: str) -> str | None:
+    if name in IS_TEXT:
+        return unmarked(cell)
+    return cell or None

@@ -1,13 +1,19 @@
 """Tables as lines of JSON: an object for each row, without what is not known."""
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from attrs import frozen
 
+from medamad.model.errors import BadRequest
+from medamad.moves.cells import row_maker
+from medamad.moves.rows import Refused, Row
 from medamad.moves.tables import Kind, Rows, Table
 from medamad.moves.times import written
 
+_MOST_OF_A_LINE: Final = 1 << 20
+_MOST_SHAPES: Final = 1_000
 _encode_lines: Final = msgspec.json.Encoder().encode_lines
 
 
@@ -38,3 +44,29 @@ class NdjsonWriter:
     def end(self) -> bytes:
         """Give how the file ends."""
         return b""
+
+
+def read_ndjson(file: BinaryIO) -> Iterator[Row | Refused]:
+    """Read a file of ours; one may hold views and events, line by line."""
+    makers: dict[tuple[str, ...], Callable[[int, Any], Row | Refused]] = {}
+    number = 0
+    while line := file.readline(_MOST_OF_A_LINE):
+        number += 1
+        if len(line) == _MOST_OF_A_LINE:
+            raise BadRequest(f"line {number}: expected less than {_MOST_OF_A_LINE} bytes")
+        if line.isspace():
+            continue
+        try:
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            columns = tuple(record)
+            if columns not in makers:
+                if len(makers) > _MOST_SHAPES:
+                    makers.clear()
+                makers[columns] = row_maker(columns)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            yield Refused(number, "line", f"not a JSON object: {error}")
+        except BadRequest as error:
+            field, _, reason = str(error).partition(": ")
+            yield Refused(number, field, reason)
+        else:
+            yield makers[columns](number, record)

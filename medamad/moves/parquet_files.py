@@ -1,16 +1,20 @@
 """Tables as Parquet, by pyarrow, which is installed by the extra `parquet` alone."""
 
 import io
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
 
 from attrs import define, field
 
 from medamad.model.errors import BadRequest
+from medamad.moves.cells import row_maker
+from medamad.moves.rows import Refused, Row
 from medamad.moves.tables import Column, Kind, Rows, Table
 
 GROUP_ROWS: Final = 65_536
 """How many rows make a row group: so many are kept in memory."""
 
+_READ_ROWS: Final = 4_096
 MISSING: Final = "format: Parquet needs pyarrow: `pip install medamad[parquet]`"
 
 
@@ -112,3 +116,18 @@ def type_of(library: Any, column: Column) -> Any:
         case Kind.YES:
             return library.bool_()
     return library.timestamp("ms", "UTC")
+
+
+def read_parquet(file: BinaryIO) -> Iterator[Row | Refused]:
+    """Read a file of ours. Raises BadRequest where it is none."""
+    library = pyarrow()
+    try:
+        opened = library.parquet.ParquetFile(file)
+        make = row_maker(opened.schema_arrow.names)
+        number = 0
+        for batch in opened.iter_batches(_READ_ROWS):
+            for record in batch.to_pylist():
+                number += 1
+                yield make(number, record)
+    except (library.ArrowException, OSError, ValueError) as error:
+        raise BadRequest(f"not a sound file of Parquet: {error}") from None

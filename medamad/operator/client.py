@@ -59,11 +59,8 @@ class Connection:
         self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
         """Give what a request is answered with. Raises NotDone."""
-        frame = msgspec.msgpack.encode(request)
-        if len(frame) > MAX_FRAME_BYTES:
-            raise ValueError(f"a request of {len(frame)} bytes")
         try:
-            self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
+            self.send(request)
             while isinstance(answer := self._receive(), Progress):
                 progress(answer)
         except TimeoutError:
@@ -73,6 +70,13 @@ class Connection:
         if isinstance(answer, Refused):
             raise NotDone(answer.reason)
         return _result(answer, result)
+
+    def send(self, request: Request) -> None:
+        """Ask without waiting for the answer. Raises OSError."""
+        frame = msgspec.msgpack.encode(request)
+        if len(frame) > MAX_FRAME_BYTES:
+            raise ValueError(f"a request of {len(frame)} bytes")
+        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def _receive(self) -> Answer:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))

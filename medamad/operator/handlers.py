@@ -8,6 +8,14 @@ from typing import Final
 from attrs import frozen
 
 from medamad.build import VERSION
+from medamad.operator.imports import (
+    BeginImport,
+    FinishImport,
+    HoldImport,
+    ImportDesk,
+    ImportRows,
+    UndoImport,
+)
 from medamad.operator.server import Handlers, Tell
 from medamad.operator.status import State, Status
 from medamad.web.health import lacks
@@ -30,7 +38,16 @@ class Desk:
 
     def handlers(self) -> Handlers:
         """Give the coroutine that answers each kind of request."""
-        return {Status: self.status}
+        backend = self.site.backend
+        imports = ImportDesk(backend.store, backend.clock)
+        return {
+            Status: self.status,
+            BeginImport: imports.begin,
+            HoldImport: imports.hold,
+            ImportRows: imports.rows,
+            FinishImport: imports.finish,
+            UndoImport: imports.undo,
+        }
 
     async def status(self, _request: Status, _tell: Tell) -> State:
         """Tell the state of the daemon."""

@@ -57,6 +57,12 @@ class Guest:
     _environment: Environment
     _txn: Txn
 
+    def websites(self) -> list[Website]:
+        """Give every website in order of hostname."""
+        websites = Websites(self._environment.databases)
+        websites.load(self._txn)
+        return websites.all()
+
     def website(self, hostname: str) -> Website:
         """Give the website registered under a hostname. Raises BadRequest, NotFound."""
         name = canonical_hostname(hostname)

@@ -5,20 +5,18 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import pyarrow.parquet
 import pytest
 import pytest_twisted
+from filled import NASTY, fill
 from held import agrees, in_order, rows, settled
-from loads import made
-from views import DAY_MS, NOW_MS, event, leaving, views
+from moved import LATER_MS, SOURCES, exported
+from views import DAY_MS, NOW_MS, views
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest
-from medamad.model.hits import Event, View
-from medamad.model.websites import Website
 from medamad.moves.asked import FORMAT_NAMES, Asked
 from medamad.moves.exporting import Exported
 from medamad.moves.tables import TABLES, Kind
@@ -26,26 +24,8 @@ from medamad.stats.filters import Condition
 from medamad.stats.period import Period
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
-from medamad.vocabulary.sources import Sources
 
 OpenStore = Callable[..., Store]
-SOURCES = Sources({"google.com": "Google"})
-NASTY = (
-    *("=1+1", "+49", "-2", "@cmd", "'", "''=x", "\t=1", "\r\n=1", "\n", 'a"b,c;d', "\u2028"),
-    *("\ufeffbom", "\x00", "\x1a", "", " ", "ünï", "\U0001f600", "null", "None", "(other)"),
-)
-
-
-def exported(store: Store, website: Website, asked: Asked) -> bytes:
-    held = store.hold(website)
-    source = Exported(
-        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
-    )
-    pieces = list(asked.written(source, NOW_MS + 9 * DAY_MS))
-    held.close()
-    assert all(one.done <= other.done for one, other in pairwise(pieces))
-    assert pieces[-1].done == pieces[-1].total
-    return b"".join(piece.data for piece in pieces)
 
 
 def read(data: bytes, asked: Asked) -> list[dict[str, Any]]:
@@ -117,31 +97,6 @@ def as_held(
     return in_order(found.values()), in_order(events.values())
 
 
-async def fill(store: Store) -> Website:
-    """Store views in blocks, groups and the tail, with corrections, late events, and odd texts."""
-    website = await store.add_website("example.com", 1)
-    odd = [
-        View(
-            website=1, time_ms=NOW_MS + n, beacon=f"odd{n}", first_today=n % 2 == 0,
-            first_of_page=n % 3 == 0, path=text, referrer=text, utm_source=text, browser=text,
-            country=("DE", "", "(other)")[n % 3], locale=("en-GB", "", "de")[n % 3],
-            number_today=n, width_px=7 * n, properties=(("name" + text, text), ("=n", text)),
-        )
-        for n, text in enumerate(NASTY)
-    ]  # fmt: skip
-    await store.append([event("b1"), *odd, *views(1, 9), leaving(2, 700)])
-    await store.tidy(NOW_MS + DAY_MS + 1)
-    await store.load(website, made(1, 30, 12))
-    await store.append([*views(10, 30, NOW_MS + DAY_MS), event("b3", NOW_MS + DAY_MS)])
-    await store.append([leaving(3, 900, NOW_MS + 5)])
-    await store.append(
-        [Event(website=1, time_ms=NOW_MS + DAY_MS + 1, properties=(("lost", "1"),), beacon="none")]
-    )
-    async with store._one_at_a_time:
-        pass
-    return website
-
-
 @pytest.mark.parametrize("sizes", [Sizes(), Sizes(chunk_views=8, group_members=2, counted_from=2)])
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
@@ -191,7 +146,7 @@ async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> 
     source = Exported(
         held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
     )
-    pieces = asked.written(source, NOW_MS)
+    pieces = asked.written(source, LATER_MS)
     data = b"".join(next(pieces).data for _ in range(4))
     await store.append(views(100, 120, NOW_MS + 2 * DAY_MS))
     await settled(store, NOW_MS + 4 * DAY_MS)

@@ -1,0 +1,224 @@
+"""Rows gathered into pieces that a store takes in: without those that it has already."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.moves.rows import EventRow, Refused, ViewRow, texts_of
+from medamad.moves.survey import Given, Survey, numbered
+from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
+from medamad.store.held import Held
+from medamad.store.imports import Imported
+from medamad.store.origins import Origins, Span
+from medamad.store.parts import EventRows
+from medamad.store.sealing import Content
+
+MOST_ROWS: Final = 8_192
+_MOST_TEXT: Final = 1 << 19
+"""Characters of the texts of a piece."""
+
+
+@frozen(eq=False)
+class Known:
+    """Which hits a website has: ascending numbers of this store, of its views and its events."""
+
+    origins: Origins
+    views: NDArray[np.uint64]
+    events: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, held: Held, origins: Origins, ranges: Sequence[tuple[str, int, int]]) -> "Known":
+        """Find what a website has of the stores that hits are to be imported from."""
+        stores = {store for store, _, _ in ranges}
+        views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        if origins.store in stores or any(span.store in stores for span in origins.spans):
+            for part in held.parts():
+                found = part.read(
+                    lambda part: (
+                        part.sequence.copy(),
+                        np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
+                    )
+                )
+                if found is not None:
+                    views.append(found[0])
+                    events.append(found[1])
+            events += [loose.event.astype(np.uint64) for loose in held.events]
+        return cls(origins, np.unique(np.concatenate(views)), np.unique(np.concatenate(events)))
+
+    def number_of(self, store: str, number: int, *, is_view: bool) -> int:
+        """Give the number that a hit of a store has here; 0 if it is not there."""
+        known = self.views if is_view else self.events
+        if not len(known) or not store:
+            return 0
+        places = [
+            number - span.first + span.at
+            for span in self.origins.spans
+            if span.store == store and span.first <= number <= span.last
+        ]
+        if store == self.origins.store:
+            places.append(number)
+        for place in places:
+            at = int(np.searchsorted(known, np.uint64(place)))
+            if at < len(known) and int(known[at]) == place:
+                return place
+        return 0
+
+
+@define(eq=False)
+class Gathering:
+    """Rows until there are enough for a piece. What is left out is counted."""
+
+    _known: Known
+    _survey: Survey
+    _spans: dict[str, Span]
+    views: int = 0
+    visitors: int = 0
+    events: int = 0
+    there: int = 0
+    """Views and events that the website has already."""
+    rows: int = 0
+    """All that were gone through."""
+    _view_rows: list[ViewRow] = field(factory=list)
+    _places: list[int] = field(factory=list)
+    _event_rows: list[tuple[int, int, int, str]] = field(factory=list)
+    """Number, time, number of the view, property."""
+    _texts: int = 0
+    _seen: set[tuple[str, type, int]] = field(factory=set)
+    _event: tuple[str, int] = ("", 0)
+    _event_ms: int = 0
+    _is_kept: bool = False
+
+    def add(self, file: Given, row: ViewRow | EventRow) -> None:
+        """Take a row, or find out why not."""
+        if isinstance(row, ViewRow):
+            self._add_view(file, row)
+        else:
+            self._add_event(file, row)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough for a piece; never in the midst of an event."""
+        held = max(len(self._view_rows), len(self._event_rows))
+        return held >= MOST_ROWS or self._texts >= _MOST_TEXT
+
+    def continues(self, row: object) -> bool:
+        """Tell whether a row belongs to the event of the row before."""
+        return isinstance(row, EventRow) and (row.store, row.number) == self._event
+
+    def take(self) -> Imported:
+        """Give what was gathered, and begin anew."""
+        found = imported(self._places, self._view_rows, self._event_rows)
+        self._view_rows, self._places, self._event_rows, self._texts = [], [], [], 0
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was gathered."""
+        return not self._view_rows and not self._event_rows
+
+    def _place(self, store: str, number: int) -> int:
+        span = self._spans[store]
+        return number - span.first + span.at
+
+    def _is_first(self, file: Given, row: ViewRow | EventRow, field: str) -> bool:
+        """Tell whether a hit is there for the first time in the files."""
+        key = (row.store, type(row), row.number)
+        if key in self._survey.repeated:
+            if key in self._seen:
+                reason = f"{row.number} is there more than once, with other rows between"
+                self._survey.refuse(file, Refused(0, field, reason))
+                return False
+            self._seen.add(key)
+        return True
+
+    def _add_view(self, file: Given, row: ViewRow) -> None:
+        if not self._is_first(file, row, "view"):
+            return
+        if self._known.number_of(row.store, row.number, is_view=True):
+            self.there += 1
+            return
+        self.views += 1
+        self.visitors += row.first_today
+        self._texts += sum(map(len, texts_of(row)))
+        self._view_rows.append(row)
+        self._places.append(self._place(row.store, row.number))
+
+    def _add_event(self, file: Given, row: EventRow) -> None:
+        if not self.continues(row):
+            self._event, self._event_ms = (row.store, row.number), row.time_ms
+            self._is_kept = self._is_first(file, row, "event")
+            if self._is_kept and self._known.number_of(row.store, row.number, is_view=False):
+                self.there += 1
+                self._is_kept = False
+            self.events += self._is_kept
+        if not self._is_kept:
+            return
+        view = 0
+        if row.view:
+            view = self._known.number_of(row.store, row.view, is_view=True)
+            view = view or self._place(row.store, row.view)
+        text = property_text(row.name, row.value)
+        self._texts += len(text)
+        self._event_rows.append((self._place(row.store, row.number), self._event_ms, view, text))
+
+
+def gather(files: Sequence[Given], gathering: Gathering) -> Iterator[Imported | None]:
+    """Go through the rows, a little with every step; gives a piece, or nothing yet."""
+    for file, row in numbered(files):
+        gathering.rows += 1
+        if isinstance(row, Refused):
+            continue
+        if gathering.is_full and not gathering.continues(row):
+            yield gathering.take()
+        gathering.add(file, row)
+        if gathering.rows % MOST_ROWS == 0:
+            yield None
+    if not gathering.is_empty:
+        yield gathering.take()
+
+
+def imported(
+    places: Sequence[int], views: Sequence[ViewRow], events: Sequence[tuple[int, int, int, str]]
+) -> Imported:
+    """Give views by their numbers in the store, and properties of events, as it takes them in."""
+    order = np.argsort(np.array(places, np.uint64), kind="stable")
+    rows = [views[place] for place in order.tolist()]
+    codes, texts = _coded([texts_of(row) for row in rows])
+    duration_ms = np.array([row.duration_ms for row in rows], np.uint32)
+    visits = [VISITOR * row.first_today | PAGE_VISITOR * row.first_of_page for row in rows]
+    properties: dict[str, int] = {}
+    columns: Any = list(zip(*events, strict=True)) or [[], [], [], []]
+    carried = [properties.setdefault(text, len(properties)) for text in columns[3]]
+    by_event = np.argsort(np.array(columns[0], np.uint64), kind="stable")
+    content = Content(
+        time_ms=np.array([row.time_ms for row in rows], np.int64),
+        sequence=np.array(places, np.uint64)[order],
+        flags=timed_flags(np.array(visits, np.uint8), duration_ms),
+        duration_ms=duration_ms,
+        number_today=np.array([row.number_today for row in rows], np.uint16),
+        width_px=np.array([row.width_px for row in rows], np.uint16),
+        codes=codes,
+        events=EventRows(
+            event=np.array(columns[0], np.uint64)[by_event],
+            time_ms=np.array(columns[1], np.int64)[by_event],
+            view=np.array(columns[2], np.uint64)[by_event],
+            property=np.array(carried, np.uint32)[by_event],
+        ),
+    )
+    return Imported(content, {**texts, Dimension.PROPERTY: list(properties)})
+
+
+def _coded(
+    rows: Sequence[Sequence[str]],
+) -> tuple[dict[Dimension, NDArray[np.uint32]], dict[Dimension, list[str]]]:
+    codes, texts = {}, {}
+    for place, dimension in enumerate(VIEW_DIMENSIONS):
+        numbers: dict[str, int] = {}
+        found = [numbers.setdefault(row[place], len(numbers)) for row in rows]
+        codes[dimension] = np.array(found, np.uint32)
+        texts[dimension] = list(numbers)
+    return codes, texts

@@ -1,0 +1,162 @@
+"""Looking through what is to be imported before anything is stored: what it is, what is wrong."""
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.model.errors import BadRequest
+from medamad.moves.formats import HEAD_BYTES, SOURCES, guessed
+from medamad.moves.rows import EventRow, Refused, Row, ViewRow
+
+MOST_TOLD: Final = 20
+"""How many refused rows are told of, one by one."""
+_CHUNK: Final = 1 << 20
+
+
+@frozen
+class Given:
+    """A file that is to be imported, and what it is said, or seen, to be."""
+
+    path: Path
+    source: str
+
+    @classmethod
+    def of(cls, path: Path, source: str | None) -> "Given":
+        """Tell what a file is. Raises BadRequest, OSError."""
+        with path.open("rb") as file:
+            found = source or guessed(file.read(HEAD_BYTES))
+        if found is None:
+            raise BadRequest(f"{path}: expected a file of {', '.join(SOURCES)}")
+        return cls(path, found)
+
+    def rows(self) -> Iterator[Row | Refused]:
+        """Read it. Raises BadRequest naming the file."""
+        with self.path.open("rb") as file:
+            try:
+                yield from SOURCES[self.source].reader(file)
+            except BadRequest as error:
+                raise BadRequest(f"{self.path}: {error}") from None
+
+
+def digest_of(files: Iterable[Given]) -> str:
+    """Give what tells the contents of files from others, in whatever order they are named."""
+    digests = []
+    for given in files:
+        hashed = hashlib.sha256()
+        with given.path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                hashed.update(chunk)
+        digests.append(hashed.digest())
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
+
+
+def numbered(files: Sequence[Given]) -> Iterator[tuple[Given, Row | Refused]]:
+    """Give all rows, each with a number; those without one get theirs in order."""
+    given = 0
+    for file in files:
+        for row in file.rows():
+            if not isinstance(row, Refused) and not row.number:
+                given += 1
+                row.number = given
+            yield file, row
+
+
+@define
+class _Numbers:
+    """The numbers of the rows of one store."""
+
+    least: int = 1 << 63
+    greatest: int = 0
+    views: "array[int]" = field(factory=lambda: array("Q"))
+    events: "array[int]" = field(factory=lambda: array("Q"))
+    """Of each run of rows with the same number, it once."""
+
+    def reach(self, number: int) -> None:
+        """Note that there is a number."""
+        self.least, self.greatest = min(self.least, number), max(self.greatest, number)
+
+
+@define
+class Survey:
+    """What files hold. `refused` are the first of the rows that cannot be taken in."""
+
+    views: int = 0
+    visitors: int = 0
+    events: int = 0
+    rows: int = 0
+    first_ms: int = 1 << 63
+    last_ms: int = -1
+    refused_rows: int = 0
+    refused: list[tuple[str, Refused]] = field(factory=list)
+    repeated: set[tuple[str, type, int]] = field(factory=set)
+    """Store, kind and number of what is there more than once."""
+    _numbers: dict[str, _Numbers] = field(factory=dict)
+
+    def add(self, file: Given, row: Row | Refused) -> None:
+        """Take note of a row."""
+        self.rows += 1
+        if isinstance(row, Refused):
+            self.refuse(file, row)
+            return
+        self.first_ms, self.last_ms = (
+            min(self.first_ms, row.time_ms),
+            max(self.last_ms, row.time_ms),
+        )
+        numbers = self._numbers.setdefault(row.store, _Numbers())
+        numbers.reach(row.number)
+        if isinstance(row, ViewRow):
+            self.views += 1
+            self.visitors += row.first_today
+            numbers.views.append(row.number)
+            return
+        if row.view:
+            numbers.reach(row.view)
+        if not numbers.events or numbers.events[-1] != row.number:
+            self.events += 1
+            numbers.events.append(row.number)
+
+    def refuse(self, file: Given, row: Refused) -> None:
+        """Take note of a row that cannot be taken in."""
+        self.refused_rows += 1
+        if len(self.refused) < MOST_TOLD:
+            self.refused.append((str(file.path), row))
+
+    def end(self) -> None:
+        """Find out what is there more than once, when all has been seen."""
+        for store, numbers in self._numbers.items():
+            for kind, found in ((ViewRow, numbers.views), (EventRow, numbers.events)):
+                self.repeated.update((store, kind, number) for number in _repeated(found))
+            numbers.views, numbers.events = array("Q"), array("Q")
+
+    @property
+    def ranges(self) -> list[tuple[str, int, int]]:
+        """The stores that hits are from, and their first and last number there."""
+        return [
+            (store, numbers.least, numbers.greatest) for store, numbers in self._numbers.items()
+        ]
+
+
+def survey(files: Sequence[Given]) -> Iterator[Survey]:
+    """Look through files, a little with every step; the last that is given is the whole."""
+    found = Survey()
+    for place, (file, row) in enumerate(numbered(files)):
+        found.add(file, row)
+        if place % _STEP == 0:
+            yield found
+    found.end()
+    yield found
+
+
+_STEP: Final = 1_000
+
+
+def _repeated(numbers: "array[int]") -> list[int]:
+    ordered: NDArray[np.uint64] = np.sort(np.frombuffer(numbers, np.uint64))
+    again: list[int] = np.unique(ordered[1:][ordered[1:] == ordered[:-1]]).tolist()
+    return again

@@ -1,0 +1,304 @@
+"""What `medamad import` asks, and what answers it: batches of rows on their way into the store."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field
+from msgspec import Struct
+from numpy.typing import NDArray
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.model.errors import BadRequest, NotFound, Refusal
+from medamad.model.websites import Website
+from medamad.operator.server import Tell
+from medamad.operator.wire import Request
+from medamad.store.batches import Batch
+from medamad.store.imports import Imported
+from medamad.store.origins import Span
+from medamad.store.parts import EventRows
+from medamad.store.sealing import Content
+from medamad.store.store import Store
+
+_BLOCK_VIEWS: Final = 65_536
+"""How many views, or rows of events, are stored at once."""
+_VIEW_COLUMNS: Final[Mapping[str, str]] = {
+    "time_ms": "<i8",
+    "sequence": "<u8",
+    "flags": "u1",
+    "duration_ms": "<u4",
+    "number_today": "<u2",
+    "width_px": "<u2",
+    **{dimension.attribute: "<u4" for dimension in VIEW_DIMENSIONS},
+}
+_EVENT_COLUMNS: Final[Mapping[str, str]] = {
+    "event": "<u8",
+    "time_ms": "<i8",
+    "view": "<u8",
+    "property": "<u4",
+}
+
+
+class BeginImport(Request, frozen=True, kw_only=True):
+    """Asks for a batch to be begun; see `store.imports.Imports.begin`."""
+
+    website: str
+    source: str
+    digest: str
+    ranges: tuple[tuple[str, int, int], ...]
+    newest: int
+
+
+class HoldImport(Request, frozen=True):
+    """Is answered when an import has ended; if nobody waits for that any more, it is given up."""
+
+    number: int
+
+
+class ImportRows(Request, frozen=True, kw_only=True):
+    """Brings rows of a batch: columns of numbers as they are in memory, and texts."""
+
+    number: int
+    views: Mapping[str, bytes]
+    events: Mapping[str, bytes]
+    texts: Mapping[int, list[str]]
+
+
+class FinishImport(Request, frozen=True):
+    """Asks for a batch to be shown."""
+
+    number: int
+
+
+class UndoImport(Request, frozen=True):
+    """Asks for a batch to be removed."""
+
+    website: str
+    number: int
+
+
+class Begun(Struct, frozen=True):
+    """A batch, and which numbers its hits have."""
+
+    number: int
+    spans: tuple[Span, ...]
+
+
+class Nothing(Struct, frozen=True):
+    """It was done."""
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """What a batch has, or had."""
+
+    number: int
+    views: int
+    visitors: int
+    events: int
+    first_ms: int
+    last_ms: int
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Ended":
+        """Tell of a batch."""
+        return cls(
+            number=batch.number,
+            views=batch.views,
+            visitors=batch.visitors,
+            events=batch.events,
+            first_ms=batch.first_ms,
+            last_ms=batch.last_ms,
+        )
+
+
+def rows_request(number: int, piece: Imported) -> ImportRows:
+    """Give what brings some rows."""
+    content, events = piece.content, piece.content.events
+    views = {name: _column(content, name) for name in _VIEW_COLUMNS}
+    return ImportRows(
+        number=number,
+        views={name: views[name].astype(dtype).tobytes() for name, dtype in _VIEW_COLUMNS.items()},
+        events={
+            name: getattr(events, name).astype(dtype).tobytes()
+            for name, dtype in _EVENT_COLUMNS.items()
+        },
+        texts={int(dimension): list(texts) for dimension, texts in piece.texts.items()},
+    )
+
+
+def _column(content: Content, name: str) -> NDArray[Any]:
+    found: NDArray[Any] | None = getattr(content, name, None)
+    return content.codes[Dimension[name.upper()]] if found is None else found
+
+
+def rows_of(request: ImportRows) -> Imported:
+    """Give the rows that were brought. Raises BadRequest."""
+    views = _columns(request.views, _VIEW_COLUMNS)
+    events = _columns(request.events, _EVENT_COLUMNS)
+    codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
+    texts = {
+        dimension: request.texts.get(int(dimension), [])
+        for dimension in (*VIEW_DIMENSIONS, Dimension.PROPERTY)
+    }
+    for dimension, numbers in (*codes.items(), (Dimension.PROPERTY, events["property"])):
+        if len(numbers) and int(numbers.max()) >= len(texts[dimension]):
+            raise BadRequest(f"{dimension.attribute}: expected codes of the texts beside")
+    for name, times_ms in (("time_ms", views["time_ms"]), ("time_ms", events["time_ms"])):
+        if len(times_ms) and int(times_ms.min()) < 0:
+            raise BadRequest(f"{name}: expected times since 1970")
+    return Imported(Content(**views, codes=codes, events=EventRows(**events)), texts)
+
+
+def _columns(given: Mapping[str, bytes], known: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        columns = {name: np.frombuffer(given[name], dtype) for name, dtype in known.items()}
+    except (KeyError, ValueError) as error:
+        raise BadRequest(f"rows: not as expected: {error}") from None
+    if len({len(column) for column in columns.values()}) > 1:
+        raise BadRequest("rows: expected columns of one length")
+    return columns
+
+
+@define(eq=False)
+class _Incoming:
+    """A batch that is under way: what was brought and is not stored yet."""
+
+    batch: Batch
+    website: Website
+    pieces: list[Imported] = field(factory=list)
+    rows: int = 0
+    ended: "Deferred[None]" = field(factory=Deferred)
+    is_held: bool = False
+
+
+@define(eq=False)
+class ImportDesk:
+    """Answers what `medamad import` asks. Runs in the reactor's thread."""
+
+    _store: Store
+    _clock: Callable[[], float]
+    _incoming: dict[int, _Incoming] = field(factory=dict)
+    _log = Logger()
+
+    async def begin(self, request: BeginImport, _tell: Tell) -> Begun:
+        """Begin a batch. One that its command has left behind is given up."""
+        website = self._website(request.website)
+        for left in list(self._incoming.values()):
+            if left.website.number == website.number and not left.is_held:
+                await self._give_up(left)
+        batch = await self._store.imports.begin(
+            website,
+            source=request.source,
+            digest=request.digest,
+            ranges=request.ranges,
+            newest=request.newest,
+            now=int(self._clock()),
+        )
+        self._incoming[batch.number] = _Incoming(batch, website)
+        return Begun(batch.number, batch.spans)
+
+    async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
+        """Wait for the end of a batch, or for that of its command."""
+        incoming = self._of(request.number)
+        incoming.is_held = True
+        try:
+            await incoming.ended
+        except CancelledError:
+            self._start_giving_up(incoming)
+            raise
+        return Nothing()
+
+    async def rows(self, request: ImportRows, _tell: Tell) -> Nothing:
+        """Take in some rows."""
+        incoming = self._of(request.number)
+        piece = rows_of(request)
+        incoming.pieces.append(piece)
+        incoming.rows += max(len(piece.content), len(piece.content.events))
+        if incoming.rows >= _BLOCK_VIEWS:
+            await self._flush(incoming)
+        return Nothing()
+
+    async def finish(self, request: FinishImport, _tell: Tell) -> Ended:
+        """Show a batch."""
+        incoming = self._of(request.number)
+        await self._flush(incoming)
+        whole = await unhurried(self._store.imports.finish(incoming.batch))
+        self._end(incoming)
+        self._log.info(
+            "imported as number {number} into {website}: {views} views, {events} events",
+            number=whole.number,
+            website=incoming.website.hostname,
+            views=whole.views,
+            events=whole.events,
+        )
+        return Ended.of(whole)
+
+    async def undo(self, request: UndoImport, _tell: Tell) -> Ended:
+        """Remove a batch."""
+        website = self._website(request.website)
+        gone = await unhurried(self._store.imports.undo(website, request.number))
+        incoming = self._incoming.get(request.number)
+        if incoming is not None:
+            self._end(incoming)
+        self._log.info(
+            "the import of number {number} into {website} was undone",
+            number=gone.number,
+            website=website.hostname,
+        )
+        return Ended.of(gone)
+
+    async def _flush(self, incoming: _Incoming) -> None:
+        pieces, incoming.pieces, incoming.rows = incoming.pieces, [], 0
+        if pieces:
+            await unhurried(self._store.imports.load(incoming.batch, pieces))
+
+    async def _give_up(self, incoming: _Incoming) -> None:
+        self._end(incoming)
+        await self._store.imports.undo(incoming.website, incoming.batch.number)
+
+    def _start_giving_up(self, incoming: _Incoming) -> None:
+        if incoming.batch.number not in self._incoming:
+            return
+
+        def failed(failure: Failure) -> None:
+            # Whatever it was, the next start removes what is left.
+            if not failure.check(Refusal):
+                self._log.failure("an import could not be given up", failure)
+
+        Deferred.fromCoroutine(self._give_up(incoming)).addErrback(failed)
+
+    def _end(self, incoming: _Incoming) -> None:
+        self._incoming.pop(incoming.batch.number, None)
+        if not incoming.ended.called:
+            incoming.ended.callback(None)
+
+    def _of(self, number: int) -> _Incoming:
+        incoming = self._incoming.get(number)
+        if incoming is None:
+            raise NotFound(f"batch: no import of number {number} is under way")
+        return incoming
+
+    def _website(self, hostname: str) -> Website:
+        website = self._store.websites.by_hostname(hostname)
+        if website is None:
+            raise NotFound(f"hostname: no website {hostname} is registered")
+        return website
+
+
+def unhurried(work: Any) -> "Deferred[Any]":
+    """Give a Deferred that can be cancelled without the work: that runs to its end."""
+    waiting: Deferred[Any] = Deferred()
+
+    def done(result: Any) -> None:
+        if not waiting.called:
+            waiting.callback(result)
+
+    def failed(failure: Failure) -> None:
+        if not waiting.called:
+            waiting.errback(failure)
+
+    Deferred.fromCoroutine(work).addCallbacks(done, failed)
+    return waiting
