@@ -62,8 +62,8 @@ def decode(body: bytes) -> Load | Unload | Custom:
             referrer=wire.r,
             zone=wire.t,
             properties=_properties(wire.d) if wire.d else (),
-            number_today=min(wire.n, MAX_UINT16),
-            width_px=min(wire.w, MAX_UINT16),
+            number_today=_whole("n", wire.n),
+            width_px=_whole("w", wire.w),
         )
     if isinstance(wire, _Unload):
         return Unload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
@@ -83,8 +83,8 @@ class _Load(msgspec.Struct, tag_field="e", tag="load", frozen=True):
     r: str = ""
     t: str = ""
     d: dict[str, Any] = {}
-    n: Annotated[int, msgspec.Meta(ge=1)] = 0
-    w: Annotated[int, msgspec.Meta(ge=0)] = 0
+    n: Annotated[float, msgspec.Meta(ge=1)] = 0.0
+    w: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
 class _Unload(msgspec.Struct, tag_field="e", tag="unload", frozen=True):
@@ -144,6 +144,13 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
             if field in _EXPECTED:
                 raise BadRequest(f"{field}: {_FIT}")
     return wire
+
+
+def _whole(field: str, number: float) -> int:
+    """Give a whole number, also one that is written with a point: JSON knows no difference."""
+    if number.is_integer():
+        return int(min(number, MAX_UINT16))
+    raise BadRequest(f"{field}: {_EXPECTED[field]}")
 
 
 def _properties(sent: dict[str, Any]) -> Properties:
