@@ -20,7 +20,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-HOSTNAMES = tuple(f"site{number}.example" for number in range(2))
+HOSTNAMES = tuple(f"site{number}.example" for number in range(1))
 CONNECTIONS = 24
 _AGAIN_S = 0.1
 _PATHS = 500

@@ -1,15 +1,16 @@
 """Asks expensive questions, several at once, until the standard input ends.
 
-    python asking.py PORT COOKIE HOSTNAME AT_ONCE
+    python asking.py PORT COOKIE HOSTNAME AT_ONCE [worst]
 
-Says "ready" once all ask; in the end, how many answers there were and the statuses of them.
+With "worst" those of which an answer is largest and a filter longest are asked too. Says "ready"
+once all ask; in the end, how many answers there were and the statuses of them.
 """
 
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from itertools import cycle, product
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice, product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,9 +35,18 @@ STATISTICS = (
 )
 
 
-def addresses(hostname: str) -> Iterator[str]:
+LONG_FILTERS = (
+    # As much as fits into the head of a request.
+    "&".join(f"path[contains]={number:x}" for number in range(500)),
+    "path[not_in]=" + ",".join(f"/articles/{number:x}" for number in range(500)),
+    "referrer[not_contains]=" + "x" * 12_000,
+    "prop_name[contains]=&prop_value[not_ends_with]=7",
+)
+
+
+def addresses(hostname: str, filters: Sequence[str] = FILTERS) -> Iterator[str]:
     """Give what is asked, again and again."""
-    for statistic, one in cycle(product(STATISTICS, FILTERS)):
+    for statistic, one in cycle(product(STATISTICS, filters)):
         between = "&" if "?" in statistic else "?"
         yield f"/api/website/{hostname}/{statistic}{between}{quote(one, safe='=&')}"
 
@@ -47,14 +57,22 @@ def ask(client: Client, some: Iterator[str], found: Counter[int], ended: threadi
 
 
 if __name__ == "__main__":
-    _, to_port, cookie, asked_of, at_once = sys.argv
+    _, to_port, cookie, asked_of, at_once, *mood = sys.argv
+    among = (*FILTERS, *LONG_FILTERS) if mood else FILTERS
     statuses: Counter[int] = Counter()
     is_over = threading.Event()
     askers = [
         threading.Thread(
-            target=ask, args=(Client(int(to_port), cookie), addresses(asked_of), statuses, is_over)
+            target=ask,
+            args=(
+                Client(int(to_port), cookie),
+                # Each begins elsewhere, so that unlike questions are asked together.
+                islice(addresses(asked_of, among), number * 7, None),
+                statuses,
+                is_over,
+            ),
         )
-        for _ in range(int(at_once))
+        for number in range(int(at_once))
     ]
     for asker in askers:
         asker.start()

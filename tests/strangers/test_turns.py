@@ -1,0 +1,196 @@
+"""How long the reactor takes from one turn to the next while the worst questions are asked."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import asking
+import numpy as np
+import pytest
+import pytest_twisted
+import turning
+from attrs import frozen
+from daemon import Daemon
+from test_crowds import Waits, for_seconds, send_hits
+from twisted.internet import reactor
+
+from medamad.model.dimensions import Dimension, property_text
+from medamad.store.bulk import Bulk
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
+
+pytestmark = pytest.mark.daemon
+
+HOSTNAME = "large.example"
+DAY_MS = 86_400_000
+MACHINE_MS = 20
+"""Where a process that does nothing comes later than this, what is late tells little."""
+
+
+def wide(views: int, days: int) -> Bulk:
+    """Make up views of which a great part has a page, a referrer and a property of its own."""
+    chance = np.random.default_rng(1)
+
+    def some(count: int) -> Any:
+        return chance.integers(0, count, views).astype(np.uint32)
+
+    texts = {
+        Dimension.PATH: [f"/articles/{number:x}" for number in range(views * 3 // 10)],
+        Dimension.REFERRER: [f"r{number}.example/x" for number in range(views // 20)],
+        Dimension.UTM_CAMPAIGN: [f"campaign {number}" for number in range(views // 30)],
+        Dimension.BROWSER: ["Chrome", "Firefox", "Safari"],
+        Dimension.LOCALE: ["de-DE", "en-GB", "en-US", "fr-FR"],
+        Dimension.COUNTRY: ["DE", "FR", "GB", "US"],
+    }
+    codes = {dimension: some(len(known)) for dimension, known in texts.items()}
+    texts[Dimension.PROPERTY] = [
+        property_text(f"name{number % 50}", f"value {number}") for number in range(views // 3)
+    ]
+    now_ms = int(time.time() * 1_000)
+    time_ms = np.sort(chance.integers(now_ms - days * DAY_MS, now_ms, views))
+    return Bulk(
+        time_ms=time_ms,
+        first_today=chance.random(views) < 0.5,
+        first_of_page=chance.random(views) < 0.8,
+        duration_ms=chance.integers(0, 600_000, views).astype(np.uint32),
+        number_today=some(5).astype(np.uint16),
+        width_px=some(2_000).astype(np.uint16),
+        codes=codes,
+        texts=texts,
+        event=np.arange(views),
+        event_time_ms=time_ms,
+        event_view=np.arange(views),
+        property=some(len(texts[Dimension.PROPERTY])),
+    )
+
+
+@frozen
+class Late:
+    """What came late, in the reactor or, beside it, in a process that does nothing."""
+
+    due: float
+    late_ms: float
+    process_ms: float
+    thread_ms: float
+
+    @property
+    def end(self) -> float:
+        return self.due + self.late_ms / 1_000
+
+    def own_ms(self, machine: "list[Late]") -> float:
+        """Give the part of it that is the daemon's own doing.
+
+        Not that for which the machine let nobody run, nor more than the daemon has computed.
+        """
+        paused = sum(max(0.0, min(self.end, one.end) - max(self.due, one.due)) for one in machine)
+        return min(self.late_ms - paused * 1_000, self.process_ms)
+
+
+def read(file: Path) -> tuple[int, list[Late]]:
+    """Give how often the time was noted, and what was late."""
+    told = json.loads(file.read_text("ascii"))
+    return told["noted"], [Late(*one) for one in told["late"]]
+
+
+@contextmanager
+def watched_machine(file: Path) -> Iterator[None]:
+    """Watch the machine meanwhile."""
+    command = [sys.executable, turning.__file__, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        yield
+        process.communicate(timeout=20)
+
+
+@contextmanager
+def asked(daemon: Daemon, at_once: int) -> Iterator[None]:
+    """Have the worst questions asked, so many at once. In the end those who wait just go."""
+    cookie = daemon.client().cookie
+    assert cookie is not None
+    command = [asking.__file__, str(daemon.port), cookie, HOSTNAME, str(at_once), "worst"]
+    with subprocess.Popen(
+        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
+
+
+@frozen
+class Turns:
+    """What was seen of the turns of a reactor: how many, which were late; and of the machine."""
+
+    waits: Waits
+    noted: int
+    late: list[Late]
+    machine: list[Late]
+
+    @property
+    def own_ms(self) -> list[float]:
+        """The daemon's own part of what was late, the greatest first."""
+        return sorted((one.own_ms(self.machine) for one in self.late), reverse=True) or [0]
+
+    @property
+    def machine_ms(self) -> float:
+        """By how much a process that did nothing came late, at most."""
+        return max((one.late_ms for one in self.machine), default=0)
+
+    def __str__(self) -> str:
+        late = sorted((round(one.late_ms) for one in self.late), reverse=True)
+        in_thread = max((one.thread_ms for one in self.late), default=0)
+        return (
+            f"{self.waits}, {self.waits.ms[-1]:.0f} ms at most; {self.noted} turns, late by "
+            f"{late[:8]} ms, of which its own {list(map(round, self.own_ms[:8]))} ms, "
+            f"in its thread {in_thread:.0f} ms at most; the machine by {self.machine_ms:.0f} ms"
+        )
+
+
+async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns:
+    """Ask many at once, and send hits beside."""
+    lates, machines = folder / "late.json", folder / "machine.json"
+    daemon = Daemon(folder, command=(sys.executable, turning.__file__, str(lates), "run"))
+    store = Store.open(daemon.data, StoreSettings(min_free_disk=0), reactor)
+    await store.load(await store.add_website(HOSTNAME, 1_700_000_000), wide(views, days=30))
+    await store.add_website("example.com", 1_700_000_000)
+    await store.close()
+    daemon.start()
+    try:
+        with watched_machine(machines), asked(daemon, at_once):
+            began = time.monotonic()
+            waits = send_hits(daemon, for_seconds(seconds))
+            ended = time.monotonic()
+    finally:
+        daemon.stop()
+    assert "Traceback" not in daemon.log
+    noted, late = read(lates)
+    _, machine = read(machines)
+    return Turns(waits, noted, [one for one in late if began < one.due < ended], machine)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_reactor_turns_while_the_worst_is_asked(tmp_path: Path) -> None:
+    seen = await turns(tmp_path, 3_000, 4, 1)
+    # How long each took depends on the machine; that all went on does not.
+    assert seen.noted > 10
+    assert all(one.own_ms(seen.machine) <= one.late_ms for one in seen.late)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest_twisted.ensureDeferred
+async def test_no_turn_of_the_reactor_is_held_up_by_50_ms(tmp_path: Path, capsys: Any) -> None:
+    """Hold what is the daemon's own to the bar, on a machine that can tell it apart."""
+    seen = await turns(tmp_path, 1_000_000, 50, 60)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{seen}\n")
+    assert seen.noted > 1_000
+    if seen.own_ms[0] >= 50 and seen.machine_ms > MACHINE_MS:
+        pytest.skip(f"the machine paused for {seen.machine_ms:.0f} ms: nothing can be told")
+    assert seen.own_ms[0] < 50
