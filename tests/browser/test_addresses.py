@@ -85,3 +85,20 @@ def test_a_range_that_has_not_begun_is_passed_over(demo: Client, dashboard_of: M
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
     # There is no visit before these days.
     expect(page.locator(".overview")).not_to_contain_text("compared with")
+
+
+@pytest.mark.parametrize("query", ["", "?period=all"])
+def test_a_website_never_visited_shows_the_way_to_its_setup(
+    query: str, march_owner: Client, dashboard_of: Make
+) -> None:
+    march_owner.request("POST", "/api/websites", {"hostname": "new.example"})
+    page = dashboard_of(march_owner).open(f"websites/new.example{query}")
+    page.locator(".overview").get_by_role("link", name="Script and setup").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Set up new.example")
+
+
+def test_a_website_that_was_visited_needs_no_setup(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}")
+    assert figures(page)[:2] == ["0", "0"]
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".overview").get_by_role("link")).to_have_count(0)

@@ -188,3 +188,24 @@ def test_the_last_24_hours_are_stepped_back_to(owner: Client, dashboard_of: Make
     expect(later).to_be_disabled()
     page.keyboard.press("ArrowRight")
     assert page.url.endswith("?period=24h")
+
+
+def test_the_axis_says_where_a_first_week_begins_that_is_cut(
+    owner: Client, dashboard_of: Make
+) -> None:
+    """The 1st of October 2025 is a Wednesday; its week began in September."""
+    dashboard = dashboard_of(owner)
+    dashboard.page.add_init_script(
+        """const { fillText } = CanvasRenderingContext2D.prototype;
+        globalThis.written = [];
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          written.push(text);
+          return fillText.call(this, text, ...place);
+        };"""
+    )
+    page = opened(dashboard, "from=2025-10-01&to=2025-10-31&zone=UTC&interval=week")
+    rows(page)
+    page.wait_for_function("written.includes('6 Oct')")
+    written = page.evaluate("written")
+    assert "1 Oct" in written
+    assert "29 Sept" not in written

@@ -10,7 +10,7 @@ import past
 import pytest
 from daemon import Client
 from dashboard import BUSY, Dashboard
-from overview import THREE_DAYS, cells, choose, figures, plain, tile
+from overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from playwright.sync_api import Request, expect
 
 pytestmark = pytest.mark.browser
@@ -108,6 +108,24 @@ def test_a_range_of_the_calendar(march_owner: Client, dashboard_of: Make) -> Non
     page.wait_for_url("**from=2025-03-07&to=2025-03-08&zone=UTC")
     expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("2")
     assert "7-8 Mar 2025" in plain(page.get_by_role("button", name="Period: ").inner_text())
+
+
+def test_choosing_days_holds_the_focus_and_gives_it_back(
+    march_owner: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    figures(page)
+    dialog = page.get_by_role("dialog", name="Choose days")
+    for end in ("Escape", "Enter"):
+        choose(page, "Period", "Choose days")
+        expect(dialog.get_by_label("First day")).to_be_focused()
+        page.keyboard.press(end)
+        expect(dialog).to_have_count(0)
+        expect(page.get_by_role("button", name="Period: ")).to_be_focused()
+    chart(page).focus()
+    page.keyboard.press("r")
+    dialog.get_by_role("button", name="Close").click()
+    expect(chart(page)).to_be_focused()
 
 
 def test_days_that_are_typed(march_owner: Client, dashboard_of: Make) -> None:

@@ -51,6 +51,8 @@ export const de: Catalogue = {
   "unvisited.since": "Kein Aufruf seit {when}",
   "unvisited.why": "Sonst kommen um diese Zeit Besucher. Ist das Skript noch auf den Seiten?",
   "view.setup": "Skript und Einrichtung",
+  "view.no-visit":
+    "Noch wurde kein Besuch gezählt. {setup} zeigt die Zeile für die Seiten und sagt, warum nichts kommt.",
   "period.title": "Zeitraum",
   "period.today": "Heute",
   "period.yesterday": "Gestern",

@@ -51,6 +51,8 @@ export const es: Catalogue = {
   "unvisited.since": "Sin visitas desde {when}",
   "unvisited.why": "A estas horas suele haber visitas. ¿Sigue el script en las páginas?",
   "view.setup": "Script e instalación",
+  "view.no-visit":
+    "Todavía no se ha contado ninguna visita. {setup} muestra la línea para las páginas y dice por qué no llega nada.",
   "period.title": "Periodo",
   "period.today": "Hoy",
   "period.yesterday": "Ayer",

@@ -52,6 +52,8 @@ export const fr: Catalogue = {
   "unvisited.why":
     "D’habitude, il y a des visites à cette heure. Le script est-il encore dans les pages ?",
   "view.setup": "Script et installation",
+  "view.no-visit":
+    "Aucune visite n’a encore été comptée. {setup} donne la ligne pour les pages et dit pourquoi rien ne vient.",
   "period.title": "Période",
   "period.today": "Aujourd’hui",
   "period.yesterday": "Hier",

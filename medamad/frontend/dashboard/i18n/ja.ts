@@ -50,6 +50,8 @@ export const ja: Catalogue = {
   "unvisited.since": "{when}から閲覧なし",
   "unvisited.why": "普段はこの時間帯に訪問があります。スクリプトはまだページにありますか？",
   "view.setup": "スクリプトとセットアップ",
+  "view.no-visit":
+    "まだ訪問は数えられていません。{setup}に、ページに入れる行と、何も届かない理由があります。",
   "period.title": "期間",
   "period.today": "今日",
   "period.yesterday": "昨日",

@@ -49,6 +49,7 @@ export const zh: Catalogue = {
   "unvisited.since": "自 {when} 起没有浏览",
   "unvisited.why": "平时这个时段有人访问。脚本是否还在页面中？",
   "view.setup": "脚本与安装",
+  "view.no-visit": "尚未统计到任何访问。{setup}中有要放入页面的代码行，并说明没有数据的原因。",
   "period.title": "时段",
   "period.today": "今天",
   "period.yesterday": "昨天",

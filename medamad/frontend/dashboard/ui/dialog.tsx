@@ -24,8 +24,13 @@ export function Dialog({ title, onClose, wide = false, children }: Properties) {
   const heading = useId();
   useEffect(() => {
     const dialog = element.current;
+    const before = document.activeElement as HTMLElement | null;
     dialog?.showModal();
-    return () => dialog?.close();
+    return () => {
+      dialog?.close();
+      // One that goes before it was closed would take the focus along.
+      before?.focus({ preventScroll: true });
+    };
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog without our doing

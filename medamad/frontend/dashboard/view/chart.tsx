@@ -183,7 +183,7 @@ function optionsOf(
         ticks: { stroke: line, size: 5 },
         size: 32,
         splits: (chart) => splitsOf(chart, latest.current),
-        values: (_chart, splits) => ticks(splits, interval, zone),
+        values: (_chart, splits) => ticks(splits, latest.current),
       },
       {
         stroke: soft,
@@ -288,7 +288,7 @@ function dayNumber(date: Date): number {
   return Math.round(Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / 86_400_000);
 }
 
-function ticks(splits: number[], interval: Interval, zone: string): string[] {
+function ticks(splits: number[], { buckets, interval, zone }: Properties): string[] {
   const isFine = interval === "minute" || interval === "hour";
   const turn = new Intl.DateTimeFormat("en", {
     timeZone: zone,
@@ -297,7 +297,10 @@ function ticks(splits: number[], interval: Interval, zone: string): string[] {
   });
   let before = "";
   return splits.map((split, place) => {
-    const date = new Date(split * 1000);
+    const begun = new Date(split * 1000);
+    const [first] = buckets;
+    // The period may cut off where its first part would begin.
+    const date = first && first.start > begun ? first.start : begun;
     const now = turn.format(date);
     const isTurn = now !== before && (place > 0 || isFine);
     before = now;

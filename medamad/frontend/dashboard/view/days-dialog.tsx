@@ -5,7 +5,7 @@ import { addDays } from "date-fns";
 import { ChevronLeft, ChevronRight } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locale, t } from "../i18n/index.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { useViewing } from "./asking.ts";
 import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
@@ -66,7 +66,7 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
           <calendar-month />
         </calendar-range>
         <div class="days-typed">
-          <Day label={t("period.from")} value={from} last={today} onInput={setFrom} />
+          <Day label={t("period.from")} value={from} last={today} onInput={setFrom} isFirst />
           <Day label={t("period.to")} value={to} last={today} onInput={setTo} />
         </div>
         <p class="refusal" role="alert">
@@ -86,14 +86,17 @@ interface DayProperties {
   /** The last day that may be chosen. */
   last: string;
   onInput: (day: string) => void;
+  /** Whether the focus begins here. */
+  isFirst?: boolean;
 }
 
-function Day({ label, value, last, onInput }: DayProperties) {
+function Day({ label, value, last, onInput, isFirst = false }: DayProperties) {
   return (
     <label class="field">
       <span>{label}</span>
       <input
         type="date"
+        autofocus={isFirst && hasKeyboard()}
         value={value}
         max={last}
         required

@@ -10,6 +10,7 @@ import { useViewing } from "./asking.ts";
 import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
 import type { Filter } from "./filters.ts";
+import { NeverVisited } from "./never-visited.tsx";
 import { pairsOf, partsOf } from "./parts.ts";
 import { rangeOf, spanBefore, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
@@ -101,6 +102,7 @@ export function Overview() {
               onZoom={zoomTo}
             />
           )}
+          {summary?.current.pageviews === 0 && <NeverVisited />}
           {before && buckets && buckets.length > 0 && !pairs && (
             <p class="chart-note soft">{t("chart.unpaired")}</p>
           )}

@@ -8,6 +8,8 @@ export const view = {
   "unvisited.since": "No view since {when}",
   "unvisited.why": "It is usually visited at these hours. Is the script still on its pages?",
   "view.setup": "Script and setup",
+  "view.no-visit":
+    "No visit has been counted yet. {setup} has the line for its pages, and says why nothing comes.",
   "period.title": "Period",
   "period.today": "Today",
   "period.yesterday": "Yesterday",

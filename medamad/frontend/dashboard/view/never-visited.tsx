@@ -1,0 +1,20 @@
+// What a website's page says as long as nothing was ever counted: the way to its setup.
+
+import { statistic } from "../api/client.ts";
+import type { Summary } from "../api/types.ts";
+import { t } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+import { Filled } from "../ui/filled.tsx";
+import { useViewing } from "./asking.ts";
+
+export function NeverVisited() {
+  const { hostname } = useViewing();
+  const { data } = useAsk<Summary>(statistic(hostname, "summary"));
+  if (data?.current.pageviews !== 0) return null;
+  const path = `/dashboard/websites/${encodeURIComponent(hostname)}/setup`;
+  return (
+    <p class="chart-note">
+      <Filled text={t("view.no-visit")} values={{ setup: <a href={path}>{t("view.setup")}</a> }} />
+    </p>
+  );
+}
