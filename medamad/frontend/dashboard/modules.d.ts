@@ -23,3 +23,8 @@ declare module "names" {
   };
   export default names;
 }
+
+declare module "punycode/punycode.es6.js" {
+  /** Throws a RangeError where the text is no punycode. */
+  export function decode(text: string): string;
+}

@@ -10,6 +10,7 @@ import { refresh, useAsk } from "../state/ask.ts";
 import { useUsage } from "../state/usage.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
+import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
@@ -58,7 +59,7 @@ export function Websites() {
       )}
       <ul class="sites">
         {websites
-          .filter(({ hostname }) => hostname.includes(sought.trim().toLowerCase()))
+          .filter(({ hostname }) => isCalled(hostname, sought))
           .map(({ hostname }) => (
             <Site key={hostname} hostname={hostname} isDemo={isDemo} onDo={begin} />
           ))}
@@ -85,21 +86,26 @@ interface SiteProperties {
 }
 
 function Site({ hostname, isDemo, onDo }: SiteProperties) {
+  const name = nameOf(hostname);
   const path = `/dashboard/websites/${encodeURIComponent(hostname)}`;
   return (
     <li>
       <a class="sites-name" href={path}>
-        {hostname}
+        {name}
       </a>
       <div class="row">
-        <a class="button" href={`${path}/setup`} aria-label={t("sites.setup-of", { hostname })}>
+        <a
+          class="button"
+          href={`${path}/setup`}
+          aria-label={t("sites.setup-of", { hostname: name })}
+        >
           {t("sites.setup")}
         </a>
         <button
           type="button"
           class="button"
           disabled={isDemo}
-          aria-label={t("sites.rename-of", { hostname })}
+          aria-label={t("sites.rename-of", { hostname: name })}
           onClick={() => onDo({ what: "rename", hostname })}
         >
           {t("sites.rename")}
@@ -108,7 +114,7 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
           type="button"
           class="button danger"
           disabled={isDemo}
-          aria-label={t("sites.delete-of", { hostname })}
+          aria-label={t("sites.delete-of", { hostname: name })}
           onClick={() => onDo({ what: "delete", hostname })}
         >
           {t("common.delete")}
@@ -125,18 +131,19 @@ interface DialogProperties {
 }
 
 function Rename({ hostname, names, onClose }: DialogProperties & { names: string[] }) {
-  const [typed, setTyped] = useState(hostname);
+  const name = nameOf(hostname);
+  const [typed, setTyped] = useState(name);
   const wanted = hostnameIn(typed).toLowerCase();
   const saving = useSaving();
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     if (await saving.save(() => change("PATCH", pathOf(hostname), { hostname: wanted }))) {
       refresh();
-      onClose(t("sites.renamed", { hostname, wanted }));
+      onClose(t("sites.renamed", { hostname: name, wanted: nameOf(wanted) }));
     }
   };
   return (
-    <Dialog title={t("sites.rename-of", { hostname })} onClose={() => onClose()}>
+    <Dialog title={t("sites.rename-of", { hostname: name })} onClose={() => onClose()}>
       <form class="form" onSubmit={submit}>
         <p>{t("sites.rename-text")}</p>
         <HostnameField
@@ -147,7 +154,10 @@ function Rename({ hostname, names, onClose }: DialogProperties & { names: string
             saving.forget();
           }}
         />
-        <Refusal error={saving.error} meaning={hostnameRefusals(wanted, names.includes(wanted))} />
+        <Refusal
+          error={saving.error}
+          meaning={hostnameRefusals(nameOf(wanted), names.map(nameOf).includes(nameOf(wanted)))}
+        />
         <div class="row">
           <button type="submit" class="button main" disabled={saving.isBusy}>
             {t("sites.rename")}
@@ -162,25 +172,23 @@ function Rename({ hostname, names, onClose }: DialogProperties & { names: string
 }
 
 function Delete({ hostname, onClose }: DialogProperties) {
+  const name = nameOf(hostname);
   const [typed, setTyped] = useState("");
   const saving = useSaving();
   const text = useId();
-  const isConfirmed = typed.trim().toLowerCase() === hostname;
+  const isConfirmed = [name, hostname].includes(typed.trim().toLowerCase());
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     if (isConfirmed && (await saving.save(() => change("DELETE", pathOf(hostname))))) {
       refresh();
-      onClose(t("sites.deleted", { hostname }));
+      onClose(t("sites.deleted", { hostname: name }));
     }
   };
   return (
-    <Dialog title={t("sites.delete-of", { hostname })} onClose={() => onClose()}>
+    <Dialog title={t("sites.delete-of", { hostname: name })} onClose={() => onClose()}>
       <form class="form" onSubmit={submit}>
         <p id={text}>
-          <Filled
-            text={t("sites.delete-text")}
-            values={{ hostname: <strong>{hostname}</strong> }}
-          />
+          <Filled text={t("sites.delete-text")} values={{ hostname: <strong>{name}</strong> }} />
         </p>
         <label class="field">
           <span>{t("sites.delete-type")}</span>

@@ -2,6 +2,7 @@
 
 import { useLocation } from "preact-iso";
 import { t } from "../i18n/index.ts";
+import { nameOf } from "./hostnames.ts";
 
 export function NoSuchPage() {
   return <Nothing said={t("error.not-found")} />;
@@ -9,7 +10,7 @@ export function NoSuchPage() {
 
 /** In the place of a page of a website that is not registered. */
 export function NoWebsite({ hostname }: { hostname: string }) {
-  return <Nothing said={t("view.no-website", { hostname })} />;
+  return <Nothing said={t("view.no-website", { hostname: nameOf(hostname) })} />;
 }
 
 function Nothing({ said }: { said: string }) {

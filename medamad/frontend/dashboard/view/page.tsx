@@ -7,6 +7,7 @@ import type { Figures } from "../api/types.ts";
 import { FilterBar } from "../filters/filter-bar.tsx";
 import { Panels } from "../panels/panels.tsx";
 import { useAsk } from "../state/ask.ts";
+import { nameOf } from "../ui/hostnames.ts";
 import { NoWebsite } from "../ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "./asking.ts";
 import { Controls } from "./controls.tsx";
@@ -17,9 +18,10 @@ export function SitePage() {
   const hostname = useRoute().params.hostname ?? "";
   const viewing = useAddressedView(hostname);
   const { error } = useAsk<Figures>(statistic(hostname, "live"));
+  const name = nameOf(hostname);
   useEffect(() => {
-    document.title = `${hostname} · medamad`;
-  }, [hostname]);
+    document.title = `${name} · medamad`;
+  }, [name]);
   if (error?.status === 404 || error?.status === 400) return <NoWebsite hostname={hostname} />;
   return (
     <ViewingContext.Provider value={viewing}>

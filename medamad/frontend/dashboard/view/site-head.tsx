@@ -7,6 +7,7 @@ import { statistic } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/ask.ts";
+import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { type Choice, Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
@@ -27,7 +28,7 @@ export function SiteHead() {
   const elsewhere = writeView({ ...view, filters: [] });
   const choices = (websites ?? [{ hostname }]).map(
     (website): Choice => ({
-      label: website.hostname,
+      label: nameOf(website.hostname),
       isChosen: website.hostname === hostname,
       choose: () => route(path(website.hostname) + elsewhere),
     }),
@@ -56,7 +57,7 @@ export function SiteHead() {
         <Menu
           class="switcher"
           title={t("nav.switch")}
-          label={<span class="switcher-name">{hostname}</span>}
+          label={<span class="switcher-name">{nameOf(hostname)}</span>}
           groups={[choices, further]}
           isOpen={isOpen}
           onToggle={setOpen}

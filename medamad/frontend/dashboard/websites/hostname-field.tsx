@@ -1,6 +1,7 @@
 // The field for a website's hostname. An address that is pasted into it is taken for its host.
 
 import { t } from "../i18n/index.ts";
+import { nameOf } from "../ui/hostnames.ts";
 
 /** The hostname in what was typed or pasted; what is no address is left to the server to judge. */
 export function hostnameIn(text: string): string {
@@ -45,7 +46,7 @@ export function HostnameField({ value, onInput, disabled = false, isFirst = fals
         onInput={(event) => onInput(event.currentTarget.value)}
       />
       <p id="hostname-hint" class="soft" role="status">
-        {isTaken ? t("hostname.taken", { hostname }) : t("hostname.hint")}
+        {isTaken ? t("hostname.taken", { hostname: nameOf(hostname) }) : t("hostname.hint")}
       </p>
     </div>
   );

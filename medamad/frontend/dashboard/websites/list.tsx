@@ -7,6 +7,7 @@ import type { Website } from "../api/types.ts";
 import { shortFigure, t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/ask.ts";
 import { useUsage } from "../state/usage.ts";
+import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
@@ -40,7 +41,7 @@ export function WebsitesPage() {
     setOrder(chosen);
   };
   const found = inOrder(
-    (websites ?? []).filter(({ hostname }) => hostname.includes(sought.trim().toLowerCase())),
+    (websites ?? []).filter(({ hostname }) => isCalled(hostname, sought)),
     order,
   );
   const isSearched = (websites?.length ?? 0) >= SEARCHED_FROM;
@@ -112,7 +113,7 @@ function Card({ hostname, summary, quietSince }: Website) {
   return (
     <li>
       <a class="card website" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
-        <h2 title={hostname}>{hostname}</h2>
+        <h2 title={hostname}>{nameOf(hostname)}</h2>
         <p class="website-figure">
           <strong>{shortFigure(visitors)}</strong>{" "}
           <span class="soft">{tn("websites.visitors", visitors)}</span>

@@ -9,6 +9,7 @@ import { useAsk } from "../state/ask.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";
+import { nameOf } from "../ui/hostnames.ts";
 import { NoWebsite } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { isLocal, pixelTag, scriptTag } from "./tag.ts";
@@ -18,16 +19,17 @@ export function SetupPage() {
   const hostname = useRoute().params.hostname ?? "";
   const { data: summary, error } = useAsk<Summary>(statistic(hostname, "summary"));
   const { data: usage, error: usageError } = useUsage();
+  const name = nameOf(hostname);
   useEffect(() => {
-    document.title = `${t("setup.title", { hostname })} · medamad`;
-  }, [hostname]);
+    document.title = `${t("setup.title", { hostname: name })} · medamad`;
+  }, [name]);
 
   if (error?.status === 404 || error?.status === 400) return <NoWebsite hostname={hostname} />;
   const trouble = (!summary && error) || (!usage && usageError);
   return (
     <main class="page narrow" key={hostname}>
       <div class="setup-head">
-        <h1>{t("setup.title", { hostname })}</h1>
+        <h1>{t("setup.title", { hostname: name })}</h1>
         <a class="button" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
           {t("setup.to-statistics")}
         </a>
@@ -81,7 +83,7 @@ function AddressNote({ hostname }: { hostname: string }) {
 function Visit({ hostname }: { hostname: string }) {
   const link = (
     <a href={`https://${hostname}/`} target="_blank" rel="noopener noreferrer">
-      {hostname}
+      {nameOf(hostname)}
     </a>
   );
   return (

@@ -8,6 +8,7 @@ import type { Refused, Usage, Website } from "../api/types.ts";
 import { ago, t, tn } from "../i18n/index.ts";
 import { useAsk, useFresh } from "../state/ask.ts";
 import { Filled } from "../ui/filled.tsx";
+import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Refusal } from "../ui/trouble.tsx";
 import { hostnameRefusals } from "./hostname-field.tsx";
@@ -144,7 +145,7 @@ function Unknown({ hostname, hits, last, website, isDemo }: UnknownProperties) {
             {t("setup.register")}
           </button>
           <button type="button" class="button" onClick={rename}>
-            {t("setup.rename", { hostname: website })}
+            {t("setup.rename", { hostname: nameOf(website) })}
           </button>
         </div>
       )}
@@ -160,7 +161,7 @@ function Checks({ hostname }: { hostname: string }) {
       <summary>{t("setup.check")}</summary>
       <ul class="checks">
         <li>{t("setup.check-source")}</li>
-        <li>{t("setup.check-hostname", { hostname })}</li>
+        <li>{t("setup.check-hostname", { hostname: nameOf(hostname) })}</li>
         <li>
           <Filled
             text={t("setup.check-blocker")}

@@ -1,0 +1,31 @@
+// The letters that a part of a hostname stands for in ASCII (punycode, RFC 3492).
+
+import { decode } from "punycode/punycode.es6.js";
+
+/**
+ * Scripts that are written together in one name (Unicode Technical Standard 39, highly restrictive).
+ * Letters of any others beside each other are there to be taken for what they are not.
+ */
+const TOGETHER = [
+  ...["Arab", "Armn", "Beng", "Cyrl", "Deva", "Ethi", "Geor", "Grek", "Gujr", "Guru", "Hebr"],
+  ...["Khmr", "Knda", "Laoo", "Latn", "Mlym", "Mymr", "Orya", "Sinh", "Taml", "Telu", "Thaa"],
+  ...["Thai", "Tibt", "Latn Hani Hira Kana", "Latn Hani Bopo", "Latn Hani Hang"],
+];
+
+/** Give a label in its own letters, or as it is where they could mislead or are none. */
+export function inOwnLetters(label: string): string {
+  try {
+    const letters = decode(label.slice("xn--".length));
+    const isSame = new URL(`http://${letters}`).hostname === label;
+    return isSame && isOfOneScript(letters) ? letters : label;
+  } catch {
+    return label;
+  }
+}
+
+function isOfOneScript(letters: string): boolean {
+  return TOGETHER.some((scripts) => {
+    const classes = scripts.split(" ").map((script) => `\\p{scx=${script}}`);
+    return new RegExp(`^[${classes.join("")}\\d-]+$`, "u").test(letters);
+  });
+}
