@@ -116,7 +116,7 @@ def hits_while_sealing(disk: VolatileDisk) -> Iterator[Load]:
         assert process.stdout is not None
         acknowledged.extend(line.strip() for line in process.stdout if line.endswith("\n"))
 
-    command = [*disk.mounts.entering, sys.executable, SEALING, disk.where, "0"]
+    command = [*disk.mounts.entering, sys.executable, SEALING, disk.where, "0", "0"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
         ThreadPoolExecutor(1) as reading,
