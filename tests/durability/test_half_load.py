@@ -33,6 +33,9 @@ ASKED_EVERY_S = 0.2
 LIVES_MIN = (13.0, 1.0, 1.0, 1.0, 13.0, 1.0)
 """How long each process lives, half an hour together; two long ones to be compared."""
 EARLY_MIN, LATE_MIN = (5.0, 8.0), (10.0, 13.0)
+LEAST_PER_SECOND = 800
+"""So many hits a second fill a block of 65,536 views, and have it sealed, within the three minutes
+over which memory is averaged. By fewer, what is seen is a tail that fills as it should."""
 
 
 @frozen
@@ -135,8 +138,13 @@ def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
     return told["per_second"], Counter(told["counted"])
 
 
-def half_load(folder: Path, measured_s: float, lives_s: list[float], tell: Tell) -> list[Life]:
-    """Send half of what can be stored through several lives of a daemon; all has to be counted."""
+def half_load(
+    folder: Path, measured_s: float, lives_s: list[float], tell: Tell
+) -> tuple[float, list[Life]]:
+    """Send half of what can be stored through several lives of a daemon; all has to be counted.
+
+    Gives how many hits a second were taken.
+    """
     daemon = Daemon(folder, configuration=CONFIGURATION)
     daemon.start()
     try:
@@ -167,7 +175,7 @@ def half_load(folder: Path, measured_s: float, lives_s: list[float], tell: Tell)
         if daemon.is_running:
             daemon.stop()
     assert "Traceback" not in daemon.log
-    return lives
+    return told["per_second"], lives
 
 
 def check(owner: Client, counted: Counter[str]) -> None:
@@ -192,7 +200,8 @@ def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
     What is compared is the memory that the process has for itself, a mean over three minutes, so
     that it covers what comes and goes: tails that are sealed, answers that are built. Within each
     long life, minutes 10 to 13 to minutes 5 to 8; and the second long life to the first at the
-    same ages, though the store is twice as large by then.
+    same ages, though the store is twice as large by then. A machine that is too slow for that, or
+    too busy, can tell nothing about memory; all has to be counted on it too.
     """
 
     def tell(text: str) -> None:
@@ -200,7 +209,7 @@ def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
             sys.stdout.write(f"\n{text}")
             sys.stdout.flush()
 
-    lives = half_load(tmp_path, 15, [minutes * 60 for minutes in LIVES_MIN], tell)
+    per_second, lives = half_load(tmp_path, 15, [minutes * 60 for minutes in LIVES_MIN], tell)
     for life in lives:
         tell(f"MiB by minute: {life}")
     first, second = (
@@ -214,6 +223,8 @@ def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
     tell(
         ", ".join(f"{name} {when}: {size / 2**20:.1f} MiB" for (name, when), size in means.items())
     )
+    if per_second < LEAST_PER_SECOND:
+        pytest.skip(f"{per_second:.0f} hits a second do not fill a tail in three minutes")
     least = means["first", EARLY_MIN]
     assert means["first", LATE_MIN] < 1.05 * least
     assert means["second", EARLY_MIN] < 1.05 * least
