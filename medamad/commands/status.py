@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from medamad.commands.configured import add_data, read_config, refused
 from medamad.config import ConfigError
 from medamad.operator.client import NotDone, NotRunning, connect
 from medamad.operator.status import State, Status
+from medamad.store.environment import is_in_use
+from medamad.store.errors import StoreError
 
 NOT_RUNNING_STATUS: Final = 3
 """As the LSB has it for init scripts."""
@@ -21,7 +24,7 @@ NOT_RUNNING_STATUS: Final = 3
 _STATUSES: Final = """\
 exit status:
   0   the daemon runs and takes hits
-  1   it runs and takes none, or does not answer
+  1   it runs and takes none, or cannot be asked
   3   it does not run
   64  called in a way that is not understood
   78  the configuration cannot be used
@@ -48,8 +51,13 @@ def run(arguments: Namespace) -> int:
     try:
         with connect(data_dir) as connection:
             state = connection.ask(Status(), State)
-    except (NotRunning, NotDone) as error:
-        return _failed(error, as_json=arguments.json)
+    except NotRunning as error:
+        if _is_in_use(data_dir):
+            told = f"{data_dir}: a daemon uses it and takes no commands, or not yet"
+            return _failed(told, 1, as_json=arguments.json)
+        return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
+    except NotDone as error:
+        return _failed(str(error), 1, as_json=arguments.json)
     if arguments.json:
         _print_json({"running": True, **msgspec.structs.asdict(state)})
     else:
@@ -57,13 +65,20 @@ def run(arguments: Namespace) -> int:
     return 1 if state.lacks else 0
 
 
-def _failed(error: NotRunning | NotDone, *, as_json: bool) -> int:
-    is_running = isinstance(error, NotDone)
+def _is_in_use(data_dir: Path) -> bool:
+    with suppress(StoreError):
+        return is_in_use(data_dir)
+    return False
+
+
+def _failed(told: str, status: int, *, as_json: bool) -> int:
     if as_json:
-        _print_json({"running": is_running, "error": str(error)})
+        # Whether one runs that does not answer is not known.
+        running = False if status == NOT_RUNNING_STATUS else None
+        _print_json({"running": running, "error": told})
     else:
-        print(f"medamad: {error}", file=sys.stderr)
-    return 1 if is_running else NOT_RUNNING_STATUS
+        print(f"medamad: {told}", file=sys.stderr)
+    return status
 
 
 def _print_json(value: object) -> None:

@@ -32,7 +32,7 @@ class NotRunning(Exception):
 
 
 class NotDone(Exception):
-    """The daemon refused, or has gone meanwhile. `str(error)` is for the operator."""
+    """The daemon cannot be asked, refused, or has gone. `str(error)` is for the operator."""
 
 
 def nothing(_progress: Progress) -> None:
@@ -100,7 +100,7 @@ class Connection:
 
 
 def connect(data_dir: Path, answers_within_s: float = ANSWERS_WITHIN_S) -> Connection:
-    """Connect to the daemon that runs on a folder of data. Raises NotRunning."""
+    """Connect to the daemon that runs on a folder of data. Raises NotRunning, and NotDone."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(answers_within_s)
     try:
@@ -111,9 +111,8 @@ def connect(data_dir: Path, answers_within_s: float = ANSWERS_WITHIN_S) -> Conne
         raise NotRunning(f"{data_dir}: no daemon runs on it") from None
     except OSError as error:
         connection.close()
-        raise NotRunning(
-            f"{data_dir}: no daemon can be asked there: {error.strerror or error}"
-        ) from None
+        told = error.strerror or error
+        raise NotDone(f"{data_dir}: a daemon there cannot be asked: {told}") from None
     return Connection(connection)
 
 

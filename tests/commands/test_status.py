@@ -11,6 +11,7 @@ from daemon import MEDAMAD, running
 from medamad.build import VERSION, commit
 from medamad.commands import main
 from medamad.operator.wire import SOCKET_NAME
+from medamad.store.environment import open_environment
 
 pytestmark = pytest.mark.daemon
 
@@ -98,3 +99,24 @@ def test_a_daemon_that_goes_meanwhile_is_told(
         assert main(["status", "--data", str(tmp_path)]) == 1
         leaving.join()
     assert capsys.readouterr().err.startswith("medamad: the daemon has gone: ")
+
+
+def test_a_daemon_that_takes_no_commands_yet_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = open_environment(tmp_path, 16 << 20)
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    told = f"{tmp_path}: a daemon uses it and takes no commands, or not yet"
+    assert capsys.readouterr().err == f"medamad: {told}\n"
+    assert main(["status", "--json", "--data", str(tmp_path)]) == 1
+    assert json.loads(capsys.readouterr().out) == {"running": None, "error": told}
+    environment.close()
+    assert main(["status", "--data", str(tmp_path)]) == 3
+
+
+def test_a_socket_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(
+        f"medamad: {tmp_path}: a daemon there cannot be asked: "
+    )
