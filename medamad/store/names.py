@@ -22,6 +22,7 @@ from medamad.model.errors import NotFound
 from medamad.model.hits import Properties
 from medamad.store.environment import Databases, Environment, Txn
 from medamad.store.errors import Damaged
+from medamad.store.growing import Growing
 
 _NAME_KEY: Final = struct.Struct(">IBI")
 _NAMES_OF: Final = struct.Struct(">IB")
@@ -291,7 +292,7 @@ class Texts:
     _environment: Environment
     _website: int
     is_deleted: bool = False
-    _lists: dict[Dimension, list[str]] = field(factory=dict)
+    _lists: dict[Dimension, Growing] = field(factory=dict)
     _lock: Lock = field(factory=Lock)
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
@@ -300,14 +301,14 @@ class Texts:
             if self.is_deleted:
                 raise _deleted()
             is_new = dimension not in self._lists
-            texts = self._lists.setdefault(dimension, [])
+            texts = self._lists.setdefault(dimension, Growing())
             while self._read_some(dimension, texts):
                 pass
             if is_new:
                 self._fill_up(dimension, texts)
             return texts
 
-    def _fill_up(self, dimension: Dimension, texts: list[str]) -> None:
+    def _fill_up(self, dimension: Dimension, texts: Growing) -> None:
         """Put something in the place of the last texts, if they are not there."""
         prefix = _NAMES_OF.pack(self._website, dimension)
         database = self._environment.databases.codes
@@ -322,7 +323,7 @@ class Texts:
                 _log.error("texts are missing: {place}", place=name_place(prefix + greatest))
                 texts.extend([DAMAGED] * missing)
 
-    def _read_some(self, dimension: Dimension, texts: list[str]) -> bool:
+    def _read_some(self, dimension: Dimension, texts: Growing) -> bool:
         """Read the next names, in a short transaction; returns whether there may be more."""
         prefix = _NAMES_OF.pack(self._website, dimension)
         database = self._environment.databases.names
