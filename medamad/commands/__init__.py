@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "export": "write out what is stored of a website",
     "import": "take what was exported into a website, or take that back",
     "passwd": "change the password of the account",
+    "retention": "say how long views are kept, and what would go",
     "token": "make, list and revoke tokens, by which programs make themselves known",
     "share": "make, list and revoke links that show a website's figures to others",
     "version": "say which version this is",

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from medamad.commands.configured import add_data, read_config, refused
+from medamad.commands.telling import told_bytes
 from medamad.config import ConfigError
 from medamad.operator.client import NotDone, NotRunning, connect
 from medamad.operator.status import State, Status
@@ -29,8 +30,6 @@ exit status:
   64  called in a way that is not understood
   78  the configuration cannot be used
 """
-_KIB: Final = 1024
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _PERIODS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -104,21 +103,13 @@ def _lines(state: State, data_dir: Path, now: int) -> Iterator[str]:
     mean_ms = 1000 * state.commit_seconds / max(state.commits, 1)
     yield f"commits      {state.commits:,}, {mean_ms:.1f} ms each"
     yield (
-        f"store        {_size(state.store_bytes)} of {_size(state.store_max_bytes)};"
-        f" {_size(state.disk_free_bytes)} of the disk are free"
+        f"store        {told_bytes(state.store_bytes)} of {told_bytes(state.store_max_bytes)};"
+        f" {told_bytes(state.disk_free_bytes)} of the disk are free"
     )
     for lack in state.lacks:
         yield f"no hits are taken: {lack}"
     for warning in state.warnings:
         yield f"warning: {warning}"
-
-
-def _size(count: float) -> str:
-    for unit in _UNITS:
-        if count < _KIB or unit == _UNITS[-1]:
-            break
-        count /= _KIB
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
 def _period(seconds: int) -> str:

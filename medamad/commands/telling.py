@@ -1,4 +1,4 @@
-"""How far a command's work has come: one line on a terminal, written over and over."""
+"""How a command tells of its work: how far it has come, and how much it is."""
 
 import time
 from collections.abc import Callable
@@ -8,6 +8,8 @@ from attrs import define
 
 _EVERY_S: Final = 0.2
 _ERASE: Final = "\x1b[K"
+_KIB: Final = 1024
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @define(eq=False)
@@ -35,3 +37,12 @@ class Telling:
         if self._stream.isatty():
             self._stream.write(f"\r{self._last}{_ERASE}\n")
             self._stream.flush()
+
+
+def told_bytes(count: float) -> str:
+    """Give a number of bytes in the unit that reads best."""
+    for unit in _UNITS:
+        if count < _KIB or unit == _UNITS[-1]:
+            break
+        count /= _KIB
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

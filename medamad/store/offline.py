@@ -12,10 +12,13 @@ from medamad.store.account import end_logins, read_account, write_account
 from medamad.store.batches import Batch, State, origins_of, sound_batches
 from medamad.store.environment import FILE_NAME, Environment, Txn, open_as_guest, open_to_read
 from medamad.store.errors import Damaged, DamagedBlock, NoStore, StoreError
+from medamad.store.forecast import Forecast, forecast
 from medamad.store.held import Held
 from medamad.store.journal import journal_records
 from medamad.store.origins import Origins
 from medamad.store.reading import Leases, Writing
+from medamad.store.retaining import Bound
+from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.tail import CHUNK_VIEWS
 from medamad.store.websites import Websites
@@ -76,18 +79,32 @@ class Guest:
     def hold(self, website: Website, damaged: Callable[[DamagedBlock], None]) -> Held:
         """Give all that is stored of a website. `damaged` is told of what is left out."""
         environment = self._environment
+        return Held(
+            published=self._shelf(website).publish(),
+            databases=environment.databases,
+            reading=lambda: nullcontext(Writing(self._txn)),
+            damaged=damaged,
+        )
+
+    def websites(self) -> list[Website]:
+        """Give every website in order of hostname."""
+        websites = Websites(self._environment.databases)
+        websites.load(self._txn)
+        return websites.all()
+
+    def forecast(self, website: Website, bound: Bound | None) -> Forecast:
+        """Tell what is kept of a website, and what of it goes by a bound."""
+        return forecast(self._shelf(website), self._environment.databases, self._txn, bound)
+
+    def _shelf(self, website: Website) -> Shelf:
+        environment = self._environment
         shelves = Shelves(environment, CHUNK_VIEWS, Leases(_NoReactor()))
         for batch in self._batches(website):
             if batch.state is not State.WHOLE:
                 shelves.of(website.number).hide(batch.number)
         records = journal_records(self._txn, environment.databases, website.number)
         shelves.load(self._txn, website.number, records)
-        return Held(
-            published=shelves.of(website.number).publish(),
-            databases=environment.databases,
-            reading=lambda: nullcontext(Writing(self._txn)),
-            damaged=damaged,
-        )
+        return shelves.of(website.number)
 
     def batches(self, website: Website) -> list[Batch]:
         """Give the batches that were imported into a website and are whole."""

@@ -238,7 +238,9 @@ class Shelf:
         )
         return list(dict.fromkeys(chain(found, of_none)))
 
-    def may_stay(self, block: Block, before_ms: int) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
+    def may_stay(
+        self, block: Block | None, before_ms: int
+    ) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
         """Tell which sequence numbers may be of views not before a time, but for those of a block.
 
         For all that is known without looking at the views.

@@ -1,0 +1,121 @@
+"""`medamad retention`: how long views are kept, what there is, and what would go."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from typing import Any, get_args
+
+import msgspec
+from attrs import asdict, evolve
+
+from medamad.commands.configured import add_data, on_data, read_config
+from medamad.commands.telling import told_bytes
+from medamad.settings import retention
+from medamad.store.forecast import Forecast
+from medamad.store.offline import reading_beside
+from medamad.store.retaining import bound_of
+from medamad.store.settings import After, Keep
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="count the views and bytes that would go now"
+    )
+    parser.add_argument(
+        "--raw-days",
+        type=_days,
+        metavar="N",
+        help="as if every website's views were kept for N days, 0 for ever",
+    )
+    parser.add_argument(
+        "--after",
+        choices=get_args(After),
+        help="as if this remained of every website's days",
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    add_data(parser)
+    parser.epilog = (
+        "Changes nothing: it is the daemon that removes views, each minute, as [retention] of its\n"
+        "configuration says. Try another number by --dry-run --raw-days N first: what is gone\n"
+        "cannot be had back but from a copy.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Tell it; the exit status is 1 if anything is damaged, which stays whatever its age."""
+    return on_data(arguments, lambda data_dir: _tell(data_dir, arguments))
+
+
+def _tell(data_dir: Any, arguments: Namespace) -> int:
+    given = retention(read_config(arguments.config, arguments.data, None))
+    now_ms = int(time.time() * 1000)
+    told: list[dict[str, Any]] = []
+    damaged = 0
+    with reading_beside(data_dir) as guest:
+        websites = guest.websites()
+        for website in websites:
+            keep = _tried(given.of(website.hostname), arguments)
+            bound = bound_of(keep, given.zone, now_ms) if arguments.dry_run else None
+            found = guest.forecast(website, bound)
+            for place in found.damaged:
+                print(f"medamad: {place}", file=sys.stderr)
+            damaged += len(found.damaged)
+            if arguments.json:
+                told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
+            else:
+                lines = _lines(website.hostname, keep, found, given.zone)
+                print(*lines, *(_due(found) if bound else ()), sep="\n")
+    if arguments.json:
+        sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    for hostname in sorted(given.websites.keys() - {website.hostname for website in websites}):
+        told_of = f"retention.websites.{hostname}: no website of this name is registered"
+        print(f"medamad: {told_of}", file=sys.stderr)
+    return 1 if damaged else 0
+
+
+def _tried(keep: Keep, arguments: Namespace) -> Keep:
+    if arguments.raw_days is not None:
+        keep = evolve(keep, raw_days=arguments.raw_days)
+    return evolve(keep, after=arguments.after) if arguments.after else keep
+
+
+def _lines(hostname: str, keep: Keep, found: Forecast, zone: tzinfo) -> Iterator[str]:
+    if not keep.raw_days:
+        rule = "views are kept for ever"
+    else:
+        remains = "the sums of their days" if keep.after == "sums" else "nothing"
+        rule = f"views are kept for {_count(keep.raw_days, 'day')}, then {remains}"
+    yield f"{hostname}: {rule}"
+    since = ""
+    if found.earliest_ms is not None:
+        since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
+    kept = f"  there: {_count(found.views, 'view')}{since} ({told_bytes(found.bytes)})"
+    if found.days:
+        kept += f", sums of {_count(found.days, 'day')} ({told_bytes(found.bytes_of_days)})"
+    yield kept
+
+
+def _due(found: Forecast) -> Iterator[str]:
+    gone = f"{_count(found.due_views, 'view')} and {_count(found.due_events, 'event')}"
+    told = f"  would go: {gone} ({told_bytes(found.due_bytes)})"
+    if found.due_days:
+        told += f", sums of {_count(found.due_days, 'day')} ({told_bytes(found.bytes_of_due_days)})"
+    yield told
+    if found.new_days:
+        days = _count(found.new_days, "day")
+        yield f"  would be made: sums of {days} ({told_bytes(found.bytes_of_new_days)})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _days(text: str) -> int:
+    days = int(text)
+    if days < 0:
+        raise ValueError
+    return days

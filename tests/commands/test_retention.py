@@ -1,0 +1,82 @@
+import json
+import time
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+
+from medamad.commands import main
+from medamad.model.hits import View
+from medamad.store.settings import Keep, Retention, StoreSettings
+from medamad.store.store import Store
+
+DAY_MS = 86_400_000
+
+
+@pytest_twisted.async_fixture
+async def folder(tmp_path: Path) -> Path:
+    """Views of each of the last ten days, but of the first three only sums."""
+    now_ms = int(time.time() * 1000)
+    settings = StoreSettings(
+        map_size=64 << 20, min_free_disk=0, retention=Retention(others=Keep(6))
+    )
+    store = Store.open(tmp_path, settings, reactor)
+    website = await store.add_website("example.com", 1)
+    for day in range(9, -1, -1):
+        at_ms = now_ms - day * DAY_MS
+        first = {"first_today": True, "first_of_page": True, "path": "/"}
+        await store.append([View(website=website.number, time_ms=at_ms, beacon=f"b{day}", **first)])
+    await store.tidy(now_ms)
+    await store.close()
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
+    assert main(["retention", "--data", str(folder), *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_it_says_what_is_there_and_what_would_go(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, there = told(capsys, folder)
+    assert rule == "example.com: views are kept for ever"
+    assert there.startswith("  there: 7 views since 20")
+    assert "sums of 3 days (" in there
+    assert told(capsys, folder, "--dry-run")[2:] == []
+    rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
+    assert rule == "example.com: views are kept for 4 days, then the sums of their days"
+    assert gone.startswith("  would go: 2 views and 0 events (")
+    assert made.startswith("  would be made: sums of 2 days (")
+    trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
+    rule, _, gone = told(capsys, folder, *trial)
+    assert rule.endswith("for 4 days, then nothing")
+    assert ", sums of 3 days (" in gone
+    (found,) = json.loads("".join(told(capsys, folder, *trial, "--json")))
+    assert (found["hostname"], found["raw_days"], found["after"]) == ("example.com", 4, "nothing")
+    assert (found["views"], found["due_views"], found["due_days"]) == (7, 2, 3)
+
+
+def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = folder / "medamad.toml"
+    config.write_text(
+        '[retention.websites."example.com"]\nraw_days = 1\n'
+        '[retention.websites."exmaple.com"]\nraw_days = 1\n'
+    )
+    assert main(["retention", "--data", str(folder), "--config", str(config)]) == 0
+    written = capsys.readouterr()
+    assert written.out.startswith("example.com: views are kept for 1 day, then the sums of")
+    assert written.err == (
+        "medamad: retention.websites.exmaple.com: no website of this name is registered\n"
+    )
+
+
+@pytest.mark.parametrize("days", ["-1", "x", "1.5"])
+def test_a_number_of_days_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["retention", "--data", str(tmp_path), f"--raw-days={days}"])
+    assert left.value.code == 64
+    assert "--raw-days" in capsys.readouterr().err
