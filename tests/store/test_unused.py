@@ -43,10 +43,9 @@ def texts(store: Store, website: Website, dimension: Dimension) -> list[str]:
 async def name(store: Store, website: Website, *names: str) -> None:
     """Have texts named that nothing uses, as by a load that failed."""
     shelf = store._shelves.of(website.number)
-    for dimension in (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY):
-        await store._writer.submit(
-            lambda txn, of=dimension: store._code_some(shelf, made(1, 1, 0), of, names, txn)
-        )
+    dimensions = (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY)
+    when_ms, _ = made(1, 1, 0).time_bounds()
+    await store._coding.codes(shelf, [(one, names) for one in dimensions], when_ms)
 
 
 @pytest_twisted.ensureDeferred
