@@ -24,6 +24,7 @@ from medamad.web.routes import (
     authentication,
     documents,
     events,
+    exports,
     operating,
     pixel,
     scripts,
@@ -55,7 +56,17 @@ Lanes: TypeAlias = Mapping[tuple[bytes, str], Lane]
 def interface_routes(backend: Backend) -> Routes:
     """Make the routes of the interface."""
     routes = Routes(Klein(), backend)
-    for section in (authentication, events, pixel, user, tokens, websites, shares, statistics):
+    for section in (
+        authentication,
+        events,
+        pixel,
+        user,
+        tokens,
+        websites,
+        shares,
+        statistics,
+        exports,
+    ):
         section.add_to(routes)
     documents.add_description(routes)
     return routes
@@ -191,6 +202,7 @@ def make_site(
         ask=ask,
         clock=clock,
         seconds=reactor.seconds,
+        call_later=reactor.callLater,
         settings=settings,
         usage=Usage(),
     )

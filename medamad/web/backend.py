@@ -1,7 +1,7 @@
 """What the routes stand on: everything behind HTTP that answers a request."""
 
 from collections.abc import Callable, MutableMapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
@@ -37,7 +37,8 @@ class Times:
 class Backend:
     """The parts of the daemon that HTTP is put in front of. `clock` gives Unix seconds.
 
-    `seconds` gives the time that has passed since any fixed moment.
+    `seconds` gives the time that has passed since any fixed moment; `call_later` has a call made
+    so many seconds from now.
 
     `settings` may be replaced at any time; what a request has begun with, it does not keep.
     """
@@ -50,8 +51,11 @@ class Backend:
     ask: Ask
     clock: Callable[[], float]
     seconds: Callable[[], float]
+    call_later: Callable[..., Any]
     settings: WebSettings
     usage: Usage
+    exports: int = 0
+    """How many exports are under way."""
     times: Times = field(factory=Times)
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The websites that used to be visited and are not any more: by number, since when."""

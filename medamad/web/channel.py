@@ -175,6 +175,10 @@ class Channel(HTTPChannel):
             self.expires = self.site.seconds() + self.site.settings.answer_seconds
             super().allContentReceived()
 
+    def wait_for(self, seconds: float) -> None:
+        """Give an answer that is sent piece by piece so many seconds to come on."""
+        self.expires = self.site.seconds() + seconds
+
     def requestDone(self, request: Request) -> None:
         """Begin to wait for the next request, first of all until the answer has been received."""
         self.idle = self._was_answered = True

@@ -175,7 +175,10 @@ class Routes:
         reply = serve(call, **path)
         if not isinstance(reply, Reply):
             reply = await reply
-        return request.start_answer(reply, self._origin_headers(request, access))
+        body = request.start_answer(reply, self._origin_headers(request, access))
+        if reply.stream is not None:
+            await request.send_stream(reply.stream)
+        return body
 
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""

@@ -6,6 +6,8 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
+from medamad.web.streams import Stream
+
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Names and values of headers, in the order in which they are sent."""
 
@@ -25,6 +27,8 @@ class Reply:
     body: bytes = b""
     content_type: bytes = b""
     headers: Headers = ()
+    stream: Stream | None = None
+    """What the body is made of, where that is sent piece by piece."""
 
 
 def json_reply(value: object, status: int = HTTPStatus.OK) -> Reply:

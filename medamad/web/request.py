@@ -5,17 +5,22 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web import server
 from twisted.web.http_headers import Headers
 
 from medamad.collect.sender import Address
+from medamad.model.errors import Refusal
 from medamad.web.channel import Channel, Owner
 from medamad.web.errors import failure_reply
 from medamad.web.heads import Head
 from medamad.web.replies import Headers as Further
 from medamad.web.replies import Reply
+from medamad.web.streams import Flow, Stream, send
 
+_log: Final = Logger()
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(?=[/?#]|\Z)", re.IGNORECASE)
 _UNREAD: Final = frozenset(
     (
@@ -35,6 +40,9 @@ _UNREAD: Final = frozenset(
 )
 """What browsers send with each hit and few answers depend on, as they spell it: not kept among
 the headers, see `sent`."""
+
+
+_WITHOUT_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
 class Request(server.Request):
@@ -129,11 +137,39 @@ class Request(server.Request):
             put.addRawHeader(name, value)
         if reply.content_type:
             put.setRawHeaders(b"Content-Type", [reply.content_type])
-        if reply.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        if reply.stream is None and reply.status not in _WITHOUT_BODY:
             put.setRawHeaders(b"Content-Length", [b"%d" % len(reply.body)])
         if self.channel is not None and not self.channel.persistent:
             put.setRawHeaders(b"Connection", [b"close"])
         return reply.body
+
+    async def send_stream(self, stream: Stream) -> None:
+        """Send a body piece by piece. One that cannot be made to its end is cut off, unfinished."""
+        channel = self.channel
+        if channel is None:
+            stream.close()
+            return
+        settings = self.site.settings
+        flow = Flow(
+            paused=lambda: channel.wait_for(settings.reading_seconds),
+            resumed=lambda: channel.wait_for(settings.answer_seconds),
+        )
+        try:
+            if self.method != b"HEAD":
+                await send(self, stream, flow)
+        except CancelledError:
+            raise
+        except Refusal as refusal:
+            _log.warn("{route}: cut off: {reason}", route=self.route, reason=str(refusal))
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged
+            _log.failure("{route}: an answer was cut off", route=self.route)
+        else:
+            return
+        finally:
+            stream.close()
+        # The answer has begun, so that it can only be told by its missing end.
+        channel.cut()
+        await Deferred()
 
     def answer(self, reply: Reply, further: Further = ()) -> None:
         """Send the whole answer, unless there is nobody left to read it."""

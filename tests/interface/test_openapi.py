@@ -64,6 +64,7 @@ OURS = {
     "GET /website/{hostname}/contents",
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
+    "GET /website/{hostname}/export",
     "GET /event/pixel.gif",
     "GET /script.js",
     "GET /scripts/{name}",
@@ -102,6 +103,7 @@ QUERIES = {
     "/website/{hostname}/languages": ROWS | {"locale"},
     "/website/{hostname}/properties": ROWS - {"summary"},
     "/website/{hostname}/live": set(),
+    "/website/{hostname}/export": {"what", "format", "start", "end"} | FILTERS,
     "/website/{hostname}/ignored": set(),
 }
 

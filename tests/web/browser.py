@@ -62,14 +62,33 @@ def parse(data: bytes, method: str) -> tuple[Answer, bytes] | None:
         headers.setdefault(name.lower(), []).append(value)
     if status == 100:
         return parse(rest, method)
-    assert "transfer-encoding" not in headers
+    if "transfer-encoding" in headers:
+        assert headers["transfer-encoding"] == ["chunked"]
+        assert "content-length" not in headers
+        return _of_chunks(status, headers, rest)
     length = 0
-    if status not in NO_BODY:
+    if status not in NO_BODY and method != "HEAD":
         (text,) = headers["content-length"]
-        length = 0 if method == "HEAD" else int(text)
+        length = int(text)
     if len(rest) < length:
         return None
     return Answer(status, headers, rest[:length]), rest[length:]
+
+
+def _of_chunks(
+    status: int, headers: dict[str, list[str]], rest: bytes
+) -> tuple[Answer, bytes] | None:
+    body = b""
+    while True:
+        size, end, rest = rest.partition(b"\r\n")
+        if not end or len(rest) < int(size, 16) + 2:
+            return None
+        length = int(size, 16)
+        body += rest[:length]
+        assert rest[length : length + 2] == b"\r\n"
+        rest = rest[length + 2 :]
+        if not length:
+            return Answer(status, headers, body), rest
 
 
 class Wire(StringTransport):

@@ -36,7 +36,9 @@ async def test_head_is_get_without_the_body(house: House, owner: Browser) -> Non
             whole, head = [await browser.ask(method, address) for method in ("GET", "HEAD")]
             seen += whole.status == 200
             assert (head.status, head.body) == (whole.status, b""), address
-            assert head.headers.keys() == whole.headers.keys(), address
+            # What is sent while it is made has chunks, if it has a body.
+            known = whole.headers.keys() - {"transfer-encoding"}
+            assert head.headers.keys() == known, address
             for name in ("Content-Type", "Cache-Control", "ETag"):
                 assert head.header(name) == whole.header(name), address
             if not address.endswith("/user/usage"):

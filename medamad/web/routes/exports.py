@@ -1,0 +1,106 @@
+"""Exports: all that is stored of a website, sent while it is read."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Final
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from medamad.model.errors import Unavailable
+from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked, Written
+from medamad.moves.exporting import Exported
+from medamad.moves.formats import FORMATS
+from medamad.stats.filters import conditions_of
+from medamad.stats.period import period_of
+from medamad.web.backend import Backend
+from medamad.web.gate import Access, Call, Routes
+from medamad.web.replies import NO_SNIFFING, NO_STORE, Reply
+from medamad.web.streams import Stream
+
+MOST_EXPORTS: Final = 4
+"""How many may be under way at once: each holds what it reads."""
+_RETRY_AFTER_S: Final = 10
+_WAIT_S: Final = 0.5
+
+
+@define(eq=False)
+class _Source:
+    """The pieces of a file, each made in the question pool."""
+
+    _backend: Backend
+    _written: Iterator[Written]
+    _first: bytes | None = field(default=None)
+
+    async def begin(self) -> None:
+        """Make the first piece, so that what cannot be made at all is refused."""
+        self._first = await self._backend.ask(self._step)
+
+    async def next_piece(self) -> bytes | None:
+        """Give the next piece, None at the end."""
+        first, self._first = self._first, None
+        while first is None:
+            try:
+                return await self._backend.ask(self._step)
+            except Unavailable:
+                # There are many questions at the moment: they go first.
+                waited: Deferred[None] = Deferred()
+                self._backend.call_later(_WAIT_S, waited.callback, None)
+                await waited
+        return first
+
+    def _step(self) -> bytes | None:
+        """Go on with the file by one step, which need not give anything."""
+        written = next(self._written, None)
+        return None if written is None else written.data
+
+
+def asked_of(call: Call) -> Asked:
+    """Read what is asked for. Raises BadRequest naming the parameter."""
+    query = call.query
+    return Asked(
+        what=query.choice("what", WHAT) or WHAT[0],
+        format=query.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
+        period=period_of(query.text("start"), query.text("end")),
+        conditions=conditions_of(query.pairs),
+    )
+
+
+async def export(call: Call, hostname: str) -> Reply:
+    """Send the views, the events or the statistics of a website as a file."""
+    backend, website, asked = call.backend, call.website(hostname), asked_of(call)
+    if backend.exports >= MOST_EXPORTS:
+        raise Unavailable("too many exports at once", retry_after=_RETRY_AFTER_S)
+    with ExitStack() as opened:
+        backend.exports += 1
+        opened.callback(_ended, backend)
+        held = backend.store.hold(website)
+        opened.callback(held.close)
+        exported = Exported(
+            held=held,
+            origins=backend.store.imports.origins(website),
+            sources=backend.settings.sources,
+            period=asked.period,
+        )
+        source = _Source(backend, asked.written(exported, int(backend.clock() * 1000)))
+        await source.begin()
+        name = asked.file_name(website.hostname).encode("ascii")
+        return Reply(
+            200,
+            content_type=FORMATS[asked.format].content_type,
+            headers=(
+                NO_STORE,
+                NO_SNIFFING,
+                (b"Content-Disposition", b'attachment; filename="%b"' % name),
+            ),
+            stream=Stream(source.next_piece, opened.pop_all().close),
+        )
+
+
+def _ended(backend: Backend) -> None:
+    backend.exports -= 1
+
+
+def add_to(routes: Routes) -> None:
+    """Add the route."""
+    routes.add("GET", "/website/<hostname>/export", export, Access.READ)

@@ -1,0 +1,213 @@
+"""Exports over HTTP: sent while they are read, as fast as they are taken."""
+
+import csv
+import io
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import pytest_twisted
+from browser import Answer, Connection, encoded, parse
+from house import House, build_house
+from loads import made
+
+from medamad.model.websites import Website
+from medamad.store.upkeep import Sizes
+from medamad.web.routes.exports import MOST_EXPORTS
+from medamad.web.streams import WRITTEN_BYTES
+
+PATH = "/api/website/example.com/export"
+
+
+async def filled(house: House, views: int = 2_000) -> Website:
+    website = await house.store.add_website("example.com", 1)
+    await house.store.load(website, made(1, views, views // 10))
+    return website
+
+
+async def asked(house: House, target: str = PATH, method: str = "GET") -> Connection:
+    owner = await house.owner()
+    connection = Connection(house.site)
+    connection.push(encoded(method, target, {"Cookie": f"_me_sess={owner.cookie}"}))
+    return connection
+
+
+def taken_apart(data: bytes) -> tuple[Answer, bytes]:
+    """Give an answer in chunks, which has to be whole and all there is, and its body."""
+    found = parse(data, "GET")
+    assert found is not None
+    answer, rest = found
+    assert (answer.status, rest) == (200, b"")
+    assert answer.header("Transfer-Encoding") == "chunked"
+    return answer, answer.body
+
+
+@pytest.mark.parametrize("what", ["views", "events", "statistics"])
+@pytest_twisted.ensureDeferred
+async def test_a_file_is_sent(house: House, what: str) -> None:
+    website = await filled(house)
+    connection = await asked(house, f"{PATH}?what={what}")
+    answer, body = taken_apart(connection.wire.value())
+    for name, value in (
+        ("Content-Type", "text/csv; charset=utf-8; header=present"),
+        ("Content-Disposition", f'attachment; filename="example.com-{what}.csv"'),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("X-Api-Commit", "c0ffee1"),
+    ):
+        assert answer.header(name) == value
+    rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
+    if what == "views":
+        assert len(rows) == 2_000
+    if what == "statistics":
+        (summary,) = [row for row in rows if row["report"] == "summary"]
+        assert summary["pageviews"] == "2000"
+    assert house.site.backend.exports == 0
+    # The connection goes on.
+    connection.wire.clear()
+    assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
+    assert house.store.ask(website, lambda snapshot: len(list(snapshot.parts))) > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_format_is_sent(house: House) -> None:
+    await filled(house, 50)
+    _, lines = taken_apart((await asked(house, f"{PATH}?format=ndjson")).wire.value())
+    assert len(lines.splitlines()) == 50
+    _, file = taken_apart((await asked(house, f"{PATH}?format=parquet")).wire.value())
+    assert pyarrow.parquet.read_table(io.BytesIO(file)).num_rows == 50
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
+    house = await build_house(tmp_path, sizes=Sizes(chunk_views=1_000))
+    await filled(house, 8_000)
+    before = len(taken_apart((await asked(house)).wire.value())[1])
+    connection = Connection(house.site)
+    wire = connection.wire
+    written: list[int] = []
+    write = type(wire).write
+
+    def full_after_each(data: bytes) -> None:
+        write(wire, data)
+        written.append(len(data))
+        if len(data) > 1_000 and wire.producer is not None:
+            wire.producer.pauseProducing()
+
+    wire.write = full_after_each
+    owner = await house.owner()
+    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
+    steps = 0
+    while not wire.value().endswith(b"\r\n0\r\n\r\n"):
+        size = len(wire.value())
+        assert size < (steps + 1) * (WRITTEN_BYTES + 2_000)
+        # Whoever takes something now and then is given the rest.
+        house.reactor.advance(10)
+        house.site.sweep()
+        assert not wire.aborted
+        assert len(wire.value()) == size
+        wire.producer.resumeProducing()
+        steps += 1
+    assert steps > 10
+    assert len(taken_apart(wire.value())[1]) == before
+    await house.store.close()
+
+
+@pytest.mark.parametrize("goes", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
+    await filled(house, 3_000)
+    connections = []
+    for _ in range(MOST_EXPORTS):
+        connection = Connection(house.site)
+        wire = connection.wire
+        write = type(wire).write
+
+        def full(data: bytes, wire: object = wire, write: object = write) -> None:
+            write(wire, data)
+            if len(data) > 1_000 and wire.producer is not None:
+                wire.producer.pauseProducing()
+
+        wire.write = full
+        owner = await house.owner()
+        connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
+        connections.append(connection)
+    assert house.site.backend.exports == MOST_EXPORTS
+    refused = await (await asked(house)).answer()
+    assert (refused.status, refused.error) == (503, "too many exports at once")
+    assert refused.header("Retry-After") == "10"
+    for connection in connections:
+        if not goes:
+            house.reactor.advance(house.site.settings.reading_seconds + 1)
+            house.site.sweep()
+            house.reactor.advance(11)
+            house.site.sweep()
+            assert connection.wire.aborted
+        connection.close()
+    assert house.site.backend.exports == 0
+    assert house.store._shelves.leases.all_ended(1 << 60)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_cannot_be_ended_is_cut_off(house: House) -> None:
+    website = await filled(house, 10_000)
+    connection = Connection(house.site)
+    wire = connection.wire
+    write = type(wire).write
+
+    def full(data: bytes) -> None:
+        write(wire, data)
+        if len(data) > 1_000 and wire.producer is not None:
+            wire.producer.pauseProducing()
+
+    wire.write = full
+    owner = await house.owner()
+    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
+    await house.store.delete_website(website)
+    for _ in range(40):
+        if wire.aborted:
+            break
+        wire.producer.resumeProducing()
+    assert wire.aborted
+    assert not wire.value().endswith(b"\r\n0\r\n\r\n")
+    assert house.site.backend.exports == 0
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "message"),
+    [
+        (f"{PATH}?what=all", 400, "what: expected one of views, events, statistics"),
+        (f"{PATH}?format=xlsx", 400, "format: expected one of csv, ndjson, parquet"),
+        (f"{PATH}?start=now", 400, "start: expected an RFC 3339"),
+        (f"{PATH}?path=/", 400, "path: expected a filter with statistics alone"),
+        ("/api/website/other.example/export", 404, "no website other.example is registered"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_is_refused(
+    house: House, target: str, status: int, message: str
+) -> None:
+    await filled(house, 10)
+    answer = await (await asked(house, target)).answer()
+    assert answer.status == status
+    assert message in answer.error
+    assert house.site.backend.exports == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_is_for_who_may_read(house: House) -> None:
+    await filled(house, 10)
+    answer = await Connection(house.site).talk(encoded("GET", PATH, {}))
+    assert (answer.status, house.site.backend.exports) == (401, 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_head_alone_may_be_asked_for(house: House) -> None:
+    await filled(house, 10)
+    connection = await asked(house, method="HEAD")
+    data = connection.wire.value()
+    assert data.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert data.endswith(b"\r\n\r\n")
+    assert b"Content-Disposition: attachment" in data
+    assert house.site.backend.exports == 0
