@@ -99,6 +99,7 @@ SCENES: Final = {
     "setup": Scene(f"{BUSY}/setup"),
     "account": Scene("settings/account", section),
     "settings of websites": Scene("settings/websites", section),
+    "tokens": Scene("settings/tokens", section),
     "tracker": Scene("settings/tracker", section),
     "usage": Scene("settings/usage", section),
     "about": Scene("settings/about", section),

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
-SECTIONS = ("account", "websites", "tracker", "usage", "about")
+SECTIONS = ("account", "websites", "tokens", "tracker", "usage", "about")
 
 
 def section(page: Page, name: str) -> Locator:

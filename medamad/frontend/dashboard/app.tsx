@@ -7,6 +7,7 @@ import { t } from "./i18n/index.ts";
 import { Shell } from "./shell.tsx";
 import { refreshes } from "./state/ask.ts";
 import { recognise, user } from "./state/session.ts";
+import { shareId } from "./state/share.ts";
 import { later } from "./ui/later.tsx";
 import { NoSuchPage } from "./ui/no-such-page.tsx";
 import { SitePage } from "./view/page.tsx";
@@ -17,11 +18,19 @@ const WebsitesPage = later(() =>
 );
 const AddPage = later(() => import("./websites/add.tsx").then(({ AddPage }) => AddPage));
 const SetupPage = later(() => import("./websites/setup.tsx").then(({ SetupPage }) => SetupPage));
+const SharedPage = later(() => import("./share/page.tsx").then(({ SharedPage }) => SharedPage));
 const SettingsPage = later(() =>
   import("./settings/page.tsx").then(({ SettingsPage }) => SettingsPage),
 );
 
 export function App({ recognised }: { recognised: Promise<boolean> }) {
+  if (shareId) {
+    return (
+      <LocationProvider scope="/share">
+        <SharedPage id={shareId} />
+      </LocationProvider>
+    );
+  }
   return (
     <LocationProvider scope="/dashboard">
       <Pages recognised={recognised} />

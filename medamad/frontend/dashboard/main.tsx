@@ -13,9 +13,10 @@ import { App } from "./app.tsx";
 import { speakAsBefore } from "./i18n/index.ts";
 import { keepFresh } from "./state/ask.ts";
 import { recognise } from "./state/session.ts";
+import { shareId } from "./state/share.ts";
 
 keepFresh();
-const recognised = recognise();
+const recognised = shareId ? Promise.resolve(false) : recognise();
 speakAsBefore().then(() =>
   render(<App recognised={recognised} />, document.body.querySelector("#app") as Element),
 );

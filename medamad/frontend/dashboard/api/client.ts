@@ -1,6 +1,8 @@
 // Speaks to the daemon: requests, what can go wrong with them, and whether a new build is there.
 
 import { signal } from "@preact/signals";
+import { session } from "../state/kept.ts";
+import { shareId } from "../state/share.ts";
 
 const ROOT = "/api";
 const RELOADED_FOR = "medamad.reloaded-for";
@@ -29,6 +31,13 @@ let loggedOut = () => {};
 
 export function onLoggedOut(call: () => void): void {
   loggedOut = call;
+}
+
+/** What opens the share link that the page is of: its id, or what its password gave. */
+let shareKey: string | undefined = shareId;
+
+export function showShare(key: string): void {
+  shareKey = key;
 }
 
 type Parameters = URLSearchParams | Record<string, string>;
@@ -68,12 +77,14 @@ async function send<T>(
   try {
     answer = await fetch(url, {
       method,
-      credentials: "same-origin",
+      // Whoever looks at a share link is nobody's account, even in the browser of its owner.
+      credentials: shareKey ? "omit" : "same-origin",
+      headers: {
+        ...(shareKey && { "X-Medamad-Share": shareKey }),
+        ...(body && { "Content-Type": "application/json" }),
+      },
       ...(cancel && { signal: cancel }),
-      ...(body && {
-        body: JSON.stringify(body),
-        headers: { "Content-Type": "application/json" },
-      }),
+      ...(body && { body: JSON.stringify(body) }),
     });
   } catch (error) {
     if (cancel?.aborted) throw error;
@@ -106,9 +117,9 @@ let build: string | null = null;
 function reloadForNewBuild(commit: string | null): void {
   if (!commit) return;
   build ??= commit;
-  const reloadedFor = sessionStorage.getItem(RELOADED_FOR)?.split(" ") ?? [];
-  if (commit !== build && !reloadedFor.includes(commit)) {
-    sessionStorage.setItem(RELOADED_FOR, [...reloadedFor, commit].join(" "));
+  const reloadedFor = session?.getItem(RELOADED_FOR)?.split(" ") ?? [];
+  if (session && commit !== build && !reloadedFor.includes(commit)) {
+    session.setItem(RELOADED_FOR, [...reloadedFor, commit].join(" "));
     location.reload();
   }
 }

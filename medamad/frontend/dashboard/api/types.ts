@@ -83,6 +83,32 @@ export interface PropertyRow {
   events_percentage: number;
 }
 
+export type Scope = "read" | "send" | "full";
+
+export interface Token {
+  id: string;
+  name: string;
+  scope: Scope;
+  websites: string[] | null;
+  dateCreated: number;
+  dateExpires: number | null;
+  dateLastUsed: number | null;
+}
+
+export interface Share {
+  id: string;
+  name: string;
+  protected: boolean;
+  embed: string[];
+  dateCreated: number;
+}
+
+/** What a share link tells of itself; the hostname once it is open. */
+export interface Shared {
+  protected: boolean;
+  hostname?: string;
+}
+
 export interface Usage {
   cpu: { usage: number; cores: number; threads: number };
   memory: { used: number; total: number };

@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import type { Language } from "../api/types.ts";
+import { local } from "../state/kept.ts";
 import type { en } from "./en/index.ts";
 
 /** The texts. A text with a count has the forms KEY.one and KEY.other (CLDR's plural categories). */
@@ -34,7 +35,7 @@ export async function speak(wanted: Language): Promise<void> {
   if (wanted !== language.peek()) {
     catalogue.value = await catalogues[wanted]();
     language.value = wanted;
-    localStorage.setItem(KEPT, wanted);
+    local?.setItem(KEPT, wanted);
   }
   locale.value = navigator.languages.find((tag) => tag.split("-")[0] === wanted) ?? wanted;
   document.documentElement.lang = wanted;
@@ -42,7 +43,7 @@ export async function speak(wanted: Language): Promise<void> {
 
 /** Speak what this browser spoke last, or what it asks for: nobody has logged in yet. */
 export async function speakAsBefore(): Promise<void> {
-  const wishes = [localStorage.getItem(KEPT), ...navigator.languages];
+  const wishes = [local?.getItem(KEPT), ...navigator.languages];
   for (const wish of wishes) {
     const known = Object.keys(catalogues).find((code) => code === wish?.split("-")[0]);
     if (known) return speak(known as Language);

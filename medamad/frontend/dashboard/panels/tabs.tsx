@@ -2,6 +2,7 @@
 
 import type { TargetedKeyboardEvent } from "preact";
 import { useState } from "preact/hooks";
+import { local } from "../state/kept.ts";
 
 interface Properties<Name extends string> {
   /** What the tabs are tabs of. */
@@ -59,10 +60,10 @@ export function useTab<Name extends string>(
 ): [Name, (name: Name) => void] {
   const key = `medamad.tab.${kept}`;
   const [tab, setTab] = useState(
-    () => names.find((name) => name === localStorage.getItem(key)) ?? (names[0] as Name),
+    () => names.find((name) => name === local?.getItem(key)) ?? (names[0] as Name),
   );
   const choose = (name: Name) => {
-    localStorage.setItem(key, name);
+    local?.setItem(key, name);
     setTab(name);
   };
   return [tab, choose];

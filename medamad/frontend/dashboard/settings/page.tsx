@@ -8,16 +8,18 @@ import { useUsage } from "../state/usage.ts";
 import { NoSuchPage } from "../ui/no-such-page.tsx";
 import { About } from "./about.tsx";
 import { Account } from "./account.tsx";
+import { Tokens } from "./tokens.tsx";
 import { Tracker } from "./tracker.tsx";
 import { UsageFigures } from "./usage.tsx";
 import { Websites } from "./websites.tsx";
 
-const SECTIONS = ["account", "websites", "tracker", "usage", "about"] as const;
+const SECTIONS = ["account", "websites", "tokens", "tracker", "usage", "about"] as const;
 type Section = (typeof SECTIONS)[number];
 
 const CONTENTS: Record<Section, ComponentType> = {
   account: Account,
   websites: Websites,
+  tokens: Tokens,
   tracker: Tracker,
   usage: UsageFigures,
   about: About,

@@ -15,10 +15,11 @@ import { Icon } from "../ui/icon.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
 import { useSaving } from "./saving.ts";
+import { Shares } from "./shares.tsx";
 
 const SEARCHED_FROM = 9;
 
-type Doing = { what: "rename" | "delete"; hostname: string };
+type Doing = { what: "rename" | "delete" | "share"; hostname: string };
 
 export function Websites() {
   const { data: websites, error } = useAsk<Website[]>("/websites");
@@ -74,6 +75,9 @@ export function Websites() {
           onClose={end}
         />
       )}
+      {doing?.what === "share" && (
+        <Shares hostname={doing.hostname} isDemo={isDemo} onClose={end} />
+      )}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
   );
@@ -101,6 +105,14 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
         >
           {t("sites.setup")}
         </a>
+        <button
+          type="button"
+          class="button"
+          aria-label={t("shares.title", { hostname })}
+          onClick={() => onDo({ what: "share", hostname })}
+        >
+          {t("sites.share")}
+        </button>
         <button
           type="button"
           class="button"

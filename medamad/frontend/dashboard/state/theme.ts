@@ -1,6 +1,7 @@
 // The theme: light, dark, or that of the system. Kept by this browser.
 
 import { effect, signal } from "@preact/signals";
+import { local } from "./kept.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -9,7 +10,7 @@ const KEPT = "medamad.theme";
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
 function kept(): Theme {
-  const text = localStorage.getItem(KEPT);
+  const text = local?.getItem(KEPT);
   return THEMES.find((theme) => theme === text) ?? "system";
 }
 
@@ -21,10 +22,10 @@ export const isDark = signal(false);
 effect(() => {
   const chosen = theme.value;
   if (chosen === "system") {
-    localStorage.removeItem(KEPT);
+    local?.removeItem(KEPT);
     delete document.documentElement.dataset.theme;
   } else {
-    localStorage.setItem(KEPT, chosen);
+    local?.setItem(KEPT, chosen);
     document.documentElement.dataset.theme = chosen;
   }
   isDark.value = chosen === "system" ? darkness.matches : chosen === "dark";

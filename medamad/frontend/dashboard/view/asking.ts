@@ -5,6 +5,7 @@ import { useContext, useMemo } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import { type Answer, useAsk } from "../state/ask.ts";
+import { sitePath } from "../state/share.ts";
 import { readView, type View, writeView } from "./address.ts";
 import { writeFilters } from "./filters.ts";
 import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
@@ -25,7 +26,7 @@ export function useAddressedView(hostname: string): Viewing {
   const query = url.includes("?") ? url.slice(url.indexOf("?")) : "";
   return useMemo(() => {
     const view = readView(new URLSearchParams(query));
-    const path = `/dashboard/websites/${encodeURIComponent(hostname)}`;
+    const path = sitePath(hostname);
     return {
       hostname,
       view,

@@ -14,8 +14,10 @@ import { Controls } from "./controls.tsx";
 import { Overview } from "./overview.tsx";
 import { SiteHead } from "./site-head.tsx";
 
-export function SitePage() {
-  const hostname = useRoute().params.hostname ?? "";
+/** The page of the website that the address names, or that a share link is of. */
+export function SitePage({ shared }: { shared?: string }) {
+  const { params } = useRoute();
+  const hostname = shared ?? params.hostname ?? "";
   const viewing = useAddressedView(hostname);
   const { error } = useAsk<Figures>(statistic(hostname, "live"));
   const name = nameOf(hostname);

@@ -7,6 +7,7 @@ import { statistic } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/ask.ts";
+import { shareId, sitePath } from "../state/share.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { type Choice, Menu } from "../ui/menu.tsx";
@@ -19,18 +20,17 @@ export function SiteHead() {
   const { hostname, view } = useViewing();
   const { route } = useLocation();
   const [isOpen, setOpen] = useState(false);
-  const { data: websites } = useAsk<Website[]>("/websites");
+  const { data: websites } = useAsk<Website[]>(shareId ? null : "/websites");
   const { data: live } = useAsk<{ visitors: number }>(statistic(hostname, "live"));
   useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
 
-  const path = (name: string) => `/dashboard/websites/${encodeURIComponent(name)}`;
   // What is asked of one website need not be there on another: only the time goes along.
   const elsewhere = writeView({ ...view, filters: [] });
   const choices = (websites ?? [{ hostname }]).map(
     (website): Choice => ({
       label: nameOf(website.hostname),
       isChosen: website.hostname === hostname,
-      choose: () => route(path(website.hostname) + elsewhere),
+      choose: () => route(sitePath(website.hostname) + elsewhere),
     }),
   );
   const further: Choice[] = [
@@ -40,7 +40,7 @@ export function SiteHead() {
           <Icon of={Code} size={16} /> {t("view.setup")}
         </>
       ),
-      choose: () => route(`${path(hostname)}/setup`),
+      choose: () => route(`${sitePath(hostname)}/setup`),
     },
     {
       label: (
@@ -54,14 +54,18 @@ export function SiteHead() {
   return (
     <div class="site-head">
       <h1>
-        <Menu
-          class="switcher"
-          title={t("nav.switch")}
-          label={<span class="switcher-name">{nameOf(hostname)}</span>}
-          groups={[choices, further]}
-          isOpen={isOpen}
-          onToggle={setOpen}
-        />
+        {shareId ? (
+          <span class="switcher-name">{nameOf(hostname)}</span>
+        ) : (
+          <Menu
+            class="switcher"
+            title={t("nav.switch")}
+            label={<span class="switcher-name">{nameOf(hostname)}</span>}
+            groups={[choices, further]}
+            isOpen={isOpen}
+            onToggle={setOpen}
+          />
+        )}
       </h1>
       <Unvisited since={websites?.find((one) => one.hostname === hostname)?.quietSince} />
       {live && (

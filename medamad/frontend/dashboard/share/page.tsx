@@ -1,0 +1,27 @@
+// The page of a share link: the figures of one website, for whoever has the link.
+
+import type { Shared } from "../api/types.ts";
+import { t } from "../i18n/index.ts";
+import { useAsk } from "../state/ask.ts";
+import { Trouble } from "../ui/trouble.tsx";
+import { SitePage } from "../view/page.tsx";
+import { Unlock } from "./unlock.tsx";
+
+export function SharedPage({ id }: { id: string }) {
+  const { data, error } = useAsk<Shared>(`/shared/${id}`);
+  if (error?.status === 404) {
+    return (
+      <main class="page narrow">
+        <h1>{t("share.gone")}</h1>
+      </main>
+    );
+  }
+  if (!data) {
+    return (
+      <main class="waiting" aria-busy={!error}>
+        {error && <Trouble error={error} />}
+      </main>
+    );
+  }
+  return data.hostname ? <SitePage shared={data.hostname} /> : <Unlock id={id} />;
+}

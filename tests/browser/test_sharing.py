@@ -1,0 +1,133 @@
+"""Share links: made in the settings, opened by others, shown in frames."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from itertools import product
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from daemon import Client
+from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard, loaded
+from known import HOSTNAME
+from playwright.sync_api import expect
+from site_of_ours import served
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+SHARES = f"/api/websites/{HOSTNAME}/shares"
+PASSWORD = "open sesame"
+
+
+def shared(owner: Client, **details: Any) -> str:
+    """Make a share link; gives the path of its page."""
+    made = owner.request("POST", SHARES, {"name": "club"} | details)
+    assert made.status == HTTPStatus.CREATED, made
+    return f"/share/{made.json['id']}"
+
+
+def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).open("settings/websites")
+    page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
+    dialog = page.get_by_role("dialog", name=f"Share links of {HOSTNAME}")
+    dialog.get_by_label("Name").fill("for the board")
+    dialog.get_by_role("button", name="Make a link").click()
+    address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
+    href = address.inner_text()
+    reader = dashboard_of(Client(known.port)).page
+    asked: list[str] = []
+    reader.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    reader.goto(href)
+    figures = loaded(reader)
+    expect(reader.get_by_role("heading", level=1)).to_have_text(HOSTNAME)
+    expect(reader).to_have_title(f"{HOSTNAME} · medamad")
+    expect(figures.first).to_have_text("12")
+    expect(reader.get_by_role("button", name="Switch website")).to_have_count(0)
+    reader.get_by_role("button", name="Period").click()
+    reader.get_by_role("menuitemradio", name="Last 7 days").click()
+    expect(reader).to_have_url(f"{href}?period=7d")
+    loaded(reader)
+    api = {path for path in asked if path.startswith("/api/")}
+    allowed = (f"/api/website/{HOSTNAME}/", "/api/shared/")
+    assert api
+    assert {path for path in api if not path.startswith(allowed)} == set()
+    dialog.get_by_role("button", name="Revoke for the board").click()
+    asking = page.get_by_role("dialog", name="Revoke for the board")
+    asking.get_by_role("button", name="Revoke", exact=True).click()
+    expect(asking).to_have_count(0)
+    expect(dialog.locator(".saved")).to_have_text("for the board is revoked.")
+    reader.reload()
+    expect(reader.get_by_role("heading", level=1)).to_have_text(
+        "This link does not exist, or not any more."
+    )
+
+
+def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(Client(known.port))
+    page = dashboard.page
+    page.goto(dashboard.base + shared(known, password=PASSWORD))
+    field = page.get_by_label("Password")
+    expect(field).to_be_focused()
+    assert HOSTNAME not in page.content()
+    assert dashboard.violations() == []
+    field.fill("wrong")
+    page.get_by_role("button", name="Show the figures").click()
+    expect(page.get_by_role("alert")).to_have_text("The password is wrong.")
+    field.fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(loaded(page).first).to_have_text("12")
+    assert page.context.cookies() == []
+    page.reload()
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_to_its_owner_a_link_is_no_more_than_to_others(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(known)
+    page = dashboard.page
+    page.goto(dashboard.base + shared(known, password=PASSWORD))
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_it_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(Client(known.port), reduced_motion="reduce")
+    page = dashboard.page
+    page.goto(dashboard.base + shared(known))
+    loaded(page)
+    for scheme, width in product(("light", "dark"), (DESKTOP_WIDTH, PHONE_WIDTH)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert dashboard.violations() == []
+        assert not dashboard.is_wider_than_the_window()
+
+
+def test_the_dialog_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
+    shared(known, embed=["https://www.example.com"], password=PASSWORD)
+    dashboard = dashboard_of(known, reduced_motion="reduce")
+    page = dashboard.open("settings/websites")
+    page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
+    page.get_by_role("dialog").locator("li").first.wait_for()
+    for width in (DESKTOP_WIDTH, PHONE_WIDTH):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert dashboard.violations() == []
+        assert not dashboard.is_wider_than_the_window()
+
+
+def test_it_is_shown_in_the_frames_that_it_allows(known: Client, dashboard_of: Make) -> None:
+    with served("") as site:
+        origin = site.address("friend.localhost", "").removesuffix("/")
+        dashboard = dashboard_of(Client(known.port))
+        page = dashboard.page
+        address = dashboard.base + shared(known, embed=[origin])
+        contents = f'<iframe src="{address}" title="figures" width="900" height="700"></iframe>'
+        site.contents = {"/": contents}
+        page.goto(f"{origin}/")
+        figures = page.frame_locator("iframe").locator(".tile-figure")
+        expect(figures.first).to_have_text("12")
+        page.goto(site.address("stranger.localhost"))
+        page.locator("iframe").wait_for()
+        page.wait_for_load_state("networkidle")
+        expect(page.frame_locator("iframe").locator(".tile-figure")).to_have_count(0)
+        assert any("frame-ancestors" in text for text in dashboard.complaints)
+        dashboard.complaints.clear()

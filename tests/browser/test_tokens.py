@@ -1,0 +1,50 @@
+"""Tokens in the settings."""
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from daemon import Client, Daemon
+from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def status(client: Client, token: str, path: str) -> int:
+    return client.request("GET", path, headers={"Authorization": f"Bearer {token}"}).status
+
+
+def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    for hostname in ("a.example", "b.example"):
+        owner.add_website(hostname)
+    dashboard = dashboard_of(owner, reduced_motion="reduce")
+    page = dashboard.open("settings/tokens")
+    form = page.get_by_role("region", name="Make a token")
+    form.get_by_label("Name").fill("weekly report")
+    form.get_by_label("For").select_option("b.example")
+    form.get_by_label("Ends").select_option(label="after 30 days")
+    form.get_by_role("button", name="Make a token").click()
+    token = form.get_by_role("figure", name="Token").inner_text()
+    stranger = Client(owner.port)
+    assert status(stranger, token, "/api/website/b.example/summary") == 200
+    assert status(stranger, token, "/api/website/a.example/summary") == 403
+    listed = page.get_by_role("region", name="Tokens", exact=True).get_by_role("listitem")
+    expect(listed).to_contain_text(["weekly report"])
+    expect(listed).to_contain_text(["read figures · b.example"])
+    for scheme, width in product(("light", "dark"), (DESKTOP_WIDTH, PHONE_WIDTH)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert dashboard.violations() == []
+        assert not dashboard.is_wider_than_the_window()
+    page.reload()
+    expect(listed).to_contain_text(["weekly report"])
+    assert token not in page.content()
+    page.get_by_role("button", name="Revoke weekly report").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
+    expect(page.get_by_text("weekly report is revoked.")).to_be_visible()
+    expect(listed).to_have_count(0)
+    assert status(stranger, token, "/api/website/b.example/summary") == 401
