@@ -4,8 +4,9 @@ commit.txt says which build this is, referrers.json what referrers are called, n
 countries and languages are called; frontend/ holds the tracker and the dashboard as they are
 served.
 
-Runs for wheels, editable installs and source distributions. A wheel also gets the files of etc/,
-as medamad/etc/, so that an installed daemon finds them where a checkout has them beside it.
+Runs for wheels, editable installs and source distributions. A wheel also gets the files of etc/ and
+systemd/, as medamad/etc/ and medamad/units/, so that an installed daemon finds them where a
+checkout has them beside it.
 """
 
 import hashlib
@@ -45,7 +46,10 @@ class Build(BuildHookInterface[Any]):
         write_names(made / "names.json")
         make_frontend(root / "medamad" / "frontend", made)
         if self.target_name == "wheel" and version == "standard":
-            build_data["force_include"][str(root / "etc")] = "medamad/etc"
+            build_data["force_include"] |= {
+                str(root / "etc"): "medamad/etc",
+                str(root / "systemd"): "medamad/units",
+            }
 
 
 def write_commit(root: Path, target: Path) -> None:

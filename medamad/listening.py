@@ -15,12 +15,11 @@ from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
-from medamad.certificates import KIND, Certificate, read_secured
 from medamad.config import Config, ConfigError, Server
+from medamad.endpoints import OF_TCP, Certificate, read_bound
 from medamad.systemd import Inherited, inherited_sockets
 
 KEY: Final = "server.listen"
-_OF_TCP: Final = ("tcp", "tcp6", KIND)
 _MAX_PORT: Final = 65_535
 _ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - told apart, not bound
 
@@ -123,26 +122,21 @@ def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:
 
 
 def _place(config: Config, text: str, reactor: Any) -> Place:
+    kind, _, rest = text.partition(":")
+    first = rest.partition(":")[0]
     try:
-        _check_port(text)
-        kind, _, rest = text.partition(":")
-        address = rest.partition(":")[0].removeprefix("port=").removeprefix("address=")
-        if kind == KIND:
-            secured = read_secured(text)
-            endpoint: Endpoint = TCP4ServerEndpoint(
-                reactor, secured.port, secured.backlog, secured.interface
-            )
-            return Place(text, endpoint, address, secured.certificate)
-        endpoint = serverFromString(reactor, text)
+        if kind not in OF_TCP:
+            return Place(text, serverFromString(reactor, text), first.removeprefix("address="))
+        _check_port(first.removeprefix("port="))
+        bound = read_bound(text)
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         reason = f"{text}: {error or type(error).__name__}"
         raise ConfigError(config.file or Path("the command line"), KEY, reason) from error
-    return Place(text, endpoint, address)
+    endpoint = TCP4ServerEndpoint(reactor, bound.port, bound.backlog, bound.interface)
+    return Place(text, endpoint, str(bound.port), bound.certificate)
 
 
-def _check_port(text: str) -> None:
+def _check_port(port: str) -> None:
     """Raise ValueError for a port that there is not; Twisted finds out when it listens."""
-    kind, _, rest = text.partition(":")
-    port = rest.partition(":")[0].removeprefix("port=")
-    if kind in _OF_TCP and not (port.isdecimal() and int(port) <= _MAX_PORT):
+    if not (port.isdecimal() and int(port) <= _MAX_PORT):
         raise ValueError(f"expected a port from 0 to {_MAX_PORT}")

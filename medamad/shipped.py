@@ -1,11 +1,9 @@
-"""Where the files of etc/ are that come with the package."""
+"""Where the files of etc/ and systemd/ are that come with the package."""
 
 from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = Path(__file__).parent
-_FOLDERS: Final = (_PACKAGE / "etc", _PACKAGE.parent / "etc")
-"""In an installed wheel; in a checkout, also one installed with `pip install -e`."""
 
 
 def shipped_file(name: str) -> Path:
@@ -13,8 +11,18 @@ def shipped_file(name: str) -> Path:
 
     Raises FileNotFoundError when the package has no such file.
     """
-    for folder in _FOLDERS:
+    return _found("etc", "etc", name)
+
+
+def shipped_unit(name: str) -> Path:
+    """Give the path of a unit, such as "medamad.socket". Raises FileNotFoundError."""
+    return _found("systemd", "units", name)
+
+
+def _found(in_checkout: str, in_wheel: str, name: str) -> Path:
+    # A checkout is also what `pip install -e` leaves in place.
+    for folder in (_PACKAGE / in_wheel, _PACKAGE.parent / in_checkout):
         path = folder / name
         if path.is_file():
             return path
-    raise FileNotFoundError(f"medamad was installed without etc/{name}")
+    raise FileNotFoundError(f"medamad was installed without {in_checkout}/{name}")

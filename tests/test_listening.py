@@ -7,9 +7,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactor
 
-from medamad.certificates import Certificate
 from medamad.config import Config, ConfigError, Server
 from medamad.config_values import Endpoints
+from medamad.endpoints import Certificate
 from medamad.listening import CannotListenThere, Place, Port, configured_places
 
 

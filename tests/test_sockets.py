@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import trustme
+from authority import Authority
 from daemon import Client, Daemon, configure, free_port, until
 
 pytestmark = pytest.mark.daemon
@@ -73,35 +73,6 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
                 assert pinged(http.client.HTTPConnection("127.0.0.1", each, timeout=20)) == 200
     assert "listening on socket 0 of systemd" in log.read_text("utf-8")
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
-
-
-class Authority:
-    """Gives certificates of localhost, as files that an endpoint's text names."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.renew()
-
-    def renew(self) -> None:
-        """Write a new key and certificate, of a new authority."""
-        self.authority = trustme.CA()
-        issued = self.authority.issue_cert("localhost")
-        certificate, *chain = issued.cert_chain_pems
-        issued.private_key_pem.write_to_path(self.folder / "privkey.pem")
-        certificate.write_to_path(self.folder / "cert.pem")
-        (self.folder / "chain.pem").write_bytes(
-            b"".join(pem.bytes() for pem in (*chain, self.authority.cert_pem))
-        )
-
-    def endpoint(self, port: int) -> str:
-        files = (("privateKey", "privkey"), ("certKey", "cert"), ("extraCertChain", "chain"))
-        named = ":".join(f"{key}={self.folder / name}.pem" for key, name in files)
-        return f"ssl:{port}:interface=127.0.0.1:{named}"
-
-    def connection(self, port: int) -> http.client.HTTPSConnection:
-        """Give a connection that trusts this authority's newest certificates alone."""
-        context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
-        return http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
 
 
 def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:

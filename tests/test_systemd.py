@@ -106,7 +106,7 @@ def test_the_service_says_what_the_daemon_goes_by() -> None:
         "StateDirectory=medamad",
         "StateDirectoryMode=0700",
         "ConfigurationDirectory=medamad",
-        "ExecReload=/bin/kill -HUP $MAINPID",
+        "ExecReload=/bin/sh -c 'kill -HUP $$MAINPID'",
         "Restart=on-failure",
         "RestartPreventExitStatus=78",
         "SystemCallErrorNumber=EPERM",

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "retention": "say how long views are kept, and what would go",
     "token": "make, list and revoke tokens, by which programs make themselves known",
     "share": "make, list and revoke links that show a website's figures to others",
+    "service": "install the daemon as a service of systemd, or remove it",
     "version": "say which version this is",
 }
 USAGE_STATUS: Final = 64

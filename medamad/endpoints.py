@@ -1,4 +1,4 @@
-"""TLS by an endpoint's text: the certificate of a port, which a reload may renew."""
+"""What the texts of endpoints say: the port, and the certificate, which a reload may renew."""
 
 from typing import Any, Final
 
@@ -9,8 +9,8 @@ from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from zope.interface import implementer
 
-KIND: Final = "ssl"
-"""What the text of an endpoint that speaks TLS begins with."""
+OF_TCP: Final = ("tcp", "tcp6", "ssl")
+"""What the texts of endpoints of TCP begin with; the last one speaks TLS."""
 
 
 @implementer(IOpenSSLServerConnectionCreator)
@@ -27,32 +27,36 @@ class Certificate:
 
 
 @frozen
-class Secured:
-    """What the text of a TLS endpoint says: where to listen, and by what certificate."""
+class Bound:
+    """What the text of an endpoint of TCP says: where to listen, and by what certificate."""
 
     port: int
     interface: str
     backlog: int
-    certificate: Certificate
+    certificate: Certificate | None
+    """None where no TLS is spoken."""
 
 
-def read_secured(text: str) -> Secured:
-    """Read the text of a TLS endpoint, and the files that it names.
+def read_bound(text: str) -> Bound:
+    """Read the text of a `tcp`, `tcp6` or `ssl` endpoint, and the files that it names.
 
     Raises whatever Twisted's parser and OpenSSL raise when they cannot be used.
     """
     asked = _Asked()
     serverFromString(asked, text).listen(None)
-    port, interface, backlog, options = asked.heard[0]
-    options.getContext()  # a key that does not belong to the certificate is found out here
-    return Secured(port, interface, backlog, Certificate(options))
+    return asked.heard[0]
 
 
 class _Asked:
-    """In the place of a reactor (IReactorSSL): hears what an endpoint would listen on."""
+    """In the place of a reactor: hears what an endpoint would listen on."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[int, str, int, Any]] = []
+        self.heard: list[Bound] = []
+
+    def listenTCP(self, port: int, _factory: Any, backlog: int, interface: str) -> Deferred[None]:
+        """Hear of a plain port (IReactorTCP)."""
+        self.heard.append(Bound(port, interface, backlog, None))
+        return Deferred()
 
     def listenSSL(
         self,
@@ -62,6 +66,7 @@ class _Asked:
         backlog: int,
         interface: str,
     ) -> Deferred[None]:
-        """Hear it."""
-        self.heard.append((port, interface, backlog, contextFactory))
+        """Hear of a port that speaks TLS (IReactorSSL)."""
+        contextFactory.getContext()  # a key that is not the certificate's is found out here
+        self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory)))
         return Deferred()

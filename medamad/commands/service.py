@@ -1,0 +1,95 @@
+"""`medamad service`: installs the daemon as a service of systemd, and removes it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from typing import Final
+
+from medamad.commands.configured import refused
+from medamad.config import ConfigError
+from medamad.installing import SERVICE, SOCKET, CannotInstall, Installation, this_program
+
+_LEFT: Final = (
+    "The configuration is left in /etc/medamad and the data in /var/lib/medamad:\n"
+    "  rm -r /etc/medamad /var/lib/medamad /var/lib/private/medamad\n"
+    "deletes both for ever."
+)
+_NEXT: Final = "systemctl enable --now"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    install = actions.add_parser(
+        "install",
+        help="write the units and what is missing of /etc/medamad",
+        description="Write the units, and the files of /etc/medamad that are not there yet. After"
+        " a change of [server] listen, again: the socket unit goes by it. What you change of the"
+        " units belongs in drop-ins (systemctl edit medamad).",
+    )
+    install.add_argument(
+        "--now", action="store_true", help="start it at once and at every boot, too"
+    )
+    actions.add_parser(
+        "uninstall",
+        help="stop the service and remove the units",
+        description="Stop the service and remove its units. Configuration and data are left.",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Install or remove the service."""
+    try:
+        if os.geteuid() != 0:
+            raise CannotInstall("only root may install services: try it with sudo")
+        if arguments.action == "install":
+            _install(now=arguments.now)
+        else:
+            _uninstall()
+    except ConfigError as error:
+        return refused(error)
+    except (CannotInstall, OSError) as error:
+        print(f"medamad: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _install(*, now: bool) -> None:
+    program = this_program()
+    installation = Installation()
+    _print(installation.install(program))
+    units = [name for name in (SOCKET, SERVICE) if installation.unit(name).exists()]
+    _systemctl("daemon-reload")
+    if now:
+        _systemctl("enable", "--now", *units)
+        print("It runs: systemctl status medamad")
+        print("The first login: /var/lib/medamad/first-login.txt")
+    else:
+        print(f"Start it, now and at every boot: {_NEXT} {' '.join(units)}")
+
+
+def _uninstall() -> None:
+    installation = Installation()
+    for name in (SOCKET, SERVICE):
+        if installation.unit(name).exists():
+            _systemctl("disable", "--now", name)
+    _print(installation.uninstall())
+    _systemctl("daemon-reload")
+    print(_LEFT)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _systemctl(*arguments: str) -> None:
+    program = shutil.which("systemctl")
+    if program is None:
+        raise CannotInstall("systemctl: there is no systemd here")
+    ran = subprocess.run([program, *arguments], check=False)  # noqa: S603 - as the operator asks
+    if ran.returncode != 0:
+        raise CannotInstall(f"systemctl {' '.join(arguments)}: failed ({ran.returncode})")

@@ -1,0 +1,152 @@
+"""Builds the Debian package: `python packaging/deb.py`.
+
+It holds a virtual environment of its own, /opt/medamad, with everything but the interpreter, which
+is Debian's python3: the package is for the Debian whose python3 has the version of the interpreter
+that runs this. Needs pip, which fetches what medamad depends on, and dpkg-deb.
+"""
+
+import argparse
+import compileall
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+SOURCES: Final = ROOT / "packaging" / "debian"
+ENVIRONMENT: Final = Path("opt/medamad")
+UNITS: Final = Path("/usr/lib/systemd/system")
+PROGRAMS: Final = ("medamad", "twist", "twistd")
+"""What is called by name; the other programs of packages in the environment are left out."""
+SCRIPTS: Final = ("postinst", "prerm", "postrm")
+PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def main() -> None:
+    """Build the package and print its path."""
+    parser = argparse.ArgumentParser(description="Build the Debian package.")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder for it")
+    parser.add_argument("--revision", type=int, default=1, help="what follows the version")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="build the next revision, too: for trying upgrades"
+    )
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        stage, version = fill(Path(folder))
+        for revision in range(arguments.revision, arguments.revision + 1 + arguments.upgrade):
+            print(pack(stage, f"{version}-{revision}", arguments.out))
+
+
+def fill(folder: Path) -> tuple[Path, str]:
+    """Make what the package holds in a scratch folder; gives where, and the version."""
+    wheels = folder / "wheels"
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(ROOT))
+    (wheel,) = wheels.iterdir()
+    stage = folder / "stage"
+    fill_environment(stage, wheel)
+    fill_system(stage)
+    return stage, wheel.name.split("-")[1]
+
+
+def pack(stage: Path, version: str, out: Path) -> Path:
+    """Make the package; gives its path."""
+    architecture = output("dpkg", "--print-architecture")
+    describe(stage, version, architecture)
+    package = out / f"medamad_{version}_{architecture}.deb"
+    run("dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(stage), str(package))
+    return package
+
+
+def fill_environment(stage: Path, wheel: Path) -> None:
+    """Make the virtual environment, as it will be where it is installed."""
+    target = stage / ENVIRONMENT
+    venv.create(target, symlinks=True)
+    python = target / "bin" / "python3"
+    run(sys.executable, "-m", "pip", "-q", "--python", str(python), "install", str(wheel))
+    compileall.compile_dir(target / "lib", quiet=2, stripdir=str(stage), prependdir="/")
+    programs = target / "bin"
+    for program in list(programs.iterdir()):
+        if program.name in PROGRAMS:
+            text = program.read_text("utf-8").replace(str(target), f"/{ENVIRONMENT}")
+            program.write_text(text, "utf-8")
+        else:
+            program.unlink()
+    for name in ("python", "python3", PYTHON):
+        (programs / name).symlink_to(f"/usr/bin/{PYTHON}")
+    (target / "pyvenv.cfg").write_text(
+        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON[6:]}\n", "utf-8"
+    )
+    (target / ".gitignore").unlink(missing_ok=True)
+
+
+def fill_system(stage: Path) -> None:
+    """Put the rest in place: the program's name, units, configuration, licence and changes."""
+    sys.path.insert(0, str(ROOT))
+    from medamad.installing import Installation  # noqa: PLC0415 - of this checkout
+
+    for _ in Installation(stage, UNITS).install([f"/{ENVIRONMENT}/bin/medamad"]):
+        pass
+    (stage / "usr/bin").mkdir(parents=True)
+    (stage / "usr/bin/medamad").symlink_to(f"/{ENVIRONMENT}/bin/medamad")
+    documents = stage / "usr/share/doc/medamad"
+    documents.mkdir(parents=True)
+    shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
+    for name in ("CHANGELOG.md", "README.md"):
+        shutil.copyfile(ROOT / name, documents / name)
+
+
+def describe(stage: Path, version: str, architecture: str) -> None:
+    """Write what dpkg goes by."""
+    about = stage / "DEBIAN"
+    shutil.rmtree(about, ignore_errors=True)
+    files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
+    for path in files:
+        path.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
+    for path in (stage, *(path for path in stage.rglob("*") if path.is_dir())):
+        path.chmod(0o755)
+    about.mkdir()
+    fields = {
+        "version": version,
+        "architecture": architecture,
+        "python": PYTHON[6:],
+        "next_python": f"{sys.version_info.major}.{sys.version_info.minor + 1}",
+        "kilobytes": sum(path.stat().st_size for path in files) // 1024,
+    }
+    control = (SOURCES / "control").read_text("utf-8").format(**fields)
+    (about / "control").write_text(control, "utf-8")
+    (about / "md5sums").write_text("".join(sums(stage, files)), "utf-8")
+    edited = [
+        f"/{path.relative_to(stage)}\n" for path in files if path.is_relative_to(stage / "etc")
+    ]
+    (about / "conffiles").write_text("".join(edited), "utf-8")
+    for name in SCRIPTS:
+        shutil.copyfile(SOURCES / name, about / name)
+        (about / name).chmod(0o755)
+
+
+def sums(stage: Path, files: list[Path]) -> Iterator[str]:
+    """Give a line for each file, as md5sum writes it."""
+    for path in files:
+        digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+        yield f"{digest}  {path.relative_to(stage)}\n"
+
+
+def run(*command: str) -> None:
+    """Run a command, which has to succeed."""
+    subprocess.run(command, check=True)
+
+
+def output(*command: str) -> str:
+    """Give what a command prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

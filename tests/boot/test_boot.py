@@ -1,0 +1,220 @@
+"""The package on a machine that really boots; each test takes it as the one before has left it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from machine import Machine, make_root, missing
+
+ROOT = Path(__file__).parents[2]
+EDITED = "/etc/medamad/medamad.toml"
+OVERRIDE = "/etc/systemd/system/medamad.service.d/test.conf"
+
+pytestmark = [
+    pytest.mark.boot,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Give the package, and the same again as an upgrade."""
+    out = tmp_path_factory.mktemp("packages")
+    build = [sys.executable, "packaging/deb.py", "--out", str(out), "--upgrade"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    first, second = sorted(out.iterdir())
+    return first, second
+
+
+@pytest.fixture(scope="module")
+def machine(
+    tmp_path_factory: pytest.TempPathFactory, packages: tuple[Path, Path]
+) -> Iterator[Machine]:
+    root = tmp_path_factory.mktemp("machine") / "root"
+    make_root(root)
+    for package, name in zip(packages, ("first.deb", "second.deb"), strict=True):
+        package.rename(root / "root" / name)
+    machine = Machine(root)
+    machine.boot()
+    yield machine
+    if machine.is_up:
+        machine.shut_down()
+    subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=True)
+
+
+def until_active(machine: Machine) -> None:
+    machine.until(lambda: machine.shown("ActiveState") == "active", machine.journal)
+
+
+def test_the_package_installs_a_service_that_counts(machine: Machine) -> None:
+    machine.run("dpkg", "--install", "/root/first.deb")
+    assert machine.shown("ActiveState") == "active"
+    assert machine.run("systemctl", "is-enabled", "medamad.service", "medamad.socket") == (
+        "enabled\nenabled"
+    )
+    assert machine.ask("add") == 201
+    assert machine.ask("hit") == 204
+    assert machine.ask("views") == 1
+    assert machine.run("medamad", "version")
+    assert machine.run("medamad", "check", "--data", "/var/lib/medamad")
+
+
+def test_it_runs_as_nobody_else_and_keeps_its_data_to_itself(machine: Machine) -> None:
+    pid = machine.shown("MainPID")
+    uid = machine.run("stat", "--format=%u", f"/proc/{pid}")
+    assert int(uid) >= 61184  # of the range of DynamicUser
+    modes = machine.run("stat", "--format=%a %u", "/var/lib/private/medamad")
+    assert modes == f"700 {uid}"
+
+
+def test_systemd_finds_no_fault(machine: Machine) -> None:
+    units = [machine.shown("FragmentPath", f"medamad.{kind}") for kind in ("service", "socket")]
+    ran = subprocess.run(
+        machine.inside("systemd-analyze", "verify", *units),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout, ran.returncode) == ("", 0)
+    machine.run("systemd-analyze", "security", "--threshold=15", "medamad.service")
+
+
+def test_a_reload_applies_the_configuration(machine: Machine) -> None:
+    pid = machine.shown("MainPID")
+    machine.run("sed", "-i", 's/^#script_name = .*/script_name = "pulse.js"/', EDITED)
+    machine.run("systemctl", "reload", "medamad")
+    assert machine.shown("MainPID") == pid
+    assert machine.run("python3", "-c", asking("/pulse.js")) == "200"
+    with machine.load() as answered:
+        for _ in range(3):
+            machine.run("systemctl", "reload", "medamad")
+    assert set(answered) == {"204"}
+
+
+def asking(path: str) -> str:
+    return (
+        "import urllib.request as r;"
+        f"print(r.urlopen('http://127.0.0.1:8080{path}', timeout=30).status)"
+    )
+
+
+def test_a_restart_loses_no_connection(machine: Machine) -> None:
+    before = machine.ask("views")
+    with machine.load() as answered:
+        for _ in range(2):
+            machine.run("systemctl", "restart", "medamad")
+    assert set(answered) == {"204"}
+    assert machine.ask("views") == before + answered["204"]
+
+
+def signalled(machine: Machine, pid: str, name: str) -> None:
+    machine.run("sh", "-c", f"kill -{name} {pid}")
+
+
+def test_a_killed_daemon_is_started_again(machine: Machine) -> None:
+    before, pid = machine.ask("views"), machine.shown("MainPID")
+    signalled(machine, pid, "KILL")
+    machine.until(lambda: machine.shown("MainPID") not in ("0", pid), machine.journal)
+    until_active(machine)
+    assert machine.ask("hit") == 204
+    assert machine.ask("views") == before + 1
+
+
+def test_a_daemon_that_hangs_is_started_again(machine: Machine) -> None:
+    override(machine, "[Service]", "WatchdogSec=2s")
+    machine.run("systemctl", "restart", "medamad")
+    pid = machine.shown("MainPID")
+    signalled(machine, pid, "STOP")
+    machine.until(lambda: machine.shown("MainPID") not in ("0", pid), machine.journal)
+    until_active(machine)
+    assert "watchdog" in machine.journal().lower()
+    assert machine.ask("hit") == 204
+    override(machine)
+
+
+def override(machine: Machine, *lines: str) -> None:
+    """Change the unit by a drop-in, or by none."""
+    path = machine.root / OVERRIDE.lstrip("/")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines), "utf-8")
+    machine.run("systemctl", "daemon-reload")
+
+
+def test_without_a_configuration_it_is_not_started_again_and_again(machine: Machine) -> None:
+    machine.run("mv", EDITED, f"{EDITED}.away")
+    machine.run("systemctl", "restart", "medamad", fails=True)
+    machine.until(lambda: machine.shown("ActiveState") == "failed", machine.journal)
+    assert machine.shown("ExecMainStatus") == "78"
+    restarts = machine.shown("NRestarts")
+    machine.run("sleep", "4")
+    assert machine.shown("NRestarts") == restarts == "0"
+    assert "No such file or directory" in machine.journal()
+    machine.run("mv", f"{EDITED}.away", EDITED)
+    machine.run("systemctl", "reset-failed", "medamad.service", "medamad.socket")
+    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    assert machine.ask("hit") == 204
+
+
+def test_it_comes_back_with_the_machine(machine: Machine) -> None:
+    before = machine.ask("views")
+    machine.shut_down()
+    machine.boot()
+    assert machine.shown("ActiveState") == "active"
+    assert machine.ask("views") == before
+    machine.cut_power()
+    machine.boot()
+    assert machine.ask("views") == before
+
+
+def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -> None:
+    before, pid = machine.ask("views"), machine.shown("MainPID")
+    with machine.load() as answered:
+        machine.run("dpkg", "--install", "/root/second.deb")
+    assert set(answered) == {"204"}
+    assert machine.shown("MainPID") != pid
+    assert machine.ask("views") == before + answered["204"]
+    assert 'script_name = "pulse.js"' in machine.run("cat", EDITED)
+
+
+def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None:
+    views = machine.ask("views")
+    machine.run("dpkg", "--remove", "medamad")
+    assert machine.shown("LoadState") in ("not-found", "masked")
+    assert machine.run("ls", EDITED)
+    machine.run("dpkg", "--install", "/root/second.deb")
+    until_active(machine)
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    assert machine.ask("views") == views
+    machine.run("dpkg", "--purge", "medamad")
+    assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
+    assert machine.run("ls", "/opt", fails=True) == ""
+    assert machine.run("ls", "/var/lib/private/medamad/store.mdb")
+
+
+def test_the_command_installs_the_service_too(machine: Machine) -> None:
+    machine.run("dpkg-deb", "-x", "/root/second.deb", "/root/unpacked")
+    machine.run("mkdir", "-p", "/opt")
+    machine.run("mv", "/root/unpacked/opt/medamad", "/opt/medamad")
+    program = "/opt/medamad/bin/medamad"
+    said = machine.run(program, "service", "install", "--now")
+    assert f"wrote {EDITED}" in said
+    assert machine.shown("ActiveState") == "active"
+    assert machine.ask("hit") == 204
+    views = machine.ask("views")
+    machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
+    assert f"left {EDITED} as it is" in machine.run(program, "service", "install")
+    socket = machine.root / "etc/systemd/system/medamad.socket"
+    assert "ListenStream=0.0.0.0:9090\n" in socket.read_text("utf-8")
+    machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
+    machine.run(program, "service", "install")
+    machine.run("systemctl", "stop", "medamad.socket", "medamad.service")
+    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    assert machine.ask("views") == views
+    said = machine.run(program, "service", "uninstall")
+    assert "/var/lib/medamad" in said
+    assert machine.shown("LoadState") == "not-found"
+    assert machine.run("ls", EDITED, "/var/lib/private/medamad/store.mdb")

@@ -1,0 +1,172 @@
+"""The worked examples of proxies, by the real nginx and the real Caddy."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+from authority import Authority
+from daemon import PASSWORD, USERNAME, Answer, Daemon, free_port, running, until
+
+pytestmark = pytest.mark.daemon
+
+EXAMPLES = Path(__file__).parents[1] / "etc" / "proxies"
+CONFIGURATION = """
+[server]
+trusted_proxies = ["127.0.0.1"]
+hostnames = ["localhost"]
+"""
+VISITOR = "127.0.0.2"
+"""The address of a visitor who is no proxy."""
+
+
+def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
+    """Write nginx's configuration around the example; gives the command."""
+    example = (EXAMPLES / "nginx.conf").read_text("utf-8")
+    changes = {
+        "127.0.0.1:8080": f"127.0.0.1:{daemon.port}",
+        "listen 80;": f"listen 127.0.0.1:{free_port()};",
+        "    listen [::]:80;\n": "",
+        "listen 443 ssl http2;": f"listen 127.0.0.1:{port} ssl http2;",
+        "    listen [::]:443 ssl http2;\n": "",
+        "stats.example.com;": "localhost;",
+        "/etc/letsencrypt/live/stats.example.com": str(folder),
+    }
+    kept = " ".join(
+        f"{kind}_temp_path {folder}/{kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
+        f"events {{}}\nhttp {{ {kept}\n{changed(example, changes)}\n}}\n",
+        "utf-8",
+    )
+    return ("nginx", "-e", f"{folder}/error.log", "-p", str(folder), "-c", f"{folder}/nginx.conf")
+
+
+def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
+    """Write Caddy's configuration around the example; gives the command."""
+    example = (EXAMPLES / "Caddyfile").read_text("utf-8")
+    site = f"https://localhost:{port} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem"
+    changes = {
+        "127.0.0.1:8080": f"127.0.0.1:{daemon.port}",
+        "stats.example.com {": site,
+    }
+    (folder / "Caddyfile").write_text(
+        "{\n\tadmin off\n\tauto_https off\n}\n" + changed(example, changes), "utf-8"
+    )
+    home = ("env", f"XDG_DATA_HOME={folder}/caddy", f"XDG_CONFIG_HOME={folder}/caddy")
+    return (*home, "caddy", "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile")
+
+
+def changed(text: str, changes: dict[str, str]) -> str:
+    """Give a text in which each of the passages, which has to be there, is another."""
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@frozen
+class Proxied:
+    """A daemon behind a proxy."""
+
+    daemon: Daemon
+    authority: Authority
+    port: int
+
+    def request(
+        self, method: str, path: str, body: object = None, source: str = "", **headers: str
+    ) -> Answer:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = self.authority.connection(self.port, source=source)
+        try:
+            if body is not None:
+                sent["Content-Type"] = "application/json"
+            connection.request(method, path, None if body is None else json.dumps(body), sent)
+            answer = connection.getresponse()
+            given = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, given, answer.read())
+        finally:
+            connection.close()
+
+    @property
+    def origin(self) -> str:
+        return f"https://localhost:{self.port}"
+
+    def answers(self) -> bool:
+        try:
+            return self.request("GET", "/api/event/ping").status == http.client.OK
+        except OSError:
+            return False
+
+
+Command = Callable[[Path, int, Daemon], Sequence[str]]
+
+
+@contextmanager
+def proxied(folder: Path, command_of: Command) -> Iterator[Proxied]:
+    authority = Authority(folder)
+    port = free_port()
+    with running(folder / "medamad", configuration=CONFIGURATION) as daemon:
+        with (folder / "proxy.txt").open("wb") as output:
+            command = command_of(folder, port, daemon)
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            proxy = Proxied(daemon, authority, port)
+            until(lambda: proxy.answers() or process.poll() is not None, 30)
+            assert process.poll() is None, (folder / "proxy.txt").read_text("utf-8")
+            yield proxy
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.fixture(params=["nginx", "caddy"])
+def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxied]:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    with proxied(tmp_path, {"nginx": nginx_of, "caddy": caddy_of}[request.param]) as ready:
+        yield ready
+
+
+def load(beacon: str) -> dict[str, object]:
+    return {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
+
+
+def test_the_owner_logs_in_and_visitors_are_counted(proxy: Proxied) -> None:
+    login = {"username": USERNAME, "password": PASSWORD}
+    # nginx leaves out the port, which is the usual one for others than a test; browsers say so too.
+    same = {"Origin": proxy.origin, "Sec-Fetch-Site": "same-origin"}
+    answer = proxy.request("POST", "/api/auth/login", login, **same)
+    assert answer.status == 200
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    website = {"hostname": "example.com"}
+    elsewhere = {"Cookie": cookie, "Origin": "https://elsewhere.example"}
+    assert proxy.request("POST", "/api/websites", website, **elsewhere).status == 403
+    ours = {"Cookie": cookie, **same}
+    assert proxy.request("POST", "/api/websites", website, **ours).status == 201
+    assert proxy.request("POST", "/api/event/hit", load("a")).status == 204
+    shown = proxy.request("GET", "/api/website/example.com/summary", Cookie=cookie).json
+    assert shown["current"]["pageviews"] == 1
+    assert "script" in proxy.request("GET", "/dashboard/").body.decode()
+
+
+def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> None:
+    client = proxy.daemon.client()
+    client.add_website("example.com")
+    (proxy.daemon.folder / "blocked.txt").write_text(VISITOR, "utf-8")
+    os.kill(proxy.daemon.pid, signal.SIGHUP)
+    until(lambda: "the configuration was read again" in proxy.daemon.log)
+    answer = proxy.request("POST", "/api/event/hit", load("a"))
+    assert "x-medamad-ignored" not in answer.headers
+    for claimed in ({}, {"X_Forwarded_For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
+        answer = proxy.request("POST", "/api/event/hit", load("b"), source=VISITOR, **claimed)
+        assert answer.headers["x-medamad-ignored"] == "blocked"
