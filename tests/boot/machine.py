@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 from attrs import define
 
 SUITES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
@@ -84,9 +85,12 @@ class Machine:
     def _is_up(self) -> bool:
         assert self._container is not None
         assert self._container.poll() is None, (self.root.parent / "console.txt").read_text("utf-8")
-        children = Path(f"/proc/{self._container.pid}/task/{self._container.pid}/children")
-        self._init = int((children.read_text("ascii").split() or ["0"])[0])
-        return self._init != 0 and bool(self.run("systemctl", "is-system-running", fails=True))
+        for child in psutil.Process(self._container.pid).children():
+            with suppress(psutil.Error):
+                if child.name() == "systemd":
+                    self._init = child.pid
+                    return bool(self.run("systemctl", "is-system-running", fails=True))
+        return False
 
     def shut_down(self) -> None:
         """Shut it down in order."""
@@ -95,8 +99,6 @@ class Machine:
 
     def cut_power(self) -> None:
         """End every process at once."""
-        assert self._container is not None
-        self._container.send_signal(signal.SIGKILL)
         os.kill(self._init, signal.SIGKILL)
         self._end()
 
