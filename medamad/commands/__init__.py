@@ -1,15 +1,18 @@
 """The operator's commands: `medamad NAME …`, a module each.
 
-Each module has `configure(parser)`, which adds its arguments, and `run(arguments)`, which gives
-the exit status. Only the module of the command that is called is imported.
+Each module has `configure(parser)`, which adds its arguments, `run(arguments)`, which gives the
+exit status, and EXAMPLES, pairs of a command line and what it does. What else its help should say
+it puts before the parser's epilog. Only the module of the command that is called is imported.
 """
 
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from keyword import iskeyword
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
+
+from medamad.commands.statuses import INTERRUPTED_STATUS, USAGE_STATUS, statuses
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
@@ -24,23 +27,9 @@ COMMANDS: Final = {
     "token": "make, list and revoke tokens, by which programs make themselves known",
     "share": "make, list and revoke links that show a website's figures to others",
     "service": "install the daemon as a service of systemd, or remove it",
+    "completion": "write what completes commands in a shell",
     "version": "say which version this is",
 }
-USAGE_STATUS: Final = 64
-"""What the program ends with when it is called wrongly (EX_USAGE of sysexits.h)."""
-
-_STATUSES: Final = """\
-exit status:
-  0   all went well
-  1   it did not, and the reason is on standard error
-  64  called in a way that is not understood
-  78  the configuration cannot be used
-"""
-
-
-def _module_name(command: str) -> str:
-    name = command.replace("-", "_")
-    return f"{name}_" if iskeyword(name) else name
 
 
 class Parser(ArgumentParser):
@@ -55,26 +44,58 @@ class Parser(ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and give its exit status."""
     given = sys.argv[1:] if argv is None else argv
+    arguments = make_parser(given[:1]).parse_args(given)
+    try:
+        status: int = arguments.run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED_STATUS
+    return status
+
+
+def make_parser(commands: Iterable[str]) -> Parser:
+    """Make the parser of the program; only the named commands get their arguments."""
+    wanted = set(commands)
     parser = Parser(
         prog="medamad",
         description="Self-hosted, cookie-free web analytics.",
-        epilog=_STATUSES,
+        epilog="`medamad COMMAND --help` tells of each.\n\n" + epilog("", ()),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    called = given[0] if given else ""
+    adding = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():
-        command = commands.add_parser(
+        command = adding.add_parser(
             name,
             help=purpose,
             description=f"{purpose.capitalize()}.",
-            epilog=_STATUSES,
             formatter_class=RawDescriptionHelpFormatter,
         )
-        if name == called:
-            module = import_module(f"medamad.commands.{_module_name(name)}")
+        if name in wanted:
+            module = module_of(name)
+            command.epilog = epilog(name, getattr(module, "EXAMPLES", ()))
             module.configure(command)
             command.set_defaults(run=module.run)
-    arguments = parser.parse_args(given)
-    status: int = arguments.run(arguments)
-    return status
+    return parser
+
+
+def module_of(command: str) -> Any:
+    """Import the module of a command."""
+    name = command.replace("-", "_")
+    return import_module(f"{__name__}.{name}_" if iskeyword(name) else f"{__name__}.{name}")
+
+
+def epilog(command: str, examples: Iterable[tuple[str, str]]) -> str:
+    """Give what stands below the arguments in the help of each command."""
+    return "\n".join(_epilog(command, examples))
+
+
+def _epilog(command: str, examples: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for number, (line, purpose) in enumerate(examples):
+        if not number:
+            yield "examples:"
+        yield f"  {line}"
+        yield f"      {purpose}"
+    if examples:
+        yield ""
+    yield "exit status:"
+    for status, meaning in statuses(command).items():
+        yield f"  {status:<4}{meaning}"

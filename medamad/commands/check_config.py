@@ -2,11 +2,14 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Final
 
 from medamad.commands.configured import refused
 from medamad.config import ConfigError, load
 from medamad.config_files import load_lists
 from medamad.listening import configured_places
+
+EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
 
 
 def configure(parser: ArgumentParser) -> None:

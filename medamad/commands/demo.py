@@ -25,6 +25,11 @@ _MAX_DAYS: Final = 3_650
 _MAX_VIEWS: Final = 10_000_000
 _MIN_FREE_DISK: Final = Size(16 << 20)
 
+EXAMPLES: Final = (
+    ("medamad demo", "thirty days of traffic on port 8080 of this machine"),
+    ("medamad demo --days 365 --views 1000000", "more of it, which takes longer to make"),
+)
+
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""

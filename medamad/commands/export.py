@@ -24,6 +24,18 @@ from medamad.store.offline import reading_beside
 _STANDARD_OUTPUT: Final = "-"
 _MODE: Final = 0o600
 
+EXAMPLES: Final = (
+    ("medamad export example.com --output views.csv", "all views, as CSV"),
+    (
+        "medamad export example.com --what events --format ndjson",
+        "all events, each a line of JSON",
+    ),
+    (
+        "medamad export example.com --what statistics --start 2026-01-01T00:00:00Z",
+        "what the dashboard shows since then, as CSV",
+    ),
+)
+
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""

@@ -37,6 +37,13 @@ from medamad.store.origins import Span
 _ANSWERS_WITHIN_S: Final = 300.0
 """A block is stored in far less, but the disk may be slow and others may be at work."""
 
+EXAMPLES: Final = (
+    ("medamad import --website example.com --dry-run views.csv", "what would come in"),
+    ("medamad import --website example.com views.csv events.csv", "both as one import"),
+    ("medamad import --list", "what was imported, by number"),
+    ("medamad import --undo 1", "takes back import 1"),
+)
+
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""

@@ -5,6 +5,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from getpass import getpass
 from pathlib import Path
+from typing import Final
 
 from medamad.account.credentials import check_password
 from medamad.account.first_login import remove_file
@@ -12,6 +13,11 @@ from medamad.account.passwords import hash_password
 from medamad.commands.configured import add_data, on_data
 from medamad.model.errors import BadRequest
 from medamad.store.offline import change_password, check_store
+
+EXAMPLES: Final = (
+    ("medamad passwd --data /var/lib/medamad", "asks for it twice"),
+    ("medamad passwd --data /var/lib/medamad < password.txt", "takes the first line of a file"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

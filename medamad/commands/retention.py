@@ -5,7 +5,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 from attrs import asdict, evolve
@@ -17,6 +17,14 @@ from medamad.store.forecast import Forecast
 from medamad.store.offline import reading_beside
 from medamad.store.retaining import bound_of
 from medamad.store.settings import After, Keep
+
+EXAMPLES: Final = (
+    ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
+    (
+        "medamad retention --data /var/lib/medamad --dry-run --raw-days 365",
+        "what would go if views were kept for a year",
+    ),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

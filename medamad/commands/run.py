@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from medamad.commands.configured import add_data, add_listen, read_config, refused
 from medamad.config import Config, ConfigError
@@ -15,6 +15,14 @@ from medamad.process import make_daemon
 from medamad.service import Started, nothing
 from medamad.settings import log_style
 from medamad.web.backend import Backend
+
+EXAMPLES: Final = (
+    ("medamad run", "listens on port 8080 of this machine, data in ./medamad-data"),
+    (
+        "medamad run --config medamad.toml --listen tcp:8081",
+        "another port, for every network",
+    ),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -18,6 +18,10 @@ _LEFT: Final = (
     "deletes both for ever."
 )
 _NEXT: Final = "systemctl enable --now"
+EXAMPLES: Final = (
+    ("medamad service install --now", "as root: installs and starts it"),
+    ("medamad service uninstall", "as root: removes it, without its data and configuration"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

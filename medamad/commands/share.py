@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 from getpass import getpass
 from pathlib import Path
+from typing import Final
 
 from medamad.account.credentials import check_password
 from medamad.account.passwords import hash_password
@@ -18,6 +19,16 @@ from medamad.store.granting import add_grant, list_grants, revoke_grant, website
 from medamad.store.grants import SHARES
 
 _PAGE = "/share/"
+
+EXAMPLES: Final = (
+    ("medamad share add example.com club --password", "asks for the password of the link"),
+    (
+        "medamad share add example.com widget --embed https://www.example.com",
+        "may be framed by that website",
+    ),
+    ("medamad share list", "which there are"),
+    ("medamad share revoke ID", "at once; the list tells the ID"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

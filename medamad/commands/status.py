@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from medamad.commands.configured import add_data, read_config, refused
+from medamad.commands.statuses import NOT_RUNNING_STATUS
 from medamad.commands.telling import told_bytes
 from medamad.config import ConfigError
 from medamad.operator.client import NotDone, NotRunning, connect
@@ -19,25 +20,18 @@ from medamad.operator.status import State, Status
 from medamad.store.environment import is_in_use
 from medamad.store.errors import StoreError
 
-NOT_RUNNING_STATUS: Final = 3
-"""As the LSB has it for init scripts."""
-
-_STATUSES: Final = """\
-exit status:
-  0   the daemon runs and takes hits
-  1   it runs and takes none, or cannot be asked
-  3   it does not run
-  64  called in a way that is not understood
-  78  the configuration cannot be used
-"""
 _PERIODS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+EXAMPLES: Final = (
+    ("medamad status --data /var/lib/medamad", "of the daemon on this folder of data"),
+    ("medamad status --data /var/lib/medamad --json", "the same, for programs"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_data(parser)
     parser.add_argument("--json", action="store_true", help="say it as a JSON object")
-    parser.epilog = _STATUSES
 
 
 def run(arguments: Namespace) -> int:

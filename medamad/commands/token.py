@@ -6,6 +6,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from medamad.account.tokens import make_token
 from medamad.commands.configured import add_data, on_data
@@ -16,6 +17,15 @@ from medamad.store.granting import add_grant, list_grants, revoke_grant, website
 from medamad.store.grants import TOKENS
 
 _ALL = "all websites"
+
+EXAMPLES: Final = (
+    (
+        "medamad token add reports --website example.com --days 90",
+        "reads one website, for 90 days",
+    ),
+    ("medamad token list --json", "which there are, for programs"),
+    ("medamad token revoke ID", "at once; the list tells the ID"),
+)
 
 
 def configure(parser: ArgumentParser) -> None:

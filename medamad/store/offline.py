@@ -86,12 +86,6 @@ class Guest:
             damaged=damaged,
         )
 
-    def websites(self) -> list[Website]:
-        """Give every website in order of hostname."""
-        websites = Websites(self._environment.databases)
-        websites.load(self._txn)
-        return websites.all()
-
     def forecast(self, website: Website, bound: Bound | None) -> Forecast:
         """Tell what is kept of a website, and what of it goes by a bound."""
         return forecast(self._shelf(website), self._environment.databases, self._txn, bound)

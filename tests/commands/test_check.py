@@ -1,3 +1,4 @@
+import json
 import subprocess
 from pathlib import Path
 
@@ -12,9 +13,9 @@ pytestmark = pytest.mark.daemon
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 
 
-def check(data: Path) -> subprocess.CompletedProcess[str]:
+def check(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*MEDAMAD, "check", "--data", str(data)],
+        [*MEDAMAD, "check", "--data", str(data), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -34,6 +35,9 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         assert beside.stdout == (
             f"{daemon.data}: a daemon runs on it; what it has stored by now is checked\n{right}"
         )
+        told = json.loads(check(daemon.data, "--json").stdout)
+        counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}
+        assert told == {"store": str(file), "findings": [], **counts}
         assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 204
         daemon.stop()
         alone = check(daemon.data)

@@ -1,0 +1,111 @@
+"""The help of each command, and what it ends with."""
+
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD
+
+from medamad.commands import COMMANDS, main, make_parser, module_of
+from medamad.commands.statuses import statuses
+
+WITH_CONFIG = (
+    "status",
+    "check",
+    "export",
+    "import",
+    "passwd",
+    "token",
+    "share",
+    "retention",
+    "run",
+)
+
+
+def example(command: str) -> list[str]:
+    """Give the arguments of the first example in the help of a command."""
+    line, _ = module_of(command).EXAMPLES[0]
+    return words(line)[1:]
+
+
+def words(line: str) -> list[str]:
+    """Split a command line, without what the shell does about files."""
+    return shlex.split(line.partition(">")[0].partition("<")[0])
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_the_help_says_what_each_exit_status_means(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*filter(None, [command]), "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out.partition("\nexit status:\n")[2].splitlines()
+    assert [line.split(maxsplit=1) for line in told] == [
+        [str(status), meaning] for status, meaning in statuses(command).items()
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_the_help_shows_is_understood(command: str) -> None:
+    parser = make_parser([command])
+    examples = module_of(command).EXAMPLES
+    assert examples
+    for line, _ in examples:
+        program, *arguments = words(line)
+        assert program == "medamad"
+        assert parser.parse_args(arguments).command == command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*example(command), "--dance"])
+    assert ended.value.code == 64
+    assert 64 in statuses(command)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == "medamad: unrecognized arguments: --dance"
+
+
+@pytest.mark.parametrize("command", WITH_CONFIG)
+def test_a_configuration_that_cannot_be_used_is_78(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text("[server]\nport = 80\n", "utf-8")
+    assert main([*example(command), "--config", str(file)]) == 78
+    assert 78 in statuses(command)
+    assert capsys.readouterr().err == f"medamad: {file}: server.port: unknown key\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("check", 1), ("export", 1), ("import", 1), ("token", 1), ("status", 3)],
+)
+def test_where_there_is_no_store_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
+) -> None:
+    assert main([*example(command), "--data", str(tmp_path)]) == status
+    assert status in statuses(command)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("medamad: ")
+    assert said.err.count("\n") == 1
+
+
+def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "medamad.toml"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        [*MEDAMAD, "check-config", str(pipe)], stderr=subprocess.PIPE, text=True
+    ) as command:
+        writing = os.open(pipe, os.O_WRONLY)  # waits until the command reads
+        command.send_signal(signal.SIGINT)
+        _, said = command.communicate(timeout=60)
+        os.close(writing)
+    assert (command.returncode, said) == (130, "")
+    assert 130 in statuses("check-config")
