@@ -58,6 +58,19 @@ export function read<T>(path: string, parameters?: Parameters, cancel?: AbortSig
   return send<T>("GET", address(path, parameters), undefined, cancel);
 }
 
+/** Read a resource, and what the daemon says its answer is without. Throws as `read` does. */
+export async function readWithPartial<T>(
+  path: string,
+  parameters?: Parameters,
+  cancel?: AbortSignal,
+): Promise<{ data: T; partial: string | null }> {
+  let partial: string | null = null;
+  const data = await send<T>("GET", address(path, parameters), undefined, cancel, (headers) => {
+    partial = headers.get("X-Medamad-Partial");
+  });
+  return { data, partial };
+}
+
 /** Change a resource. Throws ApiError. */
 export function change<T = void>(
   method: "POST" | "PATCH" | "DELETE",
@@ -72,6 +85,7 @@ async function send<T>(
   url: string,
   body?: object,
   cancel?: AbortSignal,
+  tell: (headers: Headers) => void = () => {},
 ): Promise<T> {
   let answer: Response;
   try {
@@ -94,6 +108,7 @@ async function send<T>(
   reloadForNewBuild(answer.headers.get("X-Api-Commit"));
   isAway.value = answer.status >= 502;
   if (answer.ok) {
+    tell(answer.headers);
     const text = await answer.text();
     return (text && JSON.parse(text)) as T;
   }

@@ -49,6 +49,8 @@ export const ja: Catalogue = {
   "view.live-title": "過去5分間に訪れ、まだ離脱していない訪問者",
   "unvisited.since": "{when}から閲覧なし",
   "unvisited.why": "普段はこの時間帯に訪問があります。スクリプトはまだページにありますか？",
+  "view.partial":
+    "{first}から{last}までは日ごとの合計だけが残っているため、一部の数値にこれらの日は含まれません。丸一日単位でフィルターなしなら、すべて含まれます。",
   "view.setup": "スクリプトとセットアップ",
   "view.no-visit":
     "まだ訪問は数えられていません。{setup}に、ページに入れる行と、何も届かない理由があります。",

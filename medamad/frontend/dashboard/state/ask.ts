@@ -2,7 +2,8 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { ApiError, isAway, read } from "../api/client.ts";
+import { ApiError, isAway, readWithPartial } from "../api/client.ts";
+import { notePartial } from "./partial.ts";
 
 const REFRESH_MS = 30_000;
 const RETRY_MS = 5_000;
@@ -95,8 +96,9 @@ export function useAsk<T>(
     if (path === null) return undefined;
     const abort = new AbortController();
     setLoading(true);
-    read<T>(path, parameters(), abort.signal).then(
-      (data) => {
+    readWithPartial<T>(path, parameters(), abort.signal).then(
+      ({ data, partial }) => {
+        notePartial(question, partial);
         keep(question, data);
         setAnswer({ question, data });
         setFailure(undefined);
@@ -111,6 +113,8 @@ export function useAsk<T>(
     );
     return () => abort.abort();
   }, [question, turn]);
+
+  useEffect(() => () => notePartial(question, null), [question]);
 
   const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
   const error = failure?.question === question ? failure.error : undefined;

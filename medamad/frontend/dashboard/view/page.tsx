@@ -12,6 +12,7 @@ import { NoWebsite } from "../ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "./asking.ts";
 import { Controls } from "./controls.tsx";
 import { Overview } from "./overview.tsx";
+import { PartialNote } from "./partial-note.tsx";
 import { SiteHead } from "./site-head.tsx";
 
 /** The page of the website that the address names, or that a share link is of. */
@@ -33,6 +34,7 @@ export function SitePage({ shared }: { shared?: string }) {
           <Controls />
         </div>
         <FilterBar />
+        <PartialNote />
         <Overview />
         <Panels />
       </main>

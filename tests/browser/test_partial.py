@@ -1,0 +1,38 @@
+"""What the page says where figures are without days of which sums alone are kept."""
+
+from collections.abc import Callable
+
+import pytest
+from daemon import Client
+from dashboard import Dashboard
+from overview import THREE_DAYS, figures
+from playwright.sync_api import Route, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+NOTE = "only the sums of each day are kept: some figures here are without these days."
+
+
+def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
+    march_owner: Client, dashboard_of: Make
+) -> None:
+    partial = 'figures="2025-03-01/2025-03-08", durations="2025-02-09/2025-02-10"'
+
+    def answer(route: Route) -> None:
+        found = route.fetch()
+        headers = {**found.headers, "x-medamad-partial": partial} if partial else found.headers
+        route.fulfill(response=found, headers=headers)
+
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.route("**/website/past.example/pages?*", answer)
+    page = dashboard.open(THREE_DAYS)
+    figures(page)
+    note = page.get_by_role("note")
+    expect(note).to_contain_text(NOTE)
+    assert "9 Feb 2025" in note.inner_text()
+    assert "8 Mar 2025" in note.inner_text()
+    partial = ""
+    page.get_by_role("button", name="Earlier").click()
+    figures(page)
+    expect(note).to_have_count(0)
