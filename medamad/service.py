@@ -194,7 +194,7 @@ class Daemon(Service):
         opened.push_async_callback(commands.stop)
         self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
-        watch = Watch(store, questions, self.clock, int(self.clock() * 1000), site.backend.quiet)
+        watch = Watch(site.backend, int(self.clock() * 1000))
         opened.callback(repeat(self.look_s, watch.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from house import NOW, House, build_house
-from twisted.internet.defer import Deferred, execute, fail
+from twisted.internet.defer import Deferred, fail
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from views import a_view
 
@@ -38,7 +38,7 @@ def said() -> Iterator[list[str]]:
 
 
 def watch_of(house: House) -> Watch:
-    return Watch(house.store, execute, lambda: house.now, 0, house.site.backend.quiet)
+    return Watch(house.site.backend, 0)
 
 
 async def visit(house: House, website: Website, *seconds: int) -> None:
@@ -61,7 +61,7 @@ async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
     website, other = await visited(house, "example.com"), await visited(house, "other.example")
     owner, watch = await house.owner(), watch_of(house)
     await watch.look()
-    assert (said, watch.quiet) == ([], {})
+    assert (said, house.site.backend.quiet) == ([], {})
     assert (await owner.ask("GET", "/websites/example.com")).json == {"hostname": "example.com"}
     house.now += 4 * HOUR
     await visit(house, other, NOW + 3 * HOUR)
@@ -76,7 +76,7 @@ async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
     for _ in range(2):
         await watch.look()
     assert said[1:] == ["info: example.com is not quiet any more"]
-    assert watch.quiet == {}
+    assert house.site.backend.quiet == {}
 
 
 @pytest_twisted.ensureDeferred
@@ -84,22 +84,30 @@ async def test_a_deleted_website_is_not_missed(house: House, said: list[str]) ->
     website, watch = await visited(house, "example.com"), watch_of(house)
     house.now += 4 * HOUR
     await watch.look()
-    assert watch.quiet == {website.number: NOW}
+    assert house.site.backend.quiet == {website.number: NOW}
     await house.store.delete_website(website)
     await watch.look()
-    assert (watch.quiet, len(said)) == ({}, 1)
+    assert (house.site.backend.quiet, len(said)) == ({}, 1)
 
 
 @pytest_twisted.ensureDeferred
 async def test_where_too_much_is_asked_it_looks_another_time(house: House) -> None:
     await visited(house, "example.com")
     house.now += 4 * HOUR
-    busy = Watch(
-        house.store,
-        lambda _question: fail(Unavailable("too much", retry_after=1)),
-        lambda: house.now,
-        0,
-        house.site.backend.quiet,
-    )
-    await busy.look()
-    assert house.site.backend.quiet == {}
+    backend = house.site.backend
+    usual = backend.ask
+    backend.ask = lambda _question: fail(Unavailable("too much", retry_after=1))
+    await watch_of(house).look()
+    assert backend.quiet == {}
+    backend.ask = usual
+    await watch_of(house).look()
+    assert list(backend.quiet.values()) == [NOW]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_demonstration_misses_nobody(house: House, said: list[str]) -> None:
+    await visited(house, "example.com")
+    house.now += 4 * HOUR
+    house.set(demo=True)
+    await watch_of(house).look()
+    assert (house.site.backend.quiet, said) == ({}, [])

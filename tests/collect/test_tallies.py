@@ -38,3 +38,17 @@ def test_what_was_counted_ahead_of_time_is_forgotten_too() -> None:
     assert tally.last_day(NOW) == 4
     tally.count(NOW + DAY_S + 120)
     assert tally.last_day(NOW + DAY_S + 120) == 1
+
+
+def test_the_last_minute_is_the_last_full_one() -> None:
+    tally = Tally()
+    minute = NOW // 60 * 60
+    tally.count(minute - 1)
+    for second in (0, 30, 59):
+        assert tally.last_minute(minute + second) == 1
+        tally.count(minute + second)
+    tally.count(minute + 60)
+    assert tally.last_minute(minute + 60) == tally.last_minute(minute + 119) == 3
+    assert tally.last_minute(minute + 120) == 1
+    assert tally.last_minute(minute + 240) == 0
+    assert tally.total == 5
