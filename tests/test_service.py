@@ -472,6 +472,7 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     daemon.startService()
     await told.first
     now[0] += 4 * 3_600
+    seen.addTimeout(20, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     globalLogPublisher.removeObserver(observe)
     await daemon.stopService()
