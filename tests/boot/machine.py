@@ -157,15 +157,15 @@ class Machine:
             time.sleep(0.1)
 
     def ask(self, *arguments: str) -> Any:
-        """Ask the service in it, by asking.py; gives its answer."""
-        return json.loads(self.run("python3", "-c", ASKING, *arguments))
+        """Ask the service in it, by inside.py; gives its answer."""
+        return json.loads(self.run("python3", "-c", INSIDE, *arguments))
 
     @contextmanager
     def load(self) -> Iterator[dict[str, int]]:
         """Send hits all the while; filled in the end with how many had which status."""
         answered: dict[str, int] = {}
         sending = subprocess.Popen(
-            self.inside("python3", "-c", ASKING, "load"),
+            self.inside("python3", "-c", INSIDE, "load"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -180,5 +180,5 @@ class Machine:
         answered.update(counted)
 
 
-ASKING: Final = (HERE / "asking.py").read_text("utf-8")
+INSIDE: Final = (HERE / "inside.py").read_text("utf-8")
 """What runs in the machine, by its own Python."""
