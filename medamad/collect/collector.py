@@ -1,17 +1,18 @@
 """The way of a hit: who sends it, what it says, whether it counts; then into the queue."""
 
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
 from medamad.collect.hostnames import UnknownHostnames
 from medamad.collect.origins import host_of, websites_of
 from medamad.collect.pages import page_of
-from medamad.collect.payload import Custom, Load, Unload, decode
+from medamad.collect.payload import Custom, Load, Stated, Unload, decode, decode_stated
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
 from medamad.collect.referrers import referrer_of
@@ -19,8 +20,8 @@ from medamad.collect.refusals import Refusals
 from medamad.collect.rules import Rules
 from medamad.collect.sender import Sender
 from medamad.collect.tallies import Tally
-from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
-from medamad.model.hits import Event, Hit, Leaving, View
+from medamad.model.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
+from medamad.model.hits import Event, Hit, Leaving, View, Visitor
 from medamad.model.websites import Website
 from medamad.store.journal import Outcome
 from medamad.store.websites import Websites
@@ -41,6 +42,35 @@ CAPACITY: Final = "capacity"
 """Reasons for which a hit is refused."""
 
 REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
+
+
+MAX_AGE_S: Final = 7 * 86_400
+"""How long ago a hit may have been that a server states the time of."""
+_SKEW_S: Final = 60
+"""By how much a server's clock may be ahead of ours."""
+
+
+@frozen
+class _Said:
+    """What a server says of a hit, and for which websites it may."""
+
+    websites: frozenset[int] | None = None
+    happened_ms: int = 0
+    visitor: Visitor | None = None
+    country: str | None = None
+
+
+_NOTHING: Final = _Said()
+
+
+def _happened_ms(stated: Stated, now: float) -> int:
+    """Give when a hit was; 0 for now. Raises BadRequest."""
+    if stated.time_ms is None:
+        return 0
+    happened_s = stated.time_ms / 1000
+    if not now - MAX_AGE_S <= happened_s <= now + _SKEW_S:
+        raise BadRequest("time: expected one of the last 7 days")
+    return min(stated.time_ms, round(now * 1000))
 
 
 @define(eq=False)
@@ -73,8 +103,40 @@ class Collector:
         """Take a view that no tracker told of, in the same way."""
         return self._collect(lambda: load, sender)
 
+    async def collect_stated(
+        self, body: bytes, sender: Sender, websites: frozenset[int] | None
+    ) -> str | None:
+        """Take a hit that a server sends for its visitors, of some websites or, by None, of all.
+
+        The sender's address says nothing of the visitor: neither blocked networks nor rates count.
+        Otherwise as `collect`; raises Forbidden for another website.
+        """
+        now = self._clock()
+        try:
+            payload, stated = decode_stated(body)
+            happened_ms = _happened_ms(stated, now)
+        except BadRequest:
+            self.refusals.count(None, MALFORMED, now)
+            raise
+        visitor = None
+        if stated.visitor:
+            moment = datetime.fromtimestamp((happened_ms or now * 1000) / 1000, self.rules.zone)
+            visitor = Visitor(stated.visitor, moment.toordinal())
+        agent, language = stated.user_agent, stated.language
+        named = Sender(
+            address=None,
+            user_agent=sender.user_agent if agent is None else agent,
+            accept_language=sender.accept_language if language is None else language,
+            gpc=sender.gpc,
+        )
+        said = _Said(websites, happened_ms, visitor, stated.country)
+        return await self._collect(lambda: payload, named, said)
+
     async def _collect(
-        self, read: Callable[[], Load | Unload | Custom], sender: Sender
+        self,
+        read: Callable[[], Load | Unload | Custom],
+        sender: Sender,
+        said: _Said = _NOTHING,
     ) -> str | None:
         now = self._clock()
         wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
@@ -85,11 +147,11 @@ class Collector:
             payload = read()
             match payload:
                 case Load():
-                    return await self._load(payload, sender, now)
+                    return await self._load(payload, sender, now, said)
                 case Custom():
-                    return await self._custom(payload, sender, now)
+                    return await self._custom(payload, sender, now, said)
                 case Unload():
-                    return await self._unload(payload, sender, now)
+                    return await self._unload(payload, sender, now, said)
         except BadRequest:
             self.refusals.count(None, MALFORMED, now)
             raise
@@ -97,9 +159,9 @@ class Collector:
             self.refusals.count(None, UNKNOWN, now)
             raise
 
-    async def _load(self, load: Load, sender: Sender, now: float) -> str | None:
+    async def _load(self, load: Load, sender: Sender, now: float, said: _Said) -> str | None:
         page = page_of(load.url)
-        website = self._website("u", page.host, now)
+        website = self._website("u", page.host, now, said)
         reason = self._ignored(sender) or self._foreign(website, sender)
         referrer = ""
         if reason is None and load.referrer:
@@ -128,19 +190,21 @@ class Collector:
                 os=agent.os,
                 os_version=agent.os_version,
                 device=agent.device,
-                country=country_of_zone(load.zone),
+                country=country_of_zone(load.zone) if said.country is None else said.country,
                 locale=locale_of(sender.accept_language),
                 host=page.host,
                 number_today=load.number_today,
                 width_px=load.width_px,
                 properties=load.properties,
+                happened_ms=said.happened_ms,
+                visitor=said.visitor,
             ),
             now,
         )
         return None
 
-    async def _custom(self, custom: Custom, sender: Sender, now: float) -> str | None:
-        website = self._website("g", custom.hostname, now)
+    async def _custom(self, custom: Custom, sender: Sender, now: float, said: _Said) -> str | None:
+        website = self._website("g", custom.hostname, now, said)
         reason = self._ignored(sender) or self._foreign(website, sender)
         if reason is not None:
             self.refusals.count(website.number, reason, now)
@@ -151,16 +215,17 @@ class Collector:
                 time_ms=round(now * 1000),
                 properties=custom.properties,
                 beacon=custom.beacon,
+                happened_ms=said.happened_ms,
             ),
             now,
         )
         return None
 
-    async def _unload(self, unload: Unload, sender: Sender, now: float) -> str | None:
+    async def _unload(self, unload: Unload, sender: Sender, now: float, said: _Said) -> str | None:
         reason = self._ignored(sender)
         if reason is not None:
             return reason
-        websites = self._reported(sender)
+        websites = self._reported(sender) if said.websites is None else said.websites
         if websites is not None and not websites:
             return ORIGIN
         await self._store(
@@ -174,11 +239,13 @@ class Collector:
         )
         return None
 
-    def _website(self, field: str, hostname: str, now: float) -> Website:
+    def _website(self, field: str, hostname: str, now: float, said: _Said) -> Website:
         website = self.websites.serving(hostname)
         if website is None:
             self.unknown_hostnames.count(hostname, now)
             raise NotFound(f"{field}: no website is registered for {hostname}")
+        if said.websites is not None and website.number not in said.websites:
+            raise Forbidden(f"{field}: the token is not for {website.hostname}")
         return website
 
     def _ignored(self, sender: Sender) -> str | None:

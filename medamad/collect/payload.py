@@ -2,11 +2,12 @@
 
 import json
 import re
+from datetime import datetime
 from typing import Annotated, Any, Final, NoReturn
 
 import msgspec
 
-from medamad.model.errors import BadRequest
+from medamad.model.errors import BadRequest, Unauthorised
 from medamad.model.hits import Properties
 from medamad.model.websites import canonical_hostname
 
@@ -17,6 +18,8 @@ MAX_NAME: Final = 64
 MAX_VALUE: Final = 256
 """Properties of a hit, and characters of a property's name and value, that are kept. The rest is
 cut off: what a page says too much of is no reason to lose its view."""
+_UNSET: Final = msgspec.UNSET
+_LATEST_MS: Final = 1 << 48
 MAX_UINT16: Final = 65_535
 """The largest view number and width that are kept; larger ones count as this."""
 
@@ -50,15 +53,66 @@ class Custom(msgspec.Struct, frozen=True):
     beacon: str = ""
 
 
+class Stated(msgspec.Struct, frozen=True):
+    """What a server says of a hit beside what a tracker would; None for what it does not say.
+
+    `time_ms` in Unix milliseconds; `visitor` is any name by which it tells visitors apart, ""
+    where the hit says itself whether it is the first; `country` an ISO 3166 alpha-2 code.
+    """
+
+    time_ms: int | None = None
+    visitor: str = ""
+    user_agent: str | None = None
+    language: str | None = None
+    country: str | None = None
+
+
 def decode(body: bytes) -> Load | Unload | Custom:
-    """Decode a body, or raise BadRequest naming the field (by its name in JSON) that is wrong."""
+    """Decode a body, or raise BadRequest naming the field (by its name in JSON) that is wrong.
+
+    Raises Unauthorised for what only a server with a token may state.
+    """
     wire = _decode_wire(body)
+    if not (_UNSET is wire.time is wire.visitor is wire.userAgent is wire.language is wire.country):
+        for name in _Stated.__struct_fields__:
+            if getattr(wire, name) is not _UNSET:
+                raise Unauthorised(f"{name}: may be stated with a token only")
+    return _payload(wire, by_visitor=False)
+
+
+def decode_stated(body: bytes) -> tuple[Load | Unload | Custom, Stated]:
+    """Decode a body that a server sends. Raises BadRequest.
+
+    A load that names its visitor may leave out `p` and `q`.
+    """
+    wire = _decode_wire(body)
+    visitor = _said(wire.visitor) or ""
+    if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
+        visitor = ""
+    country = _said(wire.country)
+    stated = Stated(
+        time_ms=_milliseconds(wire.time),
+        visitor=visitor,
+        user_agent=_said(wire.userAgent),
+        language=_said(wire.language),
+        country=None if country is None else country.upper(),
+    )
+    return _payload(wire, by_visitor=bool(visitor)), stated
+
+
+def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | Unload | Custom:
     if isinstance(wire, _Load):
+        first_today, first_of_page = wire.p, wire.q
+        if first_today is _UNSET or first_of_page is _UNSET:
+            if not by_visitor:
+                missing = "p" if first_today is _UNSET else "q"
+                raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
+            first_today = first_of_page = False
         return Load(
             beacon=wire.b,
             url=wire.u,
-            first_today=wire.p,
-            first_of_page=wire.q,
+            first_today=first_today,
+            first_of_page=first_of_page,
             referrer=wire.r,
             zone=wire.t,
             properties=_properties(wire.d) if wire.d else (),
@@ -75,11 +129,23 @@ def decode(body: bytes) -> Load | Unload | Custom:
 _Beacon = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class _Load(msgspec.Struct, tag_field="e", tag="load", frozen=True):
+class _Stated(msgspec.Struct, frozen=True, kw_only=True):
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | float | msgspec.UnsetType = msgspec.UNSET
+    visitor: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    userAgent: Annotated[str, msgspec.Meta(max_length=1_024)] | msgspec.UnsetType = msgspec.UNSET
+    language: Annotated[str, msgspec.Meta(max_length=256)] | msgspec.UnsetType = msgspec.UNSET
+    country: Annotated[str, msgspec.Meta(pattern="^[A-Za-z]{2}$")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+
+
+class _Load(_Stated, tag_field="e", tag="load", frozen=True):
     b: _Beacon
     u: str
-    p: bool
-    q: bool
+    p: bool | msgspec.UnsetType = msgspec.UNSET
+    q: bool | msgspec.UnsetType = msgspec.UNSET
     r: str = ""
     t: str = ""
     d: dict[str, Any] = {}
@@ -87,12 +153,12 @@ class _Load(msgspec.Struct, tag_field="e", tag="load", frozen=True):
     w: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-class _Unload(msgspec.Struct, tag_field="e", tag="unload", frozen=True):
+class _Unload(_Stated, tag_field="e", tag="unload", frozen=True):
     b: _Beacon
     m: Annotated[float, msgspec.Meta(gt=0)]
 
 
-class _Custom(msgspec.Struct, tag_field="e", tag="custom", frozen=True):
+class _Custom(_Stated, tag_field="e", tag="custom", frozen=True):
     g: str
     d: dict[str, Any]
     b: _Beacon = ""
@@ -113,6 +179,11 @@ _EXPECTED: Final = {
     "t": "expected an IANA time zone as text",
     "u": "expected an http or https URL",
     "w": "expected a whole number of pixels",
+    "time": "expected an RFC 3339 date-time or Unix milliseconds",
+    "visitor": "expected a text of 1 to 128 characters",
+    "userAgent": "expected a text of at most 1024 characters",
+    "language": "expected a text of at most 256 characters, as Accept-Language has it",
+    "country": "expected a country's code of two letters",
 }
 
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
@@ -151,6 +222,18 @@ def _whole(field: str, number: float) -> int:
     if number.is_integer():
         return int(min(number, MAX_UINT16))
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
+
+
+def _said(value: str | msgspec.UnsetType) -> str | None:
+    return None if value is msgspec.UNSET else value
+
+
+def _milliseconds(time: datetime | float | msgspec.UnsetType) -> int | None:
+    """Give a moment in Unix milliseconds."""
+    if time is msgspec.UNSET:
+        return None
+    ms = time if isinstance(time, float) else time.timestamp() * 1000
+    return int(min(max(ms, 0), _LATEST_MS))
 
 
 def _properties(sent: dict[str, Any]) -> Properties:

@@ -8,6 +8,15 @@ Properties: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values of an event's properties, each name once, in the order sent."""
 
 
+@frozen
+class Visitor:
+    """A visitor on one day, as a server names them. Never stored but as a keyed hash, for a day."""
+
+    name: str
+    day: int
+    """The day's number in the proleptic calendar, in the zone whose midnight begins it."""
+
+
 @frozen(kw_only=True)
 class View:
     """A page that was shown: one stored load.
@@ -44,6 +53,10 @@ class View:
     """The visitor's how-manieth view today, from 1; 0 when the tracker did not say."""
     width_px: int = 0
     """Width of the window; 0 when the tracker did not say."""
+    happened_ms: int = 0
+    """When it was, where that is stated; 0 for at `time_ms`, when it came."""
+    visitor: Visitor | None = None
+    """Whose view it is, where that tells whether it is the first of the day and of the page."""
     properties: Properties = ()
 
 
@@ -66,6 +79,8 @@ class Event:
     time_ms: int
     properties: Properties
     beacon: str = ""
+    happened_ms: int = 0
+    """When it was, where that is stated; 0 for at `time_ms`, when it came."""
 
 
 Hit: TypeAlias = View | Leaving | Event

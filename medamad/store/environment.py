@@ -66,7 +66,8 @@ class Databases:
     - names: website u32, dimension u8, code u32 → day u16, text
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - journal: website u32, time_ms u64, sequence u64 → a record
-    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view
+    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;
+      or, of a visitor whom a server names, when the last view came and the views of the day
     - heads: website u32, block u32 → what a block or a group is; block 0: the watermark
     - blocks: website u32, first time_ms u64, block u32, column u8 → a column of a block
     - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group

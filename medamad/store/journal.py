@@ -6,10 +6,10 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, Protocol
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
-from medamad.model.hits import Event, Hit, Leaving, Properties, View
+from medamad.model.hits import Event, Hit, Leaving, Properties, View, Visitor
 from medamad.store.beacons import Beacons, Place
 from medamad.store.corrections import Corrected, Correction, write_correction
 from medamad.store.early import Early
@@ -26,6 +26,7 @@ from medamad.store.records import (
 )
 
 SEQUENCE: Final = b"sequence"
+_MAX_NUMBER: Final = 65_535
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 
@@ -153,6 +154,9 @@ class Batch:
         digest = self._journal.beacons.digest(view.beacon)
         if self._find(digest, view.time_ms) is not None:
             return Outcome.REPEATED
+        if view.visitor is not None:
+            view = self._of_visitor(view, view.visitor)
+        happened_ms = view.happened_ms or view.time_ms
         code = self._coding.code
         codes = [
             code(view.website, dimension, text)
@@ -163,7 +167,7 @@ class Batch:
         self._put(
             view.website,
             view_record(
-                journal_key(view.website, view.time_ms, sequence),
+                journal_key(view.website, happened_ms, sequence),
                 first_today=view.first_today,
                 first_of_page=view.first_of_page,
                 number_today=view.number_today,
@@ -174,9 +178,34 @@ class Batch:
         self._journal.beacons.write(self._txn, digest, place)
         self._fresh[digest] = place
         if view.properties:
-            self._properties(view.website, view.time_ms, sequence, view.properties)
+            self._properties(view.website, happened_ms, sequence, view.properties)
         self._catch_up(digest, place)
         return Outcome.STORED
+
+    def _of_visitor(self, view: View, visitor: Visitor) -> View:
+        """Tell whether a view is the first of its visitor that day, and of its page."""
+        number = self._count(view, visitor)
+        return evolve(
+            view,
+            first_today=number == 1,
+            first_of_page=self._count(view, visitor, view.path) == 1,
+            number_today=min(number, _MAX_NUMBER),
+        )
+
+    def _count(self, view: View, visitor: Visitor, *page: str) -> int:
+        """Count a view for its visitor, as far as the last 24 hours tell.
+
+        The count stands among the beacons, under a hash that no beacon has: none contains NUL.
+        """
+        beacons = self._journal.beacons
+        name = "\0".join((str(view.website), str(visitor.day), visitor.name, *page))
+        digest = beacons.digest(name)
+        before = self._find(digest, view.time_ms)
+        count = 1 if before is None else before.sequence + 1
+        place = Place(view.website, view.time_ms, count)
+        beacons.write(self._txn, digest, place)
+        self._fresh[digest] = place
+        return count
 
     def _catch_up(self, digest: bytes, place: Place) -> None:
         """Write what came before the view."""
@@ -221,7 +250,8 @@ class Batch:
             digest = self._journal.beacons.digest(event.beacon)
             place = self._find(digest, event.time_ms)
         view = place.sequence if place is not None and place.website == event.website else 0
-        number = self._properties(event.website, event.time_ms, view, event.properties)
+        happened_ms = event.happened_ms or event.time_ms
+        number = self._properties(event.website, happened_ms, view, event.properties)
         if digest is not None and place is None:
             self._journal.early.happen(digest, event.time_ms, event.website, number)
         return Outcome.STORED

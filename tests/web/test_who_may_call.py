@@ -9,7 +9,8 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
    share link of another website are 403.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
 5. A change in demo mode, other than an event, a login or a logout, is 403.
-6. Anything else succeeds, with the status that the document names.
+6. A hit needs nobody to be known; where a token is shown, it has to be a good one that sends.
+7. Anything else succeeds, with the status that the document names.
 """
 
 import re
@@ -161,13 +162,24 @@ def expected(address: Address, method: str, state: State) -> int:
     if method not in address.methods:
         return 405
     success, known_by = address.methods[method]
+    if (method, address.path) == ("POST", "/event/hit") and state.scheme == "token":
+        return of_server(state, success)
     if known_by and state.shown not in ("good", *GOOD_TOKENS, *GOOD_SHARES):
         return 401
-    if known_by and state.scheme not in known_by:
-        return 403
-    if known_by and is_for_something_else(address, method, state):
-        return 403
-    return 403 if is_refused_change(address, method, state, known_by) else success
+    is_refused = (
+        (known_by and state.scheme not in known_by)
+        or (known_by and is_for_something_else(address, method, state))
+        or is_refused_change(address, method, state, known_by)
+    )
+    return 403 if is_refused else success
+
+
+def of_server(state: State, success: int) -> int:
+    """Give the status of a hit with a token; without one, anybody may send it."""
+    if state.shown in BAD_TOKENS:
+        return 401
+    may_send = state.shown.split(" ")[1] in ("send", "full")
+    return success if may_send and not state.shown.endswith("elsewhere") else 403
 
 
 def is_refused_change(

@@ -1,8 +1,8 @@
 """The events that trackers send: contract section 4, interface section 4.2."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
@@ -12,8 +12,11 @@ from twisted.python.failure import Failure
 from medamad.collect.ping import Ping
 from medamad.collect.ping import answer as answer_ping
 from medamad.collect.sender import Sender
+from medamad.model.errors import Forbidden
+from medamad.model.tokens import Scope
 from medamad.web import clients, origins
 from medamad.web.backend import Backend
+from medamad.web.callers import token_of, websites_of
 from medamad.web.errors import failure_reply
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.parameters import query_of
@@ -58,7 +61,24 @@ def ignored_headers(ignored: str | None) -> Headers:
 async def hit(call: Call) -> Reply:
     """Take a hit; the answer comes once it is on disk, or names why it is ignored."""
     backend, request = call.backend, call.request
-    return _stored(await backend.collector.collect(request.body, sender_of(request, backend)))
+    return _stored(await _collect(request, backend))
+
+
+def _collect(request: Request, backend: Backend) -> Coroutine[Any, Any, str | None]:
+    """Have a hit taken: of a tracker, or of a server that shows a token."""
+    sender = sender_of(request, backend)
+    if request.requestHeaders.hasHeader(b"Authorization"):
+        return _collect_of_server(request, backend, sender)
+    return backend.collector.collect(request.body, sender)
+
+
+async def _collect_of_server(request: Request, backend: Backend, sender: Sender) -> str | None:
+    token = token_of(request, backend)
+    if token is None:
+        return await backend.collector.collect(request.body, sender)
+    if token.scope is Scope.READ:
+        raise Forbidden("this takes a token whose scope is full or send")
+    return await backend.collector.collect_stated(request.body, sender, websites_of(token))
 
 
 def ping(call: Call) -> Reply:
@@ -102,9 +122,7 @@ class Lanes:
     def hit(self, request: Request) -> None:
         """Take a hit."""
         begun = self.backend.seconds()
-        collected = Deferred.fromCoroutine(
-            self.backend.collector.collect(request.body, sender_of(request, self.backend))
-        )
+        collected = Deferred.fromCoroutine(_collect(request, self.backend))
         collected.addCallback(self._collected, request)
         collected.addErrback(self._failed, request, HIT)
         collected.addCallback(self._answered, begun)
