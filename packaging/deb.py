@@ -7,6 +7,7 @@ that runs this. Needs pip, which fetches what medamad depends on, and dpkg-deb.
 
 import argparse
 import compileall
+import gzip
 import hashlib
 import os
 import shutil
@@ -24,6 +25,11 @@ ENVIRONMENT: Final = Path("opt/medamad")
 UNITS: Final = Path("/usr/lib/systemd/system")
 PROGRAMS: Final = ("medamad", "twist", "twistd")
 """What is called by name; the other programs of packages in the environment are left out."""
+COMPLETIONS: Final = {
+    "bash": "bash-completion/completions/medamad",
+    "zsh": "zsh/vendor-completions/_medamad",
+}
+"""Where Debian's shells look, below /usr/share."""
 SCRIPTS: Final = ("postinst", "prerm", "postrm")
 PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -100,6 +106,25 @@ def fill_system(stage: Path) -> None:
     shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
     for name in ("CHANGELOG.md", "README.md"):
         shutil.copyfile(ROOT / name, documents / name)
+    fill_manual(stage / "usr/share")
+
+
+def fill_manual(share: Path) -> None:
+    """Write the manual pages, and what shells complete commands by."""
+    from manual import roff  # noqa: PLC0415 - of this checkout
+
+    with tempfile.TemporaryDirectory() as folder:
+        roff.write(Path(folder))
+        for page in Path(folder).iterdir():
+            target = share / "man" / f"man{page.suffix[1:]}" / f"{page.name}.gz"
+            target.parent.mkdir(parents=True)
+            target.write_bytes(gzip.compress(page.read_bytes(), mtime=0))
+    for shell, name in COMPLETIONS.items():
+        target = share / name
+        target.parent.mkdir(parents=True)
+        command = [sys.executable, "-m", "medamad", "completion", shell]
+        script = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
+        target.write_bytes(script)
 
 
 def describe(stage: Path, version: str, architecture: str) -> None:

@@ -1,0 +1,19 @@
+import re
+
+import yaml
+
+from manual.interface import DOCUMENT, METHODS, page
+
+
+def test_every_operation_and_object_is_told_of_and_every_link_leads_somewhere() -> None:
+    document = yaml.safe_load(DOCUMENT.read_text("utf-8"))
+    text = page()
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                assert f"### `{method.upper()} {path}` {{ #" in text
+    anchors = set(re.findall(r"\{ #([a-z0-9-]+) \}", text))
+    assert {f"object-{name.lower()}" for name in document["components"]["schemas"]} <= anchors
+    links = set(re.findall(r"\]\(#([^)]*)\)", text))
+    assert links
+    assert links <= anchors

@@ -1,0 +1,39 @@
+import msgspec
+
+from manual.keys import Key, page, read_keys, tables
+
+
+def keys() -> dict[str, Key]:
+    return {f"{key.table}.{key.name}": key for key in read_keys()}
+
+
+def test_code_and_file_have_the_same_keys() -> None:
+    fields = {
+        f"{table}.{field.name}"
+        for table, struct in tables()
+        for field in msgspec.structs.fields(struct)
+        if field.name != "websites"
+    }
+    assert set(keys()) == fields
+
+
+def test_every_key_has_a_meaning_that_is_a_sentence() -> None:
+    for name, key in keys().items():
+        assert key.meaning[:1].isupper(), name
+        assert key.meaning[-1] in ".)", name
+
+
+def test_ranges_and_defaults_are_those_of_the_code() -> None:
+    told = keys()
+    assert told["store.commit_interval_ms"].kind == "a whole number from 0 to 1,000"
+    assert told["store.map_size"].default == '"64 GiB"'
+    assert told["store.map_size"].needs_restart
+    assert not told["events.bots"].needs_restart
+    assert told["events.bots"].kind == 'one of "declared", "off", "strict"'
+    assert told["server.metrics_from"].default == '["127.0.0.1", "::1"]'
+
+
+def test_the_page_has_them_all() -> None:
+    text = page()
+    for name in keys():
+        assert f"{{ #{name.replace('.', '-')} }}" in text
