@@ -411,6 +411,15 @@ export const fr: Catalogue = {
   "sites.none": "Aucun site n’est encore enregistré.",
   "sites.setup": "Installation",
   "sites.setup-of": "Installation pour {hostname}",
+  "sites.download": "Télécharger",
+  "sites.download-of": "Télécharger les données de {hostname}",
+  "download.what": "Contenu",
+  "download.views": "Pages vues",
+  "download.events": "Événements et propriétés",
+  "download.statistics": "Statistiques, toute la période",
+  "download.format": "Format",
+  "download.text":
+    "Les pages vues et les événements peuvent être réimportés à l’identique par {command}.",
   "sites.rename": "Renommer",
   "sites.rename-of": "Renommer {hostname}",
   "sites.rename-text":

@@ -14,12 +14,13 @@ import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
+import { Download } from "./download.tsx";
 import { useSaving } from "./saving.ts";
 import { Shares } from "./shares.tsx";
 
 const SEARCHED_FROM = 9;
 
-type Doing = { what: "rename" | "delete" | "share"; hostname: string };
+type Doing = { what: "rename" | "delete" | "share" | "download"; hostname: string };
 
 export function Websites() {
   const { data: websites, error } = useAsk<Website[]>("/websites");
@@ -78,6 +79,7 @@ export function Websites() {
       {doing?.what === "share" && (
         <Shares hostname={doing.hostname} isDemo={isDemo} onClose={end} />
       )}
+      {doing?.what === "download" && <Download hostname={doing.hostname} onClose={end} />}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
   );
@@ -112,6 +114,14 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
           onClick={() => onDo({ what: "share", hostname })}
         >
           {t("sites.share")}
+        </button>
+        <button
+          type="button"
+          class="button"
+          aria-label={t("sites.download-of", { hostname: name })}
+          onClick={() => onDo({ what: "download", hostname })}
+        >
+          {t("sites.download")}
         </button>
         <button
           type="button"
