@@ -1,12 +1,13 @@
 """Hits that a server sends for its visitors, with a token."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_twisted
 from attrs import define
 from browser import Answer, Browser
-from house import NOW, House
+from house import NOW, House, build_house
 
 from medamad.account.tokens import make_token
 from medamad.model.tokens import Scope
@@ -246,3 +247,19 @@ async def test_a_visitors_name_is_nowhere_in_the_store(house: House) -> None:
     await sender.load(visitor="a-name-to-look-for")
     path = house.store._environment.path
     assert b"a-name-to-look-for" not in path.read_bytes()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_are_known_after_a_restart(tmp_path: Path) -> None:
+    house = await build_house(tmp_path)
+    await house.store.add_website("example.com", NOW)
+    sender = await server(house)
+    assert (await sender.load(visitor="v")).status == 204
+    await house.store.close()
+    house = await build_house(tmp_path, NOW + 3_600)
+    again = Server(house.browser(), sender.headers, sent=1)
+    assert (await again.load("/a", visitor="v")).status == 204
+    assert (await again.load("/a", visitor="w")).status == 204
+    current = (await ask(await house.owner(), "summary"))["current"]
+    assert (current["visitors"], current["pageviews"]) == (2, 3)
+    await house.store.close()
