@@ -136,6 +136,7 @@ def _page() -> Iterator[str]:
         yield f"- Default: `{key.default}`\n"
         if (table, key.name) == ("retention", "after"):
             yield (
-                "Both can be said for one website; what is left out there is as for all:\n\n```toml\n"
+                "Both can be said for one website; what is left out there is as for all:\n\n"
+                "```toml\n"
                 '[retention.websites."example.com"]\nraw_days = 90\nafter = "nothing"\n```\n'
             )

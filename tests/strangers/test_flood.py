@@ -47,7 +47,11 @@ BOUNDS = {
 }
 OTHERS = 50
 AGENTS = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/{0}.0.0.0 Safari/537.36"
-SMALL_BYTES = 256 << 20
+NEW_NAMES = 10
+BYTES_A_NAME = 200
+"""What a name takes in memory at least, were it kept: its text, its code, both of their places."""
+SMALL_BYTES = NEW_NAMES * BYTES_A_NAME * 1_000_000 // 8
+"""An eighth of what the names of a million hits would take; to seal and to merge takes some."""
 BYTES_A_HIT = 1_500
 """What a hit may take in the file while it waits to be sealed, beacon, journal and all."""
 
