@@ -14,6 +14,7 @@ class Observed:
 
     counts: Counter[str] = field(factory=Counter)
     _heads: dict[int, dict[int, Head]] = field(factory=dict)
+    _days: dict[int, set[int]] = field(factory=dict)
 
     def look(self, store: Store) -> None:
         """Compare with what was there the last time."""
@@ -29,6 +30,9 @@ class Observed:
             for old in gone:
                 if not old.members:
                     self._replaced(old, [head for head in fresh if not head.members])
+            days = {block.number for block in shelf.days}
+            self.counts["days summed"] += len(days - self._days.get(shelf.website, set()))
+            self._days[shelf.website] = days
             late = shelf.late().values()
             self.counts["durations laid over"] += sum(len(found.places) > 0 for found in late)
             self.counts["views laid over"] += sum(len(found.events) > 0 for found in late)
@@ -36,6 +40,7 @@ class Observed:
     def forget(self) -> None:
         """Begin with another store."""
         self._heads.clear()
+        self._days.clear()
 
     def _replaced(self, old: Head, fresh: list[Head]) -> None:
         for new in fresh:

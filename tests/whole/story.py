@@ -121,11 +121,18 @@ class Tidy:
 
 
 @frozen
+class Retain:
+    """From now on views are kept for so many days, 0 for ever; then sums of their days."""
+
+    raw_days: int
+
+
+@frozen
 class Check:
     """All figures are asked for, and compared."""
 
 
-Step = Load | Unload | Custom | Rename | Delete | Restart | Wait | Tidy | Check
+Step = Load | Unload | Custom | Rename | Delete | Restart | Wait | Tidy | Retain | Check
 
 _sites = st.integers(0, 1)
 _beacons = st.sampled_from([f"b{number}" for number in range(20)])
@@ -165,6 +172,7 @@ _often = {
     st.builds(Delete, site=_sites): 1,
     st.builds(Restart): 2,
     st.builds(Tidy, is_awaited=st.booleans()): 10,
+    st.builds(Retain, raw_days=st.sampled_from((0, 1, 1, 2))): 2,
     st.builds(Check): 1,
 }
 _steps = st.sampled_from([kind for kind, times in _often.items() for _ in range(times)])
