@@ -37,6 +37,7 @@ from medamad.operator.server import Server
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
+from medamad.taking_over import TakingOver
 from medamad.watch import LOOK_SECONDS, Watch
 from medamad.web.app import make_site
 from medamad.web.backend import Backend
@@ -142,7 +143,14 @@ class Daemon(Service):
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         self._places = places(self.config, self.reactor)
-        store = Store.open(data_dir, settings.store_settings(self.config), self.reactor)
+        taking_over = TakingOver(self.supervisor)
+        store = Store.open(
+            data_dir,
+            settings.store_settings(self.config),
+            self.reactor,
+            tell=taking_over.tell,
+        )
+        taking_over.end()
         opened.push_async_callback(store.close)
         store.broken.addCallback(self._store_broke)
         passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)

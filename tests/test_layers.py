@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "build": {""},
     "shipped": set(),
     "vocabulary": {"model", "build", "shipped"},
-    "store": {"model"},
+    "store": {"model", "build"},
     "collect": {"store", "vocabulary", "model"},
     "stats": {"store", "vocabulary", "model"},
     "account": {"store", "model"},

@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "status": "say what state the daemon is in",
     "check": "read all of a store and say what is wrong with it",
     "check-config": "read a configuration and say what is wrong with it",
+    "backup": "write a backup of the store",
+    "restore": "put a backup in the place of the store",
     "export": "write out what is stored of a website",
     "import": "take what was exported into a website, or take that back",
     "passwd": "change the password of the account",

@@ -46,3 +46,24 @@ def told_bytes(count: float) -> str:
             break
         count /= _KIB
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+@define(eq=False)
+class Phases:
+    """The same for work in several parts, each of which has a line of its own."""
+
+    _stream: TextIO
+    _what: str = ""
+    _telling: Telling | None = None
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        """Tell how much is done of a part of the work."""
+        if self._telling is None or what != self._what:
+            self.end()
+            self._what, self._telling = what, Telling(what, self._stream)
+        self._telling.tell(done, total)
+
+    def end(self) -> None:
+        """Tell the last of it, and leave the line."""
+        if self._telling is not None:
+            self._telling.end()

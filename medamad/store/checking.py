@@ -29,8 +29,9 @@ from medamad.store.blocks import (
 from medamad.store.columns import decode_column
 from medamad.store.corrections import read_corrections
 from medamad.store.counters import decode_counters
-from medamad.store.environment import STORE_ID, Database, Environment, Txn
+from medamad.store.environment import Database, Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
+from medamad.store.formats import STORE_ID
 from medamad.store.grants import damaged_grants
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number

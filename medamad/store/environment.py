@@ -1,9 +1,7 @@
 """The LMDB environment: the file, its lock, its sub-databases and its format version."""
 
-import errno
 import fcntl
 import os
-import secrets
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -11,29 +9,29 @@ from typing import Final, TypeAlias
 import lmdb
 from attrs import astuple, fields, frozen
 
+from medamad.store import files
+from medamad.store.backing_up import back_up_before
 from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
+from medamad.store.files import LMDB_VERSION, keep_room, lock_of, open_lmdb, sync_folder
+from medamad.store.formats import (
+    FORMAT,
+    FORMAT_KEY,
+    SEALED_IN_META,
+    STORE_ID,
+    Tell,
+    check_format,
+    check_names,
+    is_older,
+    make_ours,
+    read_format,
+    take_over,
+    tell_nobody,
+)
 from medamad.store.pages import check_pages, read_page_size
-from medamad.store.sealed import sealed, unsealed
+from medamad.store.sealed import unsealed
 
-FORMAT: Final = 4
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
-LMDB_VERSION: Final = 0
-"""LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
-
-_FORMAT_KEY: Final = b"format"
-_WITHOUT_BLOCKS: Final = b"1"
-"""The format before there were blocks: made ours by adding their sub-databases."""
-_WITHOUT_CHECKSUMS: Final = b"2"
-"""The format before all values had checksums, as had 1: made ours by adding them."""
-_WITHOUT_BATCHES: Final = b"3"
-"""The format before there were batches, as had 1 and 2: made ours by adding their sub-database."""
-_NUMBERS: Final = (b"last-website", b"last-block", b"last-batch", b"sequence")
-_NUMBER_BYTES: Final = 8
-_SEALED_IN_META: Final = (*_NUMBERS, b"account", b"beacon-secret")
-STORE_ID: Final = b"store-id"
-"""The name in meta of what tells this store from every other."""
-_STORE_ID_BYTES: Final = 8
 TOMBSTONE: Final = b"deleted-website:"
 """What the names of tombstones of websites in meta begin with."""
 TOKEN: Final = b"token:"
@@ -41,17 +39,10 @@ TOKEN: Final = b"token:"
 SHARE: Final = b"share:"
 """What the names of share links in meta begin with, before their ids."""
 _MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
-_SEALED: Final = ("websites", "logins", "beacons")
-_MAX_READERS: Final = 126
-_LOCK_BYTES: Final = 8192
-"""What LMDB's lock file takes for as many readers."""
-_BLOCK: Final = 512
-"""The unit of st_blocks."""
-_ROOM_PAGES: Final = 1024
 _TRIES: Final = 5
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
-Txn: TypeAlias = "lmdb.Transaction[bytes]"
+Txn: TypeAlias = files.Txn
 
 
 @frozen
@@ -92,7 +83,6 @@ class Databases:
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
-_META: Final = b"meta"
 
 
 @frozen
@@ -124,7 +114,7 @@ class Environment:
 
     def strange_names(self, txn: Txn) -> list[bytes]:
         """Give the names in meta that are none of ours: once they were."""
-        known = {_FORMAT_KEY, STORE_ID, *_SEALED_IN_META}
+        known = {FORMAT_KEY, STORE_ID, *SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]
@@ -144,7 +134,7 @@ class Environment:
 
     def keep_room(self) -> None:
         """Keep the file longer than what the next transaction takes of it; cheap."""
-        _keep_room(self.lmdb, self.path)
+        keep_room(self.lmdb, self.path)
 
     def close(self) -> None:
         """Close the file, then let another daemon have it."""
@@ -153,15 +143,16 @@ class Environment:
             os.close(self.lock)
 
 
-def open_environment(directory: Path, map_size: int) -> Environment:
+def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -> Environment:
     """Open the store in `directory` for the daemon, making both where they are not.
 
+    One of an earlier format is made ours, after a backup of it; `tell` hears how far that is.
     Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, and
     StoreError when the directory or the file cannot be used.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = _take_lock(directory / LOCK_NAME)
+        lock = take_lock(directory)
     except StoreInUse:
         raise
     except OSError as error:
@@ -171,7 +162,7 @@ def open_environment(directory: Path, map_size: int) -> Environment:
         if not path.exists():
             _create(path, map_size)
         _check_begin(path)
-        return _open(path, map_size, lock)
+        return _open(path, map_size, lock, tell)
     except OSError as error:
         os.close(lock)
         raise StoreError(f"{path}: {error.strerror}") from error
@@ -199,15 +190,9 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
 
     Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
     """
-    path = directory / FILE_NAME
-    _check_there(directory)
-    _check_begin(path)
-    env = _lmdb(path, 0, readonly=True)
+    env, txn, path = open_to_copy(directory)
     try:
-        txn = env.begin()
-        _check_pages(path, tries=_TRIES)
-        found = txn.get(_FORMAT_KEY, db=env.open_db(_META, txn=txn, create=False))
-        _check_format(path, found)
+        check_format(path, read_format(env, txn))
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
     except lmdb.Error as error:
         env.close()
@@ -217,6 +202,24 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
         raise
     opened_env = Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None, only=txn)
     return opened_env, txn
+
+
+def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
+    """Open an existing store whatever its format, as `open_to_read` does; its pages are sound."""
+    path = directory / FILE_NAME
+    _check_there(directory)
+    _check_begin(path)
+    env = open_lmdb(path, 0, readonly=True)
+    try:
+        txn = env.begin()
+        _check_pages(path, tries=_TRIES)
+    except lmdb.Error as error:
+        env.close()
+        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
+    except BaseException:
+        env.close()
+        raise
+    return env, txn, path
 
 
 def is_in_use(directory: Path) -> bool:
@@ -242,13 +245,15 @@ def _check_there(directory: Path) -> None:
         raise NoStore(f"{directory}: there is no store here")
 
 
-def _take_lock(path: Path) -> int:
+def take_lock(directory: Path) -> int:
+    """Keep daemons off a directory until the descriptor is closed. Raises StoreInUse, OSError."""
+    path = directory / LOCK_NAME
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise StoreInUse(f"{path.parent}: another medamad uses this directory") from error
+        raise StoreInUse(f"{directory}: another medamad uses this directory") from error
     return descriptor
 
 
@@ -263,77 +268,34 @@ def _create(path: Path, map_size: int) -> None:
     """Make an empty store under another name first: what bears the name is always whole."""
     making = path.with_suffix(".new")
     making.unlink(missing_ok=True)
-    env = _lmdb(making, map_size)
+    env = open_lmdb(making, map_size)
     try:
         with env.begin(write=True) as txn:
-            _make_ours(env, txn)
-        _keep_room(env, making)
+            make_ours(env, txn, _DATABASES)
+        keep_room(env, making)
     finally:
         env.close()
-        Path(f"{making}-lock").unlink(missing_ok=True)
+        lock_of(making).unlink(missing_ok=True)
     making.rename(path)
     for folder in (path.parent, path.parent.parent):
-        descriptor = os.open(folder, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        sync_folder(folder)
 
 
-def _make_ours(env: lmdb.Environment, txn: Txn) -> bytes:
-    """Make the sub-databases that are not there, and note the format; returns it."""
-    for name in _DATABASES:
-        env.open_db(name.encode(), txn=txn)
-    ours = str(FORMAT).encode()
-    meta = env.open_db(_META, txn=txn)
-    txn.put(_FORMAT_KEY, ours, db=meta)
-    store_id = sealed(STORE_ID, secrets.token_bytes(_STORE_ID_BYTES))
-    txn.put(STORE_ID, store_id, db=meta, overwrite=False)
-    return ours
-
-
-def _seal(env: lmdb.Environment, txn: Txn) -> None:
-    """Give checksums to what had none."""
-    for name in _SEALED:
-        database = env.open_db(name.encode(), txn=txn)
-        with txn.cursor(db=database) as cursor:
-            found = cursor.first()
-            while found:
-                key, value = cursor.item()
-                cursor.put(key, sealed(key, value))
-                found = cursor.next()
-    meta = env.open_db(_META, txn=txn)
-    for key in _SEALED_IN_META:
-        stored = txn.get(key, db=meta)
-        if stored is not None:
-            value = stored.rjust(_NUMBER_BYTES, b"\0") if key in _NUMBERS else stored
-            txn.put(key, sealed(key, value), db=meta)
-
-
-def _keep_room(env: lmdb.Environment, path: Path) -> None:
-    # A page that a transaction takes at the end and frees again is never written. Without room
-    # the file could end before its last page, as one does that was cut short.
-    room = _ROOM_PAGES * env.stat()["psize"]
-    needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"] + room
-    if path.stat().st_size < needed:
-        os.truncate(path, needed + room)
-
-
-def _open(path: Path, map_size: int, lock: int | None) -> Environment:
-    env = _lmdb(path, map_size)
+def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody) -> Environment:
+    env = open_lmdb(path, map_size)
     try:
         if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
         with env.begin():
             _check_pages(path)
-        meta = env.open_db(_META, create=False)
         with env.begin() as txn:
-            found = txn.get(_FORMAT_KEY, db=meta)
-        if found in (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS, _WITHOUT_BATCHES):
-            _check_names(env, path)
-            with env.begin(write=True) as txn:
-                if found != _WITHOUT_BATCHES:
-                    _seal(env, txn)
-                found = _make_ours(env, txn)
-        _check_format(path, found)
+            found = read_format(env, txn)
+        if is_older(found) and lock is not None:
+            check_names(env, path, _DATABASES)
+            back_up_before(env, path, FORMAT, tell)
+            take_over(env, found, _DATABASES, tell)
+        else:
+            check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
     except lmdb.Error as error:
@@ -343,20 +305,6 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         env.close()
         raise
     return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
-
-
-def _check_names(env: lmdb.Environment, path: Path) -> None:
-    # What an older format lacked is made; that must not hide what has another name by damage.
-    with env.begin() as txn, txn.cursor() as cursor:
-        for name in cursor.iternext(values=False):
-            if name.decode("ascii", "replace") not in _DATABASES:
-                raise WrongFormat(f"{path}: not a store of medamad: it has a part named {name!r}")
-
-
-def _check_format(path: Path, found: bytes | None) -> None:
-    if found != str(FORMAT).encode():
-        told = (found or b"none").decode("ascii", "replace")
-        raise WrongFormat(f"{path}: format {told}, this program knows format {FORMAT} only")
 
 
 def _check_pages(path: Path, tries: int = 1) -> None:
@@ -370,40 +318,3 @@ def _check_pages(path: Path, tries: int = 1) -> None:
         if tries == 1:
             raise WrongFormat(f"{path}: not a sound store: {error}") from error
         _check_pages(path, tries - 1)
-
-
-def _allocate_lock(path: Path) -> None:
-    """Have the disk hold all of LMDB's lock file, which is written to as memory.
-
-    Else a full disk would end the process by SIGBUS. Raises StoreError when the disk is full.
-    """
-    lock = Path(f"{path}-lock")
-    try:
-        if lock.exists() and lock.stat().st_blocks * _BLOCK >= _LOCK_BYTES:
-            return
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        # Whatever else is wrong, LMDB tells better, or can do without.
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreError(f"{lock}: {error.strerror}") from error
-
-
-def _lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Environment:
-    _allocate_lock(path)
-    try:
-        return lmdb.open(
-            str(path),
-            subdir=False,
-            map_size=map_size,
-            max_dbs=16,
-            max_readers=_MAX_READERS,
-            mode=0o600,
-            lib_version=LMDB_VERSION,
-            readonly=readonly,
-        )
-    except lmdb.Error as error:
-        raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error

@@ -17,6 +17,10 @@ class WrongFormat(StoreError):
     """The file is not a store of ours, or of a version that this program does not know."""
 
 
+class NoBackup(StoreError):
+    """The file is not a backup of ours, or not as it was written."""
+
+
 class Damaged(Exception):
     """Something stored is not what was written. `str(error)` says in what way."""
 

@@ -9,10 +9,20 @@ from attrs import evolve, frozen
 from medamad.model.errors import NotFound
 from medamad.model.websites import Website, canonical_hostname
 from medamad.store.account import end_logins, read_account, write_account
+from medamad.store.backing_up import back_up
+from medamad.store.backup_file import Note
 from medamad.store.batches import Batch, State, origins_of, sound_batches
-from medamad.store.environment import FILE_NAME, Environment, Txn, open_as_guest, open_to_read
+from medamad.store.environment import (
+    FILE_NAME,
+    Environment,
+    Txn,
+    open_as_guest,
+    open_to_copy,
+    open_to_read,
+)
 from medamad.store.errors import Damaged, DamagedBlock, NoStore, StoreError
 from medamad.store.forecast import Forecast, forecast
+from medamad.store.formats import Tell
 from medamad.store.held import Held
 from medamad.store.journal import journal_records
 from medamad.store.origins import Origins
@@ -48,6 +58,22 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
         return account.username
     finally:
         environment.close()
+
+
+def make_backup(directory: Path, target: Path, tell: Tell, spare_bytes: int) -> Note:
+    """Write a backup of an existing store, beside a daemon that may be running.
+
+    `spare_bytes` stay free on the store's disk where the backup is on it too. Raises StoreError,
+    OSError.
+    """
+    env, txn, path = open_to_copy(directory)
+    try:
+        on_one_disk = path.stat().st_dev == target.parent.stat().st_dev
+        spare_bytes = spare_bytes if on_one_disk else 0
+        return back_up(env, txn, path, target, tell=tell, spare_bytes=spare_bytes)
+    finally:
+        txn.abort()
+        env.close()
 
 
 @frozen(eq=False)

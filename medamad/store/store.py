@@ -29,6 +29,7 @@ from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
 from medamad.store.figures import Figures
+from medamad.store.formats import Tell, tell_nobody
 from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
 from medamad.store.held import Held
 from medamad.store.imports import Imports
@@ -92,9 +93,13 @@ class Store:
         settings: StoreSettings,
         reactor: CallsFromThread,
         sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+        tell: Tell = tell_nobody,
     ) -> "Store":
-        """Open or make the store in `directory` and load what it holds. Raises StoreError."""
-        environment = open_environment(directory, settings.map_size)
+        """Open or make the store in `directory` and load what it holds. Raises StoreError.
+
+        `tell` hears how far a store of an earlier format has been taken over.
+        """
+        environment = open_environment(directory, settings.map_size, tell)
         databases = environment.databases
         names = Names(databases, settings.new_values, settings.other_new_values)
         broken: Deferred[str] = Deferred()

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from held import agrees, blocks_and_groups, durations, held, orphans, settled
+from killed import killed
 from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
-from medamad.store.environment import FORMAT, open_as_guest
-from medamad.store.errors import WrongFormat
+from medamad.store.environment import open_as_guest, open_to_copy
+from medamad.store.errors import StoreError, WrongFormat
+from medamad.store.formats import FORMAT, tell_nobody
 from medamad.store.journal import Outcome
+from medamad.store.restoring import restore
 from medamad.store.sealed import unsealed
 from medamad.store.store import Store
 from medamad.store.upkeep import Sizes
@@ -45,11 +48,10 @@ def make_older(folder: Path, version: bytes) -> None:
     guest.close()
 
 
-@pytest.mark.parametrize("as_guest", [False, True])
 @pytest.mark.parametrize("version", [b"1", b"2", b"3"])
 @pytest_twisted.ensureDeferred
 async def test_a_store_of_before_gets_what_is_new(
-    open_store: OpenStore, tmp_path: Path, version: bytes, as_guest: bool
+    open_store: OpenStore, tmp_path: Path, version: bytes
 ) -> None:
     store = open_store()
     await store.put_account(Account("ada", "hash", 1, 1))
@@ -59,8 +61,8 @@ async def test_a_store_of_before_gets_what_is_new(
     before = held(store, website)
     await store.close()
     make_older(tmp_path / "data", version)
-    if as_guest:
-        open_as_guest(tmp_path / "data").close()
+    with pytest.raises(WrongFormat, match=r"of an earlier version: start the daemon"):
+        open_as_guest(tmp_path / "data")
     store = open_store(sizes=Sizes(chunk_views=4, group_members=2, counted_from=0))
     assert held(store, website) == before
     assert store.account() == Account("ada", "hash", 1, 1)
@@ -96,6 +98,62 @@ async def test_any_other_is_refused_and_left_alone(
         with pytest.raises(WrongFormat, match="this program knows format"):
             open_store()
     assert (tmp_path / "data" / "store.mdb").read_bytes() == before
+
+
+def everything(folder: Path) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    """Read all that is in a store of whatever format, but its logins."""
+    env, txn, _ = open_to_copy(folder)
+    found = {}
+    for name in list(txn.cursor().iternext(values=False)):
+        database = env.open_db(name, txn=txn, create=False)
+        found[name] = [] if name == b"logins" else list(txn.cursor(db=database))
+    txn.abort()
+    env.close()
+    return found
+
+
+@pytest.mark.parametrize("version", [b"1", b"2", b"3"])
+@pytest_twisted.ensureDeferred
+async def test_a_take_over_can_be_killed_at_any_step_and_be_undone(
+    open_store: OpenStore, tmp_path: Path, version: bytes
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
+    before = held(store, website)
+    await store.close()
+    folder = tmp_path / "data"
+    make_older(folder, version)
+    older = everything(folder)
+    steps = {"copying", "reading it again", "storing the new format"}
+    assert killed("take-over", folder) == steps | (
+        {"adding checksums"} if version < b"3" else set()
+    )
+    store = open_store()
+    assert held(store, website) == before
+    await store.close()
+    (backup,) = (folder / "backups").glob("*")
+    assert backup.name.startswith(f"before-format-{FORMAT}-")
+
+    restored = restore(backup, folder, tell_nobody)
+    assert restored.note.format == version.decode()
+    assert everything(folder) == older
+    store = open_store()
+    assert held(store, website) == before
+    await store.close()
+    assert len(list((folder / "backups").glob("*"))) == 2, "another state has another backup"
+
+
+@pytest_twisted.ensureDeferred
+async def test_none_is_taken_over_without_a_backup(open_store: OpenStore, tmp_path: Path) -> None:
+    await open_store().close()
+    folder = tmp_path / "data"
+    make_older(folder, b"3")
+    older = everything(folder)
+    (folder / "backups").write_text("in the way")
+    with pytest.raises(StoreError, match=r"not taken over into format 4, since no backup could"):
+        open_store()
+    assert everything(folder) == older
 
 
 @pytest_twisted.ensureDeferred

@@ -1,0 +1,76 @@
+"""`medamad backup`: writes a backup of the store, whether the daemon runs or not."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from signal import SIGTERM, default_int_handler, signal
+from typing import Final
+
+import msgspec
+
+from medamad.commands.configured import add_data, on_data, read_config
+from medamad.commands.telling import Phases, told_bytes
+from medamad.commands.writing import add_json
+from medamad.store.offline import make_backup
+
+_GIVING_WAY: Final = 10
+"""How much nicer the process is where it is to give way."""
+
+EXAMPLES: Final = (
+    ("medamad backup /mnt/medamad.mdb.zst --data /var/lib/medamad", "the daemon goes on meanwhile"),
+    ("medamad backup --nice --json FILE --config /etc/medamad/medamad.toml", "by a timer"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file that is written")
+    parser.add_argument(
+        "--nice", action="store_true", help="give way to whatever else the machine does"
+    )
+    add_json(parser)
+    add_data(parser)
+    parser.epilog = (
+        "Writes what the store holds at one moment into one compressed file, and reads that again\n"
+        "before it gets its name; for a while it takes as much of its disk as the store. May be\n"
+        "used beside a running daemon; meanwhile the daemon cannot use freed room again, so that\n"
+        "its file may grow. `medamad restore` puts it back; `zstd -d` gives the store's file.\n"
+        "Keep it as safe as the store: account, tokens and share links are in it.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Write the backup."""
+    return on_data(arguments, lambda data_dir: _back_up(data_dir, arguments))
+
+
+def _back_up(data_dir: Path, arguments: Namespace) -> int:
+    if arguments.nice:
+        with suppress(OSError):
+            os.nice(_GIVING_WAY)
+    spare_bytes = read_config(arguments.config, arguments.data, None).store.min_free_disk
+    phases = Phases(sys.stderr)
+    with ended_in_order():
+        note = make_backup(data_dir, arguments.file.absolute(), phases.tell, spare_bytes)
+    phases.end()
+    if arguments.json:
+        told = {"file": str(arguments.file), **msgspec.structs.asdict(note)}
+        print(msgspec.json.encode(told).decode())
+    else:
+        packed, whole = told_bytes(note.packed_bytes), told_bytes(note.bytes)
+        print(f"{arguments.file}: {packed}, of a store of {whole}")
+    return 0
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Have SIGTERM end the work within as Ctrl-C does, so that nothing half done stays."""
+    before = signal(SIGTERM, default_int_handler)
+    try:
+        yield
+    finally:
+        signal(SIGTERM, before)

@@ -1,0 +1,64 @@
+"""`medamad restore`: puts a backup in the place of the store."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from medamad.account.first_login import FILE_NAME
+from medamad.commands.backup import ended_in_order
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.telling import Phases
+from medamad.store.environment import FILE_NAME as STORE_NAME
+from medamad.store.formats import FORMAT
+from medamad.store.restoring import Restored, restore
+
+EXAMPLES: Final = (
+    ("medamad restore /mnt/medamad.mdb.zst --data /var/lib/medamad", "while the daemon is stopped"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a file of `medamad backup`")
+    add_data(parser)
+    parser.epilog = (
+        "The daemon must not run meanwhile. All of the file is read and found sound before the\n"
+        "store is replaced, at once; what was there is kept beside it under another name. Every\n"
+        "login ends. Password, tokens and share links are those of the backup: what was revoked\n"
+        "since is to be revoked again. A backup that was made before the store was taken over\n"
+        "into another format undoes that, for the version before.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Put the backup in place."""
+    return on_data(arguments, lambda data_dir: _restore(data_dir, arguments.file))
+
+
+def _restore(data_dir: Path, file: Path) -> int:
+    phases = Phases(sys.stderr)
+    with ended_in_order():
+        restored = restore(file, data_dir, phases.tell)
+    phases.end()
+    _keep_login(data_dir, restored)
+    made = datetime.fromtimestamp(restored.note.made, UTC)
+    print(f"{data_dir / STORE_NAME}: the store of {made:%Y-%m-%d %H:%M:%S} UTC is there again.")
+    if restored.replaced is not None:
+        print(f"What was there before is kept as {restored.replaced}; delete it when you can.")
+    if restored.note.format != str(FORMAT):
+        print(
+            f"It has format {restored.note.format}: the next start of this version takes it over"
+            f" into format {FORMAT}; an earlier version uses it as it is."
+        )
+    print("All logins have ended. Revoke again what was revoked since: tokens, share links.")
+    return 0
+
+
+def _keep_login(data_dir: Path, restored: Restored) -> None:
+    """Keep the first password of the store that was there with it: it is not of this one."""
+    login = data_dir / FILE_NAME
+    if restored.replaced is not None and login.exists():
+        login.rename(f"{login}{restored.replaced.suffix}")

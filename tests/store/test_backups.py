@@ -1,0 +1,286 @@
+"""A backup holds what the store held; one that is not as it was written is refused."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from held import agrees, held, orphans, settled
+from killed import killed
+from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
+
+from medamad.model.accounts import Account, Login
+from medamad.store.backing_up import back_up
+from medamad.store.backup_file import SUFFIX, Note
+from medamad.store.checking import Checking
+from medamad.store.environment import FILE_NAME, open_as_guest, open_to_read
+from medamad.store.errors import NoBackup, StoreError, StoreInUse
+from medamad.store.formats import Tell, tell_nobody
+from medamad.store.journal import Outcome
+from medamad.store.offline import make_backup
+from medamad.store.restoring import restore
+from medamad.store.store import Store
+from medamad.store.upkeep import Sizes
+
+OpenStore = Callable[..., Store]
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    return tmp_path / f"backup{SUFFIX}"
+
+
+async def filled(open_store: OpenStore) -> Store:
+    """Open a store with blocks, a tail, corrections and events."""
+    store = open_store(sizes=SIZES)
+    await store.put_account(Account("ada", "hash", 1, 1))
+    await store.add_login(b"digest", Login(1, 2))
+    await store.add_website("example.com", 1)
+    await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
+    await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
+    await store.append([*views(31, 40, NOW_MS + DAY_MS + HOUR_MS), leaving(3, 900)])
+    return store
+
+
+def back_up_of(store: Store, target: Path, tell: Tell = tell_nobody, spare_bytes: int = 0) -> Note:
+    """Back up a store that is open here: no process can open it twice."""
+    env = store._environment
+    with env.lmdb.begin() as txn:
+        return back_up(env.lmdb, txn, env.path, target, tell=tell, spare_bytes=spare_bytes)
+
+
+def write(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def content_of(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def findings(directory: Path) -> list[str]:
+    environment, txn = open_to_read(directory)
+    found = list(Checking(environment, txn).findings())
+    txn.abort()
+    environment.close()
+    return found
+
+
+def files(directory: Path) -> set[str]:
+    return {file.name for file in directory.iterdir()}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_of_a_store_in_use_holds_what_it_held(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = await filled(open_store)
+    (website,) = store.websites.all()
+    before = held(store, website)
+    told: list[tuple[str, int, int]] = []
+    note = back_up_of(store, backup, lambda *told_of: told.append(told_of))
+    await store.append(views(41, 50))
+    assert mode_of(backup) == 0o600
+    assert files(tmp_path) == {"data", backup.name}
+    assert note.packed_bytes < note.bytes
+    assert {what for what, _, _ in told} == {"copying", "reading it again"}
+    assert all(0 < done <= total for _, done, total in told)
+    await store.close()
+
+    restored = restore(backup, tmp_path / "again", tell_nobody)
+    assert (restored.note, restored.replaced) == (note, None)
+    assert findings(tmp_path / "again") == []
+    assert files(tmp_path / "again") == {FILE_NAME, f"{FILE_NAME}-lock", "daemon.lock"}
+    again = open_store(sizes=SIZES, name="again")
+    assert again.websites.all() == [website]
+    assert held(again, website) == before
+    assert again.account() == Account("ada", "hash", 1, 1)
+    assert again.login(b"digest") is None, "a login has come back"
+    assert await again.append(views(35, 35)) == [Outcome.REPEATED]
+    await again.append([*views(41, 60), leaving(5, 800)])
+    await settled(again, NOW_MS + 3 * DAY_MS)
+    assert len(held(again, website)[0]) == 60
+    again.ask(website, agrees)
+    assert orphans(again._environment) == []
+    await again.close()
+    assert findings(tmp_path / "again") == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, backup: Path) -> None:
+    store = await filled(open_store)
+    back_up_of(store, backup)
+    await store.append(views(41, 50))
+    (website,) = store.websites.all()
+    later = held(store, website)
+    with pytest.raises(StoreInUse, match="another medamad uses this directory"):
+        restore(backup, tmp_path / "data", tell_nobody)
+    await store.close()
+    kept = restore(backup, tmp_path / "data", tell_nobody).replaced
+    assert kept is not None
+    store = open_store(sizes=SIZES)
+    assert len(held(store, website)[0]) == 40
+    await store.close()
+    (tmp_path / "old").mkdir()
+    kept.rename(tmp_path / "old" / FILE_NAME)
+    old = open_store(sizes=SIZES, name="old")
+    assert held(old, website) == later
+    await old.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    def numbers(name: str) -> set[int]:
+        guest = open_as_guest(tmp_path / name)
+        with guest.lmdb.begin() as txn, txn.cursor(db=guest.databases.journal) as cursor:
+            found = {int.from_bytes(key[-8:], "big") for key in cursor.iternext(values=False)}
+        guest.close()
+        return found
+
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append(views(1, 3))
+    back_up_of(store, backup)
+    await store.append(views(4, 9))
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    again = open_store(name="again")
+    await again.append(views(14, 19))
+    await again.close()
+    assert len(numbers("data")) == len(numbers("again")) == 9
+    assert len(numbers("data") & numbers("again")) == 3
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "not a backup of medamad"),
+    "something else": (lambda _: b"x" * 5_000, "not a backup of medamad"),
+    "cut in its note": (lambda content: content[:900], "checksum of its first part"),
+    "cut to its note": (lambda content: content[:1032], "cut short"),
+    "cut by a byte": (lambda content: content[:-1], "cut short"),
+    "longer": (lambda content: content + b"\0", "something was added"),
+    "its magic number": (lambda content: flipped(content, 0), "not a backup of medamad"),
+    "its checksum": (lambda content: flipped(content, 30), "checksum of its first part"),
+    "its note": (lambda content: flipped(content, 80), "checksum of its first part"),
+    "its first frame": (lambda content: flipped(content, 1_033), "damaged"),
+    "its midst": (lambda content: flipped(content, len(content) // 2), "damaged"),
+    "its end": (lambda content: flipped(content, len(content) - 1), "damaged"),
+}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_damaged_is_refused_and_nothing_touched(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = await filled(open_store)
+    back_up_of(store, backup)
+    await store.close()
+    content = content_of(backup)
+    before = files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME)
+    for change, told in CHANGES.values():
+        write(backup, change(content))
+        with pytest.raises(NoBackup, match=told) as caught:
+            restore(backup, tmp_path / "data", tell_nobody)
+        assert str(caught.value).startswith(f"{backup}: ")
+        assert before == (files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_of_a_later_version_is_refused_by_its_format(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    await open_store().close()
+    guest = open_as_guest(tmp_path / "data")
+    with guest.lmdb.begin(write=True) as txn:
+        txn.put(b"format", b"99", db=guest.databases.meta)
+    guest.close()
+    make_backup(tmp_path / "data", backup, tell_nobody, 0)
+    with pytest.raises(NoBackup, match=r"of format 99, made by medamad .*; this program knows"):
+        restore(backup, tmp_path / "again", tell_nobody)
+    assert not (tmp_path / "again").exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_there_is_no_room_none_is_begun(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = open_store()
+    with pytest.raises(StoreError, match=r"MiB of the disk are free, a backup .* needs up to"):
+        back_up_of(store, backup, spare_bytes=1 << 60)
+    await store.close()
+    assert files(tmp_path) == {"data"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_that_cannot_be_written_leaves_the_one_before(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = await filled(open_store)
+    back_up_of(store, backup)
+    before = content_of(backup)
+
+    def fails(_what: str, _done: int, _total: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        back_up_of(store, backup, fails)
+    assert content_of(backup) == before
+    assert files(tmp_path) == {"data", backup.name}
+    await store.append(views(41, 42))
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_can_be_killed_at_any_step(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = await filled(open_store)
+    (website,) = store.websites.all()
+    before = held(store, website)
+    assert killed("backup", tmp_path / "data", backup) == {"copying", "reading it again"}
+    assert files(tmp_path) == {"data", backup.name}
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    again = open_store(sizes=SIZES, name="again")
+    assert held(again, website) == before
+    await again.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_restoration_can_be_killed_at_any_step(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = await filled(open_store)
+    (website,) = store.websites.all()
+    before = held(store, website)
+    back_up_of(store, backup)
+    await store.append(views(41, 50))
+    later = held(store, website)
+    await store.close()
+    assert killed("restore", tmp_path / "data", backup) == {"unpacking", "putting it in place"}
+    stores = [
+        file for file in (tmp_path / "data").iterdir() if file.suffix[:5] in (".mdb", ".repl")
+    ]
+    contents: list[Any] = []
+    for number, file in enumerate(sorted(stores)):
+        (tmp_path / str(number)).mkdir()
+        os.link(file, tmp_path / str(number) / FILE_NAME)
+        one = open_store(sizes=SIZES, name=str(number))
+        contents.append(held(one, website))
+        await one.close()
+    assert contents[0] == before
+    assert later in contents, "what was there before is gone"
