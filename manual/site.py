@@ -1,5 +1,7 @@
 """Hooks of MkDocs: puts what is made out of the code, and files of the checkout, into the site."""
 
+import ast
+import inspect
 import re
 from pathlib import Path
 from typing import Final
@@ -9,6 +11,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from manual import commands, interface, keys
+from medamad.store.environment import Databases
 
 ROOT: Final = Path(__file__).parents[1]
 MADE: Final = {
@@ -29,6 +32,25 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leave out the links to files of the checkout that the site does not have."""
+    """Fill in what docstrings say; leave out links to files that the site does not have."""
     del page, config, files
+    for marker, make in DOCSTRINGS.items():
+        if marker in markdown:
+            markdown = markdown.replace(marker, make())
     return _OUTSIDE.sub(r"\1", markdown)
+
+
+def _packages() -> str:
+    rows = ["| package | |", "| --- | --- |"]
+    for file in sorted((ROOT / "medamad").glob("*/__init__.py")):
+        told = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        rows.append(f"| `{file.parent.name}` | {told.partition(chr(10))[0]} |")
+    return "\n".join(rows)
+
+
+def _databases() -> str:
+    _, dash, listed = (inspect.getdoc(Databases) or "").partition("- ")
+    return dash + listed
+
+
+DOCSTRINGS: Final = {"<!-- packages -->": _packages, "<!-- databases -->": _databases}

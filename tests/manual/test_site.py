@@ -1,0 +1,110 @@
+"""The site of docs/ builds without a warning, asks nothing of elsewhere, and says what is so."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from medamad.commands import COMMANDS, make_parser
+from medamad.config import load
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCED = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+CALLED = re.compile(r"^(?:.*&& )?(?:sudo )?(?:[\w./]*/)?medamad ([^&\n]*)", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+
+
+class Loaded(HTMLParser):
+    """Gathers the addresses of what a page has a browser load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("script", "img", "iframe", "source", "video", "audio"):
+            self.addresses.append(given.get("src") or "")
+        elif tag == "link" and given.get("rel") != "canonical":
+            self.addresses.append(given.get("href") or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "WARNING" not in ran.stderr
+    return folder
+
+
+def test_a_browser_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.glob("*.html"))
+    assert len(pages) > 14
+    for page in pages:
+        loaded = Loaded()
+        loaded.feed(page.read_text("utf-8"))
+        assert loaded.addresses
+        assert not [each for each in loaded.addresses if urlsplit(each).netloc], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)[\"' ]*(https?:)?//", sheet.read_text("utf-8"))
+
+
+def test_what_is_made_of_the_code_is_in_it(site: Path) -> None:
+    assert "max_connections_per_network" in (site / "configuration.html").read_text("utf-8")
+    assert "/websites/{hostname}/shares" in (site / "interface.html").read_text("utf-8")
+    assert "medamad check-config" in (site / "commands.html").read_text("utf-8")
+    architecture = (site / "architecture.html").read_text("utf-8")
+    assert "<code>vocabulary</code>" in architecture
+    assert "journal: website u32" in architecture
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    for file in PAGES:
+        for _, its_language, text in FENCED.findall(file.read_text("utf-8")):
+            if its_language == language:
+                yield file.name, text
+
+
+def test_the_commands_on_all_pages_are_understood() -> None:
+    parser = make_parser(COMMANDS)
+    seen = set()
+    for file, text in blocks("sh"):
+        for line in CALLED.findall(text.replace("\\\n", " ")):
+            words = [word.strip("[]") for word in shlex.split(line, comments=True)]
+            assert parser.parse_args(words).command in COMMANDS, (file, line)
+            seen.add(words[0])
+    assert {"run", "demo", "check-config", "status", "export", "import", "service"} <= seen
+
+
+def test_the_configurations_on_all_pages_can_be_used(tmp_path: Path) -> None:
+    file = tmp_path / "medamad.toml"
+    texts = [text for _, text in blocks("toml")]
+    assert texts
+    for text in texts:
+        file.write_text(text, "utf-8")
+        assert load(file).file == file
+
+
+def test_links_between_files_lead_somewhere() -> None:
+    made = {"configuration.md", "commands.md", "interface.md", "changes.md", "contributing.md"}
+    for file in PAGES:
+        for link in LINK.findall(file.read_text("utf-8")):
+            inside = file.parent.name == "docs" and link in made
+            assert urlsplit(link).scheme or inside or (file.parent / link).exists(), (file, link)
