@@ -54,6 +54,7 @@ class MadePart:
     loose: Events
     texts: Texts
     is_counted: bool
+    batch = 0
 
     @property
     def ascends(self) -> bool:
