@@ -35,8 +35,8 @@ def _page(document: Node) -> Iterator[str]:
     yield "Paths are below `/api`, and the same at the root, but where something else is said.\n"
     yield "A running daemon serves the document that this page is made of at `/openapi.yaml`.\n"
     yield (
-        "Statistics take `start` and `end` (RFC 3339), `limit`, `offset`, `summary`, and filters"
-        " such as `path[starts_with]=/blog` or `country[in]=Germany,France`, which all have to hold.\n"
+        "Statistics take `start` and `end` (RFC 3339), `limit`, `offset`, `summary`, and filters,"
+        " such as `path[starts_with]=/blog` or `country[in]=Germany,France`. All have to hold.\n"
     )
     yield "## Who asks\n\n| | |\n| --- | --- |"
     for name, scheme in document["components"]["securitySchemes"].items():

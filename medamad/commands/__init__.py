@@ -73,7 +73,7 @@ def make_parser(commands: Iterable[str]) -> Parser:
         )
         if name in wanted:
             module = module_of(name)
-            command.epilog = epilog(name, getattr(module, "EXAMPLES", ()))
+            command.epilog = epilog(name, module.EXAMPLES)
             module.configure(command)
             command.set_defaults(run=module.run)
     return parser

@@ -84,7 +84,7 @@ def test_a_configuration_that_cannot_be_used_is_78(
 
 @pytest.mark.parametrize(
     ("command", "status"),
-    [("check", 1), ("export", 1), ("import", 1), ("token", 1), ("status", 3)],
+    [("check", 1), ("export", 1), ("backup", 1), ("import", 1), ("token", 1), ("status", 3)],
 )
 def test_where_there_is_no_store_it_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
