@@ -47,6 +47,8 @@ BOUNDS = {
 }
 OTHERS = 50
 AGENTS = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/{0}.0.0.0 Safari/537.36"
+LONGEST_S = 3_600
+LONG = (pytest.mark.slow, pytest.mark.timeout(LONGEST_S))
 NEW_NAMES = 10
 BYTES_A_NAME = 200
 """What a name takes in memory at least, were it kept: its text, its code, both of their places."""
@@ -199,11 +201,14 @@ async def test_from_many_networks_new_values_are_bounded(place: Place) -> None:
     await from_many(place, 4_000)
 
 
+@pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
 @pytest_twisted.ensureDeferred
-async def test_from_one_network_few_are_taken(place: Place) -> None:
+async def test_from_one_network_few_are_taken(place: Place, count: int) -> None:
     await known_before(place)
     others = place.figures(place.other)
-    assert await place.flood(4_000, one_network) <= PER_MINUTE
+    disk = used_bytes(place)
+    assert await place.flood(count, one_network) <= PER_MINUTE
+    assert used_bytes(place) - disk <= 2 * BYTES_A_HIT * (PER_MINUTE + 2_000)
     assert place.figures(place.other) == others
     # Everybody else is taken as before.
     assert await place.send("attacked.example", 1, IPv4Address("198.51.100.1"), "known")
@@ -212,7 +217,7 @@ async def test_from_one_network_few_are_taken(place: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(LONGEST_S)
 @pytest_twisted.ensureDeferred
 async def test_a_million_new_values_take_bounded_memory_and_disk(
     place: Place, capsys: pytest.CaptureFixture[str]
