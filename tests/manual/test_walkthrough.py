@@ -1,0 +1,61 @@
+"""What the pages on operating and moving have typed is typed, at a real daemon."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon import MEDAMAD, running
+
+from medamad.shipped import shipped_file
+
+pytestmark = pytest.mark.daemon
+
+DOCS = Path(__file__).parents[2] / "docs"
+FENCED = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+CALLED = re.compile(r"^medamad ([^&\n]*)", re.MULTILINE)
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
+
+
+def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        client.add_website("example.org")
+        assert client.request("POST", "/api/event/hit", HIT | {"d": {"a": "b"}}).status == 204
+        places = {
+            "/etc/medamad/medamad.toml": str(shipped_file("medamad.toml")),
+            "/var/lib/medamad": str(daemon.data),
+            "/mnt/": f"{tmp_path}/",
+        }
+        commands = []
+        for page in ("operating.md", "moving.md"):
+            for block in FENCED.findall((DOCS / page).read_text("utf-8")):
+                commands += CALLED.findall(block)
+        before = [each for each in commands if not each.startswith("restore")]
+        for command in before:
+            typed(command, places, tmp_path)
+        assert (tmp_path / "views.csv").read_text("utf-8").count("\n") == 2
+        daemon.stop()
+        after = [each for each in commands if each.startswith("restore")]
+        for command in after:
+            typed(command, places, tmp_path)
+    assert {each.split()[0] for each in before} == {
+        *("check-config", "status", "backup", "retention", "export", "import"),
+    }
+    assert after
+
+
+def typed(command: str, places: dict[str, str], folder: Path) -> None:
+    for written, meant in places.items():
+        command = command.replace(written, meant)
+    ran = subprocess.run(
+        [*MEDAMAD, *shlex.split(command)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
