@@ -25,20 +25,22 @@ SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
 NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
 
 
-def run_and_kill(folder: Path, turn: int, after_s: float, raw_days: int = 0) -> list[str]:
-    """Let the program run so long from its first hit on; returns what it acknowledged."""
+def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int = 0) -> list[str]:
+    """Kill the program somewhere between two hits; returns what it acknowledged.
+
+    It is killed by what it has done: a time would be a lot for one machine and nothing for another.
+    """
     with subprocess.Popen(
         [sys.executable, PROGRAM, folder, str(turn), str(raw_days)],
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
-        time.sleep(after_s)
+        told = "".join(process.stdout.readline() for _ in range(chance.randint(10, 100)))
+        time.sleep(chance.uniform(0, 0.02))
         process.kill()
-        rest = process.stdout.read()
-    *whole, cut_off = (first + rest).split("\n")
-    assert first
+        told += process.stdout.read()
+    *whole, cut_off = told.split("\n")
     assert not cut_off or cut_off.startswith("/")
     return whole
 
@@ -51,7 +53,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
     acknowledged: list[str] = []
     turn = 0
     for _ in range(ROUNDS):
-        acknowledged += run_and_kill(tmp_path / "data", turn, chance.uniform(0.05, 0.4))
+        acknowledged += run_and_kill(tmp_path / "data", turn, chance)
         store = Store.open(
             tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
         )
@@ -77,7 +79,6 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
         }
         assert orphans(store._environment) == []
         await store.close()
-    assert len(acknowledged) > ROUNDS * 10, "it was killed before it had taken anything"
     assert turn > 20
     store = Store.open(
         tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
@@ -107,7 +108,7 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(tmp_path: Path) 
     acknowledged: list[str] = []
     turn = days = 0
     for _ in range(RETAINING_ROUNDS):
-        acknowledged += run_and_kill(tmp_path / "data", turn, chance.uniform(0.05, 0.4), 1)
+        acknowledged += run_and_kill(tmp_path / "data", turn, chance, 1)
         store = Store.open(tmp_path / "data", settings(1), reactor, SIZES)
         (website,) = store.websites.all()
         for _ in range(2):
