@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+import attrs
 import msgspec.inspect as inspected
 from attrs import frozen
+from msgspec import Struct
 
 from medamad.config import Config
 from medamad.config_values import Endpoints, Size
@@ -59,9 +61,9 @@ def read_keys() -> list[Key]:
 
 def tables() -> Iterator[tuple[str, type]]:
     """Give the name of each table and the struct that it is read into."""
-    config = Config()
-    for table in ("server", "store", "events", "limits", "retention", "log"):
-        yield table, type(getattr(config, table))
+    for name, value in attrs.asdict(Config(), recurse=False).items():
+        if isinstance(value, Struct):
+            yield name, type(value)
 
 
 def _meanings(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
