@@ -1,12 +1,16 @@
 """`medamad export`: writes out the views, the events or the statistics of a website."""
 
+import errno
 import os
+import shutil
+import stat
 import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, Final
 
 from medamad.commands.configured import add_data, on_data
@@ -62,8 +66,10 @@ def configure(parser: ArgumentParser) -> None:
     add_data(parser)
     parser.epilog = (
         "Writes nothing to the store, and may be used beside a running daemon; meanwhile the\n"
-        "daemon cannot use freed room again, so that its file may grow. `medamad import` reads\n"
-        "the views and the events again, exactly as they were.\n\n"
+        "daemon cannot use freed room again, so that its file may grow. What goes into a pipe is\n"
+        "read at full speed into a temporary file first ($TMPDIR, without: /tmp), however slow\n"
+        "its reader is. `medamad import` reads the views and the events again, exactly as they\n"
+        "were.\n\n"
         f"{parser.epilog}"
     )
 
@@ -86,25 +92,25 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     def damaged(error: DamagedBlock) -> None:
         left_out.append(str(error))
 
-    with reading_beside(data_dir) as guest:
-        website = guest.website(arguments.hostname)
-        exported = Exported(
-            held=guest.hold(website, damaged),
-            origins=guest.origins(website),
-            sources=sources(load_lists(load(arguments.config))),
-            period=asked.period,
-        )
-        telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
-        try:
-            with _output(arguments.output) as file:
-                for written in asked.written(exported, int(time.time() * 1000)):
-                    file.write(written.data)
-                    telling.tell(written.done, written.total)
-        except BrokenPipeError:
-            # Whoever reads it has had enough. What Python would still write goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
-        telling.end()
+    try:
+        # What waits for a slow reader waits without a transaction.
+        with _output(arguments.output) as file, reading_beside(data_dir) as guest:
+            website = guest.website(arguments.hostname)
+            exported = Exported(
+                held=guest.hold(website, damaged),
+                origins=guest.origins(website),
+                sources=sources(load_lists(load(arguments.config))),
+                period=asked.period,
+            )
+            telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+            for written in asked.written(exported, int(time.time() * 1000)):
+                file.write(written.data)
+                telling.tell(written.done, written.total)
+    except BrokenPipeError:
+        # Whoever reads it has had enough. What Python would still write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    telling.end()
     for place in dict.fromkeys(left_out):
         print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
     return 1 if left_out else 0
@@ -114,12 +120,13 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
 def _output(name: str) -> Iterator[BinaryIO]:
     """Give the file to write: what bears the name in the end is whole."""
     if name == _STANDARD_OUTPUT:
-        yield sys.stdout.buffer
+        with _at_full_speed(sys.stdout.buffer) as file:
+            yield file
         sys.stdout.buffer.flush()
         return
     whole = Path(name)
     if whole.exists() and not whole.is_file():
-        with whole.open("wb") as file:
+        with whole.open("wb") as target, _at_full_speed(target) as file:
             yield file
         return
     part = whole.with_name(f".{whole.name}.part")
@@ -130,3 +137,23 @@ def _output(name: str) -> Iterator[BinaryIO]:
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+@contextmanager
+def _at_full_speed(target: BinaryIO) -> Iterator[BinaryIO]:
+    """Give a file that takes all at once; where the target may not, it gets all of it in the end.
+
+    A pipe is as slow as whoever reads it, and may stand still for hours.
+    """
+    if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
+        yield target
+        return
+    with TemporaryFile() as whole:
+        try:
+            yield whole
+            whole.seek(0)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise OSError(error.errno, error.strerror, gettempdir()) from error
+        shutil.copyfileobj(whole, target)

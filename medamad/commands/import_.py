@@ -132,14 +132,17 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     telling = Telling("rows looked through", sys.stderr)
     with reading_beside(data_dir) as guest:
         website = guest.website(arguments.website)
-        files = [Given.of(path, arguments.source) for path in arguments.files]
-        digest, batches = digest_of(files), guest.batches(website)
-        check_new(batches, digest, max((batch.number for batch in batches), default=0))
-        found = Survey()
-        for found in survey(files):
-            telling.tell(found.rows, 0)
-        telling.end()
-        check_ranges(found.ranges)
+        batches = guest.batches(website)
+    # The files may be long or slow: no transaction waits for them.
+    files = [Given.of(path, arguments.source) for path in arguments.files]
+    digest = digest_of(files)
+    check_new(batches, digest, max((batch.number for batch in batches), default=0))
+    found = Survey()
+    for found in survey(files):
+        telling.tell(found.rows, 0)
+    telling.end()
+    check_ranges(found.ranges)
+    with reading_beside(data_dir) as guest:
         plan = _Plan(website, files, digest, found, batches, _known(guest, website, found))
     if arguments.dry_run:
         return _dry_run(plan, arguments)

@@ -62,6 +62,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     given = retention(read_config(arguments.config, arguments.data, None))
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
+    lines: list[str] = []
     damaged = 0
     with reading_beside(data_dir) as guest:
         websites = guest.websites()
@@ -75,10 +76,12 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
             if arguments.json:
                 told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
             else:
-                lines = _lines(website.hostname, keep, found, given.zone)
-                print(*lines, *(_due(found) if bound else ()), sep="\n")
+                lines += _lines(website.hostname, keep, found, given.zone)
+                lines += _due(found) if bound else ()
     if arguments.json:
         sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    elif lines:
+        print(*lines, sep="\n")
     for hostname in sorted(given.websites.keys() - {website.hostname for website in websites}):
         told_of = f"retention.websites.{hostname}: no website of this name is registered"
         print(f"medamad: {told_of}", file=sys.stderr)

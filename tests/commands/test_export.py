@@ -75,12 +75,12 @@ def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         assert main(["export", *arguments, "--data", str(daemon.data)]) == 1
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     assert said.err.startswith("medamad: ")
     assert reason in said.err
     assert said.err.count("\n") == 1
@@ -106,6 +106,31 @@ def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
                 command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=60
             )
         assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_a_reader_that_stands_still_keeps_no_old_pages(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        path = "x" * 2_000
+        for number in range(60):
+            hit = HIT | {"b": str(number), "u": f"https://example.com/{number}/{path}"}
+            assert client.request("POST", "/api/event/hit", hit).status == 204
+        expected = export(daemon.data, "example.com").stdout
+        # More than a pipe takes by itself.
+        assert len(expected) > 100_000
+        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as exporting:
+            assert exporting.stdout is not None
+            taken = exporting.stdout.read(1)
+            guest = open_as_guest(daemon.data)
+            readers = [line.split() for line in guest.lmdb.readers().splitlines()[1:]]
+            guest.close()
+            assert exporting.poll() is None
+            # The id of the process, a thread, and a transaction or "-".
+            assert [line[2] for line in readers if int(line[0]) == exporting.pid] in ([], ["-"])
+            taken += exporting.stdout.read()
+        assert (exporting.returncode, taken) == (0, expected)
 
 
 class Terminal:
