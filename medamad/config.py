@@ -23,6 +23,7 @@ from medamad.config_values import (
     Proxy,
     ScriptName,
     Size,
+    TimeOfDay,
     read_value,
 )
 from medamad.log_lines import LeastLevel, LogFormat
@@ -128,6 +129,14 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     websites: dict[str, WebsiteRetention] = {}
 
 
+class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[backup]: backups that the daemon makes by itself."""
+
+    at: TimeOfDay = TimeOfDay("")
+    folder: PathText = PathText("")
+    keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+
+
 class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: what is said of what happens, and how."""
 
@@ -143,6 +152,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     events: Events = Events()
     limits: Limits = Limits()
     retention: Retention = Retention()
+    backup: Backup = Backup()
     log: Log = Log()
 
 
@@ -155,6 +165,7 @@ class Config:
     events: Events = field(factory=Events)
     limits: Limits = field(factory=Limits)
     retention: Retention = field(factory=Retention)
+    backup: Backup = field(factory=Backup)
     log: Log = field(factory=Log)
     file: Path | None = None
 
@@ -182,6 +193,7 @@ def load(file: Path | None) -> Config:
         events=document.events,
         limits=document.limits,
         retention=document.retention,
+        backup=document.backup,
         log=document.log,
         file=file,
     )

@@ -23,6 +23,8 @@ from medamad import settings
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.background import Pool, repeat
+from medamad.backup_process import backup_by_process
+from medamad.backups import Schedule
 from medamad.collect.collector import Collector
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
@@ -95,6 +97,7 @@ class Daemon(Service):
     log_lines: LogLines | None = None
     """What writes the log, None where that is not ours."""
     _site: Site | None = None
+    _schedule: Schedule | None = None
     _places: Sequence[Place] = ()
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
@@ -204,6 +207,8 @@ class Daemon(Service):
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         watch = Watch(site.backend, int(self.clock() * 1000))
         opened.callback(repeat(self.look_s, watch.look, self.reactor).stop)
+        self._schedule = self._backups(site, data_dir)
+        opened.callback(repeat(self.look_s, self._schedule.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self.supervisor.tell(READY)
@@ -240,10 +245,19 @@ class Daemon(Service):
         collector.queue.settings = queue
         backend.store.apply(store)
         backend.settings = web
+        if self._schedule is not None:
+            self._schedule.plan = settings.backup_plan(config, web.data_dir)
         if self.log_lines is not None:
             self.log_lines.style = style
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
+
+    def _backups(self, site: Site, data_dir: Path) -> Schedule:
+        def make(target: Path) -> Awaitable[None]:
+            return backup_by_process(target, data_dir, self.config.file, self.environ, self.reactor)
+
+        plan = settings.backup_plan(self.config, data_dir)
+        return Schedule(plan, site.backend.backups, self.clock, make)
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:

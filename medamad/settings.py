@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 
+from medamad.backups import Plan
 from medamad.build import commit
 from medamad.collect.networks import Networks
 from medamad.collect.queue import QueueSettings
@@ -12,6 +13,7 @@ from medamad.config import INSTALLED, Config, ConfigError
 from medamad.config_files import Lists
 from medamad.log_lines import LogStyle
 from medamad.model.dimensions import Dimension
+from medamad.store.backing_up import FOLDER_NAME
 from medamad.store.settings import Keep, Retention, StoreSettings
 from medamad.vocabulary.sources import Sources
 from medamad.vocabulary.spam import SpamHosts
@@ -64,6 +66,20 @@ def retention(config: Config) -> Retention:
             for hostname, own in kept.websites.items()
         },
         zone=config.events.timezone,
+    )
+
+
+def backup_plan(config: Config, data_dir: Path) -> Plan | None:
+    """Give when backups are made and which are kept; None where none are made."""
+    at = config.backup.at.time()
+    if at is None:
+        return None
+    folder = config.backup.folder
+    return Plan(
+        folder=config.path(folder) if folder else data_dir / FOLDER_NAME,
+        at=at,
+        zone=config.events.timezone,
+        keep=config.backup.keep,
     )
 
 

@@ -34,7 +34,7 @@ def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> No
     defaults = Config()
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
-        *(defaults.retention, defaults.log),
+        *(defaults.retention, defaults.backup, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}
@@ -165,6 +165,9 @@ OWN = "is a path of the interface"
         ('[server]\nmetrics_from = ["::1/8"]', "server.metrics_from[0]", f"{PROXY}: "),
         ('[log]\nformat = "xml"', "log.format", "expected one of text, json"),
         ('[log]\nlevel = "all"', "log.level", "expected one of debug, info, warning, error"),
+        ('[backup]\nat = "3:30"', "backup.at", 'expected a time such as "03:30", or "" for none'),
+        ('[backup]\nat = "24:00"', "backup.at", 'expected a time such as "03:30", or "" for none'),
+        ("[backup]\nkeep = 0", "backup.keep", "expected int >= 1"),
         ("[retention]\nraw_days = -1", "retention.raw_days", "expected int >= 0"),
         ('[retention]\nafter = "all"', "retention.after", "expected one of sums, nothing"),
         ('[retention.websites."a b"]', "retention.websites.a b", HOSTNAME),

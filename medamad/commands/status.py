@@ -100,6 +100,9 @@ def _lines(state: State, data_dir: Path, now: int) -> Iterator[str]:
         f"store        {told_bytes(state.store_bytes)} of {told_bytes(state.store_max_bytes)};"
         f" {told_bytes(state.disk_free_bytes)} of the disk are free"
     )
+    if state.last_backup is not None:
+        made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.last_backup))
+        yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
     for lack in state.lacks:
         yield f"no hits are taken: {lack}"
     for warning in state.warnings:

@@ -76,6 +76,7 @@ class Desk:
             store_bytes=figures.used_bytes,
             store_max_bytes=figures.map_bytes,
             disk_free_bytes=figures.free_disk_bytes,
+            last_backup=backend.backups.made,
             lacks=tuple(lacks(self.site)),
             warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
         )
@@ -86,6 +87,8 @@ class Desk:
         for website in self.site.backend.store.websites.all():
             if website.number in self.site.backend.quiet:
                 yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
+        if self.site.backend.backups.failure:
+            yield f"no backup was made: {self.site.backend.backups.failure}"
         if self.login_file.exists():
             yield f"the first password has not been changed, and is in {self.login_file}"
         if self.site.settings.demo:

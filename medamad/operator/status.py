@@ -36,6 +36,8 @@ class State(Struct, frozen=True, kw_only=True):
     store_bytes: int
     store_max_bytes: int
     disk_free_bytes: int
+    last_backup: int | None
+    """When the newest was made of those that the daemon makes by itself."""
     lacks: tuple[str, ...]
     """Why no hits are taken; none when they are."""
     warnings: tuple[str, ...]

@@ -10,6 +10,7 @@ from medamad.account.accounts import Accounts
 from medamad.account.shares import Shares
 from medamad.account.tokens import Tokens
 from medamad.collect.collector import Collector
+from medamad.model.backups import Backups
 from medamad.model.timings import Timings
 from medamad.store.store import Store
 from medamad.web.settings import WebSettings
@@ -57,5 +58,6 @@ class Backend:
     exports: int = 0
     """How many exports are under way."""
     times: Times = field(factory=Times)
+    backups: Backups = field(factory=Backups)
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The websites that used to be visited and are not any more: by number, since when."""

@@ -39,6 +39,7 @@ class Metrics(Collector):
         yield from self._service()
         yield from self._hits()
         yield from self._store()
+        yield from self._backups()
 
     def _service(self) -> Iterator[Metric]:
         site, backend = self._site, self._site.backend
@@ -61,6 +62,17 @@ class Metrics(Collector):
             "statistics_duration_seconds",
             "Time to answer a statistic, waiting for its turn included.",
             backend.times.statistics,
+        )
+
+    def _backups(self) -> Iterator[Metric]:
+        backups = self._site.backend.backups
+        yield _counter(
+            "backups_failed", "Backups by [backup] that could not be made.", backups.failures
+        )
+        yield _gauge(
+            "backup_last_timestamp_seconds",
+            "When the newest backup by [backup] was made; 0 for none.",
+            backups.made or 0,
         )
 
     def _hits(self) -> Iterator[Metric]:

@@ -1,0 +1,57 @@
+"""Backups by a process of their own, as the daemon has them made."""
+
+import os
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.process import reapProcessHandlers
+from twisted.internet.task import deferLater
+
+from medamad.backup_process import backup_by_process
+from medamad.backups import BackupFailed
+from medamad.store.backup_file import read_note
+from medamad.store.environment import open_environment
+
+
+def backup(target: Path, data_dir: Path, config: Path | None = None) -> "Deferred[None]":
+    return backup_by_process(target, data_dir, config, os.environ, reactor)
+
+
+def written(target: Path) -> int:
+    with target.open("rb") as file:
+        return read_note(file).bytes
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_is_made_of_a_store_that_is_in_use(tmp_path: Path) -> None:
+    environment = open_environment(tmp_path / "data", 16 << 20)
+    config = tmp_path / "medamad.toml"
+    config.write_text('[store]\nmin_free_disk = "1 B"', "utf-8")
+    await backup(tmp_path / "backup.mdb.zst", tmp_path / "data", config)
+    environment.close()
+    assert written(tmp_path / "backup.mdb.zst") > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_why_none_was_made_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BackupFailed, match=f"^{tmp_path}/data: there is no store here$"):
+        await backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
+    config = tmp_path / "medamad.toml"
+    config.write_text("x = 1", "utf-8")
+    with pytest.raises(BackupFailed, match=f"^{config}: x: unknown key$"):
+        await backup(tmp_path / "backup.mdb.zst", tmp_path / "data", config)
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    open_environment(tmp_path / "data", 16 << 20).close()
+    making = backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
+    making.cancel()
+    with pytest.raises(CancelledError):
+        await making
+    while reapProcessHandlers:
+        await deferLater(reactor, 0.01)
+    assert not (tmp_path / "backup.mdb.zst").exists()

@@ -1,0 +1,142 @@
+"""When backups are made by themselves, and which of them go."""
+
+from datetime import UTC, datetime, time
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest_twisted
+from attrs import define, field
+
+from medamad.backups import BackupFailed, Plan, Schedule
+from medamad.model.backups import Backups
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
+HOUR = 3_600
+DAY = 24 * HOUR
+
+
+def touch(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@define
+class Making:
+    """Makes backups of no content, or fails."""
+
+    folder: Path
+    now: float = NOON
+    made: list[str] = field(factory=list)
+    reason: str = ""
+    backups: Backups = field(factory=Backups)
+
+    async def make(self, target: Path) -> None:
+        if self.reason:
+            raise BackupFailed(self.reason)
+        touch(target)
+        self.made.append(target.name)
+
+    def schedule(self, at: time = time(3, 30), keep: int = 3) -> Schedule:
+        plan = Plan(self.folder, at, UTC, keep)
+        return Schedule(plan, self.backups, lambda: self.now, self.make)
+
+    def there(self) -> list[str]:
+        return sorted(file.name for file in self.folder.iterdir())
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_is_made_each_day_at_its_time(tmp_path: Path) -> None:
+    making = Making(tmp_path / "backups")
+    schedule = making.schedule()
+    await schedule.look()
+    assert making.made == ["medamad-20260310-120000Z.mdb.zst"], "the first at once"
+    for hour in range(1, 38):
+        making.now = NOON + hour * HOUR
+        await schedule.look()
+    assert making.made[1:] == ["medamad-20260311-040000Z.mdb.zst"]
+    assert making.backups.made == int(datetime(2026, 3, 11, 4, tzinfo=UTC).timestamp())
+    assert making.backups.failures == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_was_missed_is_made_up_for(tmp_path: Path) -> None:
+    making = Making(tmp_path)
+    await making.schedule().look()
+    making.now = NOON + 5 * DAY
+    again = making.schedule()
+    await again.look()
+    await again.look()
+    assert len(making.made) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_as_many_are_kept_as_are_asked_for_and_nothing_else_goes(tmp_path: Path) -> None:
+    others = ["before-format-4-20200101-000000Z.mdb.zst", "medamad-mine.mdb.zst", "notes.txt"]
+    others.append("medamad-20209999-000000Z.mdb.zst")
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    left = tmp_path / ".medamad-20200101-000000Z.mdb.zst.part"
+    left.write_bytes(b"of one that was killed")
+    making = Making(tmp_path)
+    schedule = making.schedule(keep=2)
+    for day in range(5):
+        making.now = NOON + day * DAY
+        await schedule.look()
+    assert len(making.made) == 5
+    assert making.there() == sorted([*others, *making.made[-2:]])
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: Path) -> None:
+    making = Making(tmp_path, reason="no room")
+    schedule = making.schedule(keep=1)
+    (tmp_path / "medamad-20260301-033000Z.mdb.zst").write_bytes(b"")
+    await schedule.look()
+    await schedule.look()
+    assert (making.backups.failures, making.backups.failure) == (1, "no room")
+    assert making.there() == ["medamad-20260301-033000Z.mdb.zst"], "an old one has gone"
+    making.now += HOUR
+    making.reason = ""
+    await schedule.look()
+    assert (making.backups.failures, making.backups.failure) == (1, "")
+    assert making.there() == ["medamad-20260310-130000Z.mdb.zst"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
+    making = Making(tmp_path, now=NOON + 400 * DAY, reason="no room")
+    schedule = making.schedule()
+    await schedule.look()
+    making.reason, making.now = "", NOON
+    (tmp_path / "medamad-20290101-000000Z.mdb.zst").write_bytes(b"of a time to come")
+    await schedule.look()
+    assert making.made == ["medamad-20260310-120000Z.mdb.zst"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    making = Making(tmp_path / "file" / "backups")
+    await making.schedule().look()
+    assert making.backups.failures == 1
+    assert "file/backups" in making.backups.failure
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_a_plan_none_is_made(tmp_path: Path) -> None:
+    making = Making(tmp_path)
+    schedule = making.schedule()
+    schedule.plan = None
+    await schedule.look()
+    assert making.made == []
+
+
+def test_the_time_is_that_of_the_zone_also_when_the_clocks_change() -> None:
+    plan = Plan(Path(), time(2, 30), ZoneInfo("Europe/Berlin"), 1)
+    for now, due in (
+        ("2026-03-28T12:00+01:00", "2026-03-28T02:30+01:00"),
+        ("2026-03-29T12:00+02:00", "2026-03-29T03:30+02:00"),
+        ("2026-03-30T02:29+02:00", "2026-03-29T03:30+02:00"),
+        ("2026-10-25T12:00+01:00", "2026-10-25T02:30+02:00"),
+    ):
+        given = datetime.fromisoformat(now).timestamp()
+        assert plan.last_due(given) == datetime.fromisoformat(due).timestamp()
