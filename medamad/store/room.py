@@ -3,11 +3,12 @@
 import os
 from typing import Final
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.model.errors import Unavailable
 from medamad.store.environment import Environment, Txn
+from medamad.store.lagging import Lagging
 
 _FULL_MAP: Final = 0.8
 """The share of the map beyond which no hits are taken: deleting needs room as well."""
@@ -19,7 +20,10 @@ _ROOM_WITHIN: Final = 4 * _MIB
 
 @frozen
 class Usage:
-    """Bytes of the store in use, and the bytes that it can grow to."""
+    """Bytes of the store in use, and the bytes that it can grow to.
+
+    In use are also freed pages that a reader keeps from being used again.
+    """
 
     used: int
     total: int
@@ -30,13 +34,19 @@ class Room:
     """Used by the writer thread. It is logged when refusing begins and when it ends."""
 
     _environment: Environment
+    lagging: Lagging = field()
     _refuses: bool = False
     _log = Logger()
+
+    @lagging.default
+    def _none_yet(self) -> Lagging:
+        return Lagging(self._environment)
 
     def usage(self, txn: Txn) -> Usage:
         """Give how much of the store is in use."""
         map_size = self._environment.lmdb.info()["map_size"]
-        return Usage(self._environment.used_bytes(txn), map_size)
+        used = self._environment.used_bytes(txn)
+        return Usage(used + self.lagging.kept_bytes(used, map_size), map_size)
 
     def free_disk(self) -> int:
         """Give the bytes of the disk that are free. Raises OSError when the folder is gone."""

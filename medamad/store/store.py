@@ -345,6 +345,7 @@ class Store:
         forgotten. Raises Unavailable when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()
+        self._room.lagging.tell()
         # First what makes room for the rest.
         await self._removal.go_on(self.websites.has_number)
         beacons = self._journal.beacons

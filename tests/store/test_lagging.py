@@ -1,0 +1,164 @@
+"""What an old reader keeps from being used again counts as used, and is told of."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import define
+from told_in_log import told_in_log
+from views import views
+
+from medamad.model.errors import Unavailable
+from medamad.store.environment import Environment, open_environment
+from medamad.store.lagging import Lagging
+from medamad.store.room import Room
+from medamad.store.store import Store
+
+MAP_SIZE = 8 << 20
+NAME, VALUE = b"changed", 100_000
+
+
+@define
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Environment:
+    return open_environment(tmp_path / "small", MAP_SIZE)
+
+
+def change(environment: Environment, times: int = 1) -> None:
+    """Replace one value by another, which frees its pages."""
+    for _ in range(times):
+        with environment.lmdb.begin(write=True) as txn:
+            txn.put(NAME, bytes(VALUE), db=environment.databases.meta)
+
+
+def used_bytes(room: Room, environment: Environment) -> int:
+    with environment.lmdb.begin(write=True) as txn:
+        return room.usage(txn).used
+
+
+def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, Lagging(small, clock))
+    change(small, 10)
+    before = used_bytes(room, small)
+    reader = small.lmdb.begin()
+    change(small)
+    assert used_bytes(room, small) - before < VALUE / 2
+    clock.now += 10
+    change(small, 20)
+    assert used_bytes(room, small) > before + 15 * VALUE
+    assert used_bytes(room, small) <= small.file_bytes()
+    reader.abort()
+    assert used_bytes(room, small) - before < VALUE / 2
+    # And they are used again.
+    size = small.file_bytes()
+    change(small, 20)
+    assert small.file_bytes() == size
+    small.close()
+
+
+def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
+    """A backup of a store that has much room to use again does not stop the counting."""
+    clock = Clock()
+    room = Room(small, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    change(small, 70)
+    reader.abort()
+    change(small)
+    before = used_bytes(room, small)
+    assert small.file_bytes() > 0.8 * MAP_SIZE
+    reader = small.lmdb.begin()
+    change(small)
+    room.lack(reader, 0)
+    clock.now += 100
+    change(small, 20)
+    assert used_bytes(room, small) - before < VALUE / 2
+    assert room.lack(reader, 0) == ""
+    reader.abort()
+    small.close()
+
+
+def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    lacks = []
+    while not lacks or not lacks[-1]:
+        change(small)
+        clock.now += 1
+        with small.lmdb.begin(write=True) as txn:
+            lacks.append(room.lack(txn, 0))
+    assert lacks[-1].endswith("that store.map_size allows are in use")
+    assert len(lacks) > 50
+    with small.lmdb.begin(write=True) as txn, pytest.raises(Unavailable, match="no hits are taken"):
+        room.check(txn, 0)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        room.check(txn, 0)
+    small.close()
+
+
+def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    change(small, 60)
+    free = 1 << 60
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn, free) == ""
+    clock.now += 10
+    change(small, 2)
+    with small.lmdb.begin(write=True) as txn:
+        assert "store.min_free_disk asks for" in room.lack(txn, free)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn, free) == ""
+    small.close()
+
+
+def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
+    clock = Clock()
+    lagging = Lagging(small, clock)
+    reader = small.lmdb.begin()
+    with told_in_log() as lines:
+        lagging.tell()
+        clock.now += 100
+        # Nothing was written since it began: it keeps nothing.
+        lagging.tell()
+        change(small)
+        lagging.tell()
+        clock.now += 59
+        lagging.tell()
+        assert lines == []
+        for _ in range(3):
+            clock.now += 2
+            lagging.tell()
+        (line,) = lines
+    assert "has been reading the store for 61 s" in line
+    reader.abort()
+    small.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    clock = Clock()
+    store._room.lagging = Lagging(store._environment, clock)
+    reader = store._environment.lmdb.begin()
+    await store.append(views(1, 2))
+    with told_in_log() as lines:
+        await store.tidy(0)
+        clock.now += 61
+        await store.tidy(0)
+    assert len(lines) == 1
+    reader.abort()
+    await store.close()
