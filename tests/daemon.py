@@ -43,6 +43,11 @@ class Answer:
         return json.loads(self.body) if self.body else None
 
 
+def first_headers(answer: http.client.HTTPResponse) -> dict[str, str]:
+    """Give the headers of an answer by their names; of one that is repeated, the first."""
+    return {name.lower(): value for name, value in reversed(answer.getheaders())}
+
+
 @define
 class Client:
     """Speaks to the daemon over one connection at a time, with the login's cookie if it has one."""
@@ -69,8 +74,7 @@ class Client:
                 sent | dict(headers or {}),
             )
             answer = connection.getresponse()
-            given = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, given, answer.read())
+            return Answer(answer.status, first_headers(answer), answer.read())
         finally:
             connection.close()
 

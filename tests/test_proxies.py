@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 from authority import Authority
-from daemon import PASSWORD, USERNAME, Answer, Daemon, free_port, running, until
+from daemon import PASSWORD, USERNAME, Answer, Daemon, first_headers, free_port, running, until
 
 pytestmark = pytest.mark.daemon
 
@@ -92,8 +92,7 @@ class Proxied:
                 sent["Content-Type"] = "application/json"
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
-            given = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, given, answer.read())
+            return Answer(answer.status, first_headers(answer), answer.read())
         finally:
             connection.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from attrs import evolve
+from attrs import evolve, frozen
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
@@ -16,6 +16,7 @@ from medamad.account.credentials import (
     check_password,
     check_username,
 )
+from medamad.account.devices import device_of, new_device
 from medamad.account.first_login import (
     FirstLogin,
     first_login,
@@ -33,10 +34,28 @@ from medamad.model.errors import Refusal, Unauthorised, Unavailable
 
 T = TypeVar("T")
 
+
+@frozen
+class Begun:
+    """A login that has begun: its token, and the device to know the browser again by."""
+
+    token: str
+    device: str
+
+
+@frozen
+class _From:
+    """Where an attempt to log in comes from: a known device, whatever its network, or a network."""
+
+    attempts: Attempts
+    name: bytes
+    is_known: bool
+
+
 _MAX_WAITING: Final = 64
 """Passwords that may wait to be hashed: with one thread, about a second's work."""
 _KEPT_FREE: Final = 8
-"""Places among them for who has logged in and for networks known to, whoever else is guessing."""
+"""Places among them for known devices and networks, whoever else is guessing."""
 
 _NO_LOGIN: Final = "the session cookie is missing or its login has ended"
 
@@ -68,6 +87,7 @@ class Accounts:
         self.logins_refused = 0
         """How many attempts to log in were refused, since the start."""
         self._attempts = Attempts()
+        self._device_attempts = Attempts()
         self._waiting = 0
         self._touching: set[bytes] = set()
         self._one_at_a_time = DeferredLock()
@@ -86,38 +106,58 @@ class Accounts:
             self._touch(key, int(now))
         return account
 
-    async def log_in(self, username: str, password: str, network: bytes) -> str:
-        """Give the token of a new login.
+    async def log_in(
+        self, username: str, password: str, network: bytes, device: str | None = None
+    ) -> Begun:
+        """Begin a login.
+
+        A `device` that an earlier login with this password gave is slowed by its own failures
+        alone, so that nobody else can keep the owner waiting.
 
         Raises BadRequest for texts beyond any bound, Unauthorised for a pair that is not the
-        account's (after the same work whether or not the name is), TooMany when `network` has
-        to wait after failures, Unavailable when too many attempts, of it or of all, are under way.
+        account's (after the same work whether or not the name is), TooMany when the device or else
+        the network has to wait after failures, Unavailable when too many attempts, of it or of
+        all, are under way.
         """
         try:
             check_login(username, password)
-            self._attempts.admit(network, self._clock())
+            origin = self._origin(network, device)
+            origin.attempts.admit(origin.name, self._clock())
             try:
-                return await self._log_in(username, password, network)
+                begun = await self._log_in(username, password, origin, device)
             finally:
-                self._attempts.ended(network)
+                origin.attempts.ended(origin.name)
         except Refusal:
             self.logins_refused += 1
             raise
+        # The failures of others, too, were no longer in a row.
+        self._attempts.succeeded(network)
+        return begun
 
-    async def _log_in(self, username: str, password: str, network: bytes) -> str:
-        is_known = self._attempts.is_known(network)
+    def _origin(self, network: bytes, device: str | None) -> _From:
+        known = device_of(device, self._store.account())
+        if known is not None:
+            return _From(self._device_attempts, known, is_known=True)
+        return _From(self._attempts, network, self._attempts.is_known(network))
+
+    async def _log_in(
+        self, username: str, password: str, origin: _From, device: str | None
+    ) -> Begun:
         while True:
             account = self._store.account()
-            if not await self._matches(account, username, password, is_known=is_known):
-                self._attempts.failed(network, self._clock())
+            if not await self._matches(account, username, password, is_known=origin.is_known):
+                origin.attempts.failed(origin.name, self._clock())
                 raise Unauthorised("the username or the password is wrong")
             async with self._one_at_a_time:
-                if not _same_credentials(account, self._store.account()):
+                now = self._store.account()
+                if now is None or not _same_credentials(account, now):
                     continue
                 token = await self._begin_login()
                 if _same_credentials(account, self._store.account()):
-                    self._attempts.succeeded(network)
-                    return token
+                    origin.attempts.succeeded(origin.name)
+                    if device is None or device_of(device, now) is None:
+                        device = new_device(now)
+                    return Begun(token, device)
                 # Another process has changed the account meanwhile.
                 await self._store.end_login(digest(token))
 

@@ -3,8 +3,8 @@
 Ten failures in a row cost nothing. After them a network waits between its attempts: 1, 2, 4
 seconds and so on, a minute at most. Failures from anywhere count for the account too, so that
 many networks guessing together are slowed as one; but the wait runs from a network's own last
-failure, so a network that has not failed is never kept waiting, and nobody is locked out by
-somebody else.
+failure, so a network that has not failed is never kept waiting. Within one network a guesser can
+keep others waiting: who is known by the device is therefore counted by that, apart.
 
 An attempt counts from its beginning, for nobody knows yet how it ends: so many at the same time
 are no more than so many one after the other.

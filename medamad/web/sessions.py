@@ -1,17 +1,29 @@
-"""The session cookie: read from a request, set at login, destroyed at logout."""
+"""The cookies: of the session, which logout destroys, and of the device, for the next login."""
 
 from typing import Final
 
 from twisted.web.http import Request
 
+from medamad.account import devices
+
 COOKIE: Final = b"_me_sess"
 MAX_AGE_SECONDS: Final = 30 * 24 * 3600
 _ATTRIBUTES: Final = b"Path=/; HttpOnly; SameSite=Lax; Secure"
+DEVICE_COOKIE: Final = b"_me_device"
 
 
 def token_of(request: Request) -> str | None:
     """Give the token that a request carries, None where there is none or no ASCII."""
-    value = request.received_cookies.get(COOKIE)
+    return _value(request, COOKIE)
+
+
+def device_of(request: Request) -> str | None:
+    """Give the device that a request carries, None where there is none or no ASCII."""
+    return _value(request, DEVICE_COOKIE)
+
+
+def _value(request: Request, name: bytes) -> str | None:
+    value = request.received_cookies.get(name)
     if not value or not value.isascii():
         return None
     return value.decode("ascii")
@@ -21,6 +33,16 @@ def begun(token: str) -> tuple[bytes, bytes]:
     """Give the header that sets the cookie."""
     value = b"%b=%b; Max-Age=%d; %b" % (COOKIE, token.encode(), MAX_AGE_SECONDS, _ATTRIBUTES)
     return (b"Set-Cookie", value)
+
+
+def known(device: str, path: bytes) -> tuple[bytes, bytes]:
+    """Give the header that sets the device's cookie, which is sent to the login at `path` alone."""
+    attributes = b"Path=%b; HttpOnly; SameSite=Strict; Secure" % path
+    value = b"%b=%b; Max-Age=%d; %b"
+    return (
+        b"Set-Cookie",
+        value % (DEVICE_COOKIE, device.encode(), devices.LIFETIME_S, attributes),
+    )
 
 
 ENDED: Final = (

@@ -165,4 +165,4 @@ def accounts(bench: Bench) -> Accounts:
 
 
 def log_in(accounts: Accounts, password: str = PASSWORD, network: bytes = HOME) -> str:
-    return done(accounts.log_in("ada", password, network))
+    return done(accounts.log_in("ada", password, network)).token

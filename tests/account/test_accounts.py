@@ -53,7 +53,7 @@ def test_deleting_leaves_the_service_as_on_its_first_start(bench: Bench) -> None
     accounts = bench.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
-    token, other = (done(accounts.log_in("admin", first.password, HOME)) for _ in range(2))
+    token, other = (done(accounts.log_in("admin", first.password, HOME)).token for _ in range(2))
     done(accounts.change(token, username="eve", password="battery"))
     again = done(accounts.delete(token))
     assert bench.store.websites == 0
@@ -115,7 +115,7 @@ def test_a_deletion_that_fails_changes_nothing(bench: Bench, was_there: bool) ->
     first = done(accounts.ensure_first())
     assert first is not None
     assert first.file is not None
-    token = done(accounts.log_in("admin", first.password, HOME))
+    token = done(accounts.log_in("admin", first.password, HOME)).token
     if not was_there:
         done(accounts.change(token, password=first.password))
     before = {file.name: file.read_text() for file in bench.folder.iterdir()}
@@ -135,7 +135,7 @@ def test_the_new_password_is_written_down_before_the_old_account_goes(bench: Ben
     first = done(accounts.ensure_first())
     assert first is not None
     assert first.file is not None
-    token = done(accounts.log_in("admin", first.password, HOME))
+    token = done(accounts.log_in("admin", first.password, HOME)).token
     before, bench.store.is_held = bench.store.kept, True
     deletion = begun(accounts.delete(token))
     written = first.file.read_text()

@@ -59,7 +59,7 @@ def test_a_new_password_ends_other_logins_and_the_file(bench: Bench) -> None:
     first = done(accounts.ensure_first())
     assert first is not None
     assert first.file is not None
-    mine, other = (done(accounts.log_in("admin", first.password, HOME)) for _ in range(2))
+    mine, other = (done(accounts.log_in("admin", first.password, HOME)).token for _ in range(2))
     done(accounts.change(mine, settings={"language": "de"}))
     accounts.authenticate(other)
     assert first.file.exists()
@@ -113,7 +113,7 @@ def test_a_login_under_way_is_ended_by_the_change_that_follows(
     change = begun(accounts.change(token, password="battery"))
     bench.store.writes.pop().callback(None)
     bench.store.writes.pop().callback(None)
-    late = outcome(attempt)
+    late = outcome(attempt).token
     outcome(change)
     with pytest.raises(Unauthorised):
         accounts.authenticate(late)

@@ -18,7 +18,7 @@ from accounts_bench import (
 from logged import LoggedFailures
 from twisted.internet.defer import Deferred
 
-from medamad.account.accounts import Accounts
+from medamad.account.accounts import Accounts, Begun
 from medamad.account.logins import digest
 from medamad.model.accounts import Login
 from medamad.model.errors import BadRequest, TooMany, Unauthorised, Unavailable
@@ -163,7 +163,7 @@ def test_others_do_not_wait_for_a_guesser(accounts: Accounts) -> None:
     accounts.authenticate(log_in(accounts))
 
 
-def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[str]]:
+def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[Begun]]:
     """Guess so many passwords at once."""
     return [
         begun(accounts.log_in("ada", f"guess {number}", b"guesser %d" % (number % networks)))
@@ -185,7 +185,7 @@ def test_guesses_sent_at_once_are_no_more_than_guesses_one_by_one(
     assert len(bench.pool.waiting) == 10
     owner = begun(accounts.log_in("ada", PASSWORD, HOME))
     go_on_to_the_end(bench)
-    accounts.authenticate(outcome(owner))
+    accounts.authenticate(outcome(owner).token)
     refused = Counter(type(deferred_error(guess)) for guess in guesses)
     assert refused == {Unauthorised: 10, Unavailable: count - 10}
 
@@ -201,7 +201,7 @@ def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
     # From where the owner has been before there is still room, and for a change of the password.
     owner = begun(accounts.log_in("ada", PASSWORD, HOME))
     go_on_to_the_end(bench)
-    token = outcome(owner)
+    token = outcome(owner).token
     errors = list(map(deferred_error, guesses))
     assert Counter(map(type, errors)) == {Unauthorised: 56, Unavailable: 944}
     assert {error.retry_after for error in errors if isinstance(error, Unavailable)} == {1}
@@ -213,3 +213,63 @@ def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
     # Once that is over, from anywhere.
     bench.pool.is_held = False
     log_in(accounts, "another one", b"never seen")
+
+
+def guess_until_slowed(bench: Bench, accounts: Accounts, network: bytes) -> None:
+    """Guess from a network at every moment at which it may, until it waits for the longest time."""
+    for _ in range(20):
+        with pytest.raises(Unauthorised):
+            log_in(accounts, "wrong", network)
+        bench.clock.advance(60)
+    with pytest.raises(Unauthorised):
+        log_in(accounts, "wrong", network)
+
+
+def test_a_known_device_does_not_wait_for_a_guesser_in_its_network(
+    bench: Bench, accounts: Accounts
+) -> None:
+    device = done(accounts.log_in("ada", PASSWORD, HOME)).device
+    guess_until_slowed(bench, accounts, HOME)
+    with pytest.raises(TooMany):
+        log_in(accounts)
+    # A typing error of the owner's costs nothing either.
+    with pytest.raises(Unauthorised):
+        done(accounts.log_in("ada", "typo", HOME, device))
+    again = done(accounts.log_in("ada", PASSWORD, HOME, device))
+    accounts.authenticate(again.token)
+    assert again.device == device
+
+
+def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Accounts) -> None:
+    device, other = (done(accounts.log_in("ada", PASSWORD, HOME)).device for _ in range(2))
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            done(accounts.log_in("ada", "wrong", HOME, device))
+    with pytest.raises(TooMany) as refusal:
+        done(accounts.log_in("ada", PASSWORD, b"elsewhere", device))
+    assert refusal.value.retry_after == 1
+    # Its network has not failed, nor has another device.
+    log_in(accounts)
+    done(accounts.log_in("ada", PASSWORD, HOME, other))
+    bench.clock.advance(1)
+    done(accounts.log_in("ada", PASSWORD, HOME, device))
+
+
+def test_there_is_room_for_a_known_device_from_anywhere(bench: Bench, accounts: Accounts) -> None:
+    device = done(accounts.log_in("ada", PASSWORD, HOME)).device
+    bench.pool.is_held = True
+    guesses = many(accounts, 1_000, networks=1_000)
+    owner = begun(accounts.log_in("ada", PASSWORD, b"never seen", device))
+    go_on_to_the_end(bench)
+    accounts.authenticate(outcome(owner).token)
+    assert len(list(map(deferred_error, guesses))) == 1_000
+
+
+def test_a_new_password_ends_what_was_known(bench: Bench, accounts: Accounts) -> None:
+    first = done(accounts.log_in("ada", PASSWORD, HOME))
+    done(accounts.change(first.token, password="battery"))
+    guess_until_slowed(bench, accounts, HOME)
+    with pytest.raises(TooMany):
+        done(accounts.log_in("ada", "battery", HOME, first.device))
+    bench.clock.advance(60)
+    assert done(accounts.log_in("ada", "battery", HOME, first.device)).device != first.device

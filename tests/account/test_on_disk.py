@@ -41,7 +41,7 @@ def opened(tmp_path: Path) -> Open:
 async def test_account_and_logins_survive_a_restart(opened: Open) -> None:
     store, accounts = opened()
     assert await accounts.ensure_first() is not None
-    token, ended = [await accounts.log_in("ada", PASSWORD, b"") for _ in range(2)]
+    token, ended = [(await accounts.log_in("ada", PASSWORD, b"")).token for _ in range(2)]
     await accounts.log_out(ended)
     changed = await accounts.change(token, username="eve", settings={"language": "ja"})
     await store.close()
@@ -61,7 +61,7 @@ async def test_account_and_logins_survive_a_restart(opened: Open) -> None:
 async def test_a_new_password_and_a_deletion_are_on_disk(opened: Open) -> None:
     store, accounts = opened()
     await accounts.ensure_first()
-    token, other = [await accounts.log_in("ada", PASSWORD, b"") for _ in range(2)]
+    token, other = [(await accounts.log_in("ada", PASSWORD, b"")).token for _ in range(2)]
     await accounts.change(token, password="battery")
     await store.add_website("example.com", NOW)
     await store.close()
@@ -77,5 +77,5 @@ async def test_a_new_password_and_a_deletion_are_on_disk(opened: Open) -> None:
         accounts.authenticate(token)
     with pytest.raises(Unauthorised):
         await accounts.log_in("ada", "battery", b"")
-    accounts.authenticate(await accounts.log_in("ada", PASSWORD, b""))
+    accounts.authenticate((await accounts.log_in("ada", PASSWORD, b"")).token)
     await store.close()

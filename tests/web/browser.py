@@ -204,6 +204,6 @@ class Browser:
         answer = await self.ask(
             "POST", "/api/auth/login", {"username": username, "password": password}
         )
-        (cookie,) = answer.headers["set-cookie"]
+        cookie, _ = answer.headers["set-cookie"]
         self.cookie = cookie.partition(";")[0].removeprefix("_me_sess=")
         return answer

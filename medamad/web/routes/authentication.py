@@ -22,12 +22,16 @@ _DETAILS: Final = msgspec.json.Decoder(LoginDetails)
 
 
 async def log_in(call: Call) -> Reply:
-    """Begin a login and set the cookie."""
+    """Begin a login and set the cookies."""
     details = call.body(_DETAILS)
     sender = call.sender
     network = b"" if sender is None else prefix_of(sender)
-    token = await call.backend.accounts.log_in(details.username, details.password, network)
-    return Reply(HTTPStatus.OK, headers=(NO_STORE, sessions.begun(token)))
+    begun = await call.backend.accounts.log_in(
+        details.username, details.password, network, sessions.device_of(call.request)
+    )
+    path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
+    cookies = sessions.begun(begun.token), sessions.known(begun.device, path)
+    return Reply(HTTPStatus.OK, headers=(NO_STORE, *cookies))
 
 
 async def log_out(call: Call) -> Reply:

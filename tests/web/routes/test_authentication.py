@@ -15,12 +15,21 @@ async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
     assert answer.body == b""
     assert answer.header("X-Api-Commit") == "c0ffee1"
     assert answer.header("Cache-Control") == "no-store"
-    (cookie,) = answer.headers["set-cookie"]
+    cookie, device = answer.headers["set-cookie"]
     value, *attributes = cookie.split("; ")
     name, _, token = value.partition("=")
     assert name == "_me_sess"
     assert len(token) >= 43
     assert attributes == ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Lax", "Secure"]
+    value, *attributes = device.split("; ")
+    assert value.startswith("_me_device=")
+    assert attributes == [
+        "Max-Age=34560000",
+        f"Path={prefix}/auth/login",
+        "HttpOnly",
+        "SameSite=Strict",
+        "Secure",
+    ]
     stranger.cookie = token
     assert (await stranger.ask("GET", prefix + USER)).status == 200
 
@@ -105,6 +114,30 @@ async def test_after_ten_failures_a_network_has_to_wait(house: House, stranger: 
     assert int(answer.header("Retry-After") or 0) >= 1
     elsewhere = house.browser("198.51.100.7")
     assert (await elsewhere.log_in(USERNAME, PASSWORD)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_known_browser_does_not_wait_for_others(house: House, stranger: Browser) -> None:
+    answer = await house.browser().log_in(USERNAME, PASSWORD)
+    _, device = (cookie.partition(";")[0] for cookie in answer.headers["set-cookie"])
+    for _ in range(10):
+        await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+    assert (await stranger.ask("POST", LOGIN, DETAILS)).status == 429
+    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Cookie": f"{device}0"})
+    assert answer.status == 429
+    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Cookie": device})
+    assert answer.status == 200
+    # It opens nothing by itself.
+    assert (await stranger.ask("GET", USER, headers={"Cookie": device})).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_no_login_gave_is_no_known_browser(stranger: Browser) -> None:
+    for _ in range(10):
+        await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+    for value in ("", "a.b", "x" * 5_000, "\xff"):
+        headers = {"Cookie": f"_me_device={value}"}
+        assert (await stranger.ask("POST", LOGIN, DETAILS, headers=headers)).status == 429
 
 
 @pytest_twisted.ensureDeferred
