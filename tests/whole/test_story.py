@@ -254,7 +254,7 @@ async def tell_and_check(
 @example(story=all_of_it, sizes=Sizes(2, 2, 0), rng=random.Random(1))  # noqa: S311
 @given(story=stories, sizes=small_sizes, rng=st.randoms(use_true_random=False))
 @settings(
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shorten a story takes many minutes
