@@ -21,7 +21,7 @@ from views import a_view
 
 from medamad.build import VERSION
 from medamad.config import Config, ConfigError
-from medamad.config_values import Endpoints, MapSize
+from medamad.config_values import Endpoints, MapSize, TimeOfDay
 from medamad.operator.client import NotRunning, connect
 from medamad.operator.status import State, Status
 from medamad.service import Daemon, Started
@@ -476,3 +476,27 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     globalLogPublisher.removeObserver(observe)
     await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_makes_backups_when_they_are_due(tmp_path: Path) -> None:
+    told = Told()
+    config = config_in(tmp_path / "data")
+    backup = msgspec.structs.replace(config.backup, at=TimeOfDay("03:30"))
+    later: list[Config] = [evolve(config, backup=backup)]
+    daemon = daemon_of(config, told, read_config=later.pop)
+    daemon.environ = {**os.environ, **GIVEN}
+    daemon.look_s = 0.01
+    daemon.startService()
+    assert isinstance(await told.first, Started)
+    folder = tmp_path / "data" / "backups"
+    assert names_in(folder) == []
+    daemon.reload()
+    while not any(name.startswith("medamad-") for name in names_in(folder)):
+        await deferLater(reactor, 0.02)
+    await daemon.stopService()
+    assert is_free(tmp_path / "data")
+
+
+def names_in(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()] if folder.exists() else []

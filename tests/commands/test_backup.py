@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from medamad.commands import main
+from medamad.store.environment import FILE_NAME, open_environment
+from medamad.store.formats import FORMAT
+
+FIRST_LOGIN = "first-login.txt"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    open_environment(tmp_path / "data", 16 << 20).close()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def backup(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    file = tmp_path / "backup.mdb.zst"
+    assert main(["backup", str(file), "--data", str(data)]) == 0
+    assert capsys.readouterr().out.startswith(f"{file}: ")
+    return file
+
+
+def test_programs_are_told_what_is_in_it(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "backup"
+    assert main(["backup", "--json", str(file), "--data", str(data)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["file"], told["format"]) == (str(file), str(FORMAT))
+    assert len(told["store"]) == 16
+    assert told["bytes"] > told["packed_bytes"] > 0
+
+
+def test_without_a_store_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", str(tmp_path / "b"), "--data", str(tmp_path / "no")]) == 1
+    assert capsys.readouterr().err == f"medamad: {tmp_path}/no: there is no store here\n"
+
+
+def test_a_folder_that_is_not_there_is_named(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", str(tmp_path / "no" / "b"), "--data", str(data)]) == 1
+    assert f"{tmp_path}/no" in capsys.readouterr().err
+
+
+def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "medamad.toml"
+    config.write_text('[store]\nmin_free_disk = "1000 TiB"', "utf-8")
+    given = ["--data", str(data), "--config", str(config)]
+    assert main(["backup", str(tmp_path / "b"), *given]) == 1
+    assert "MiB of the disk are free, a backup of this store needs up to" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
+def test_the_first_password_is_kept_with_the_store_that_it_is_of(
+    data: Path, backup: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / FIRST_LOGIN).write_text("password: of the other store", "utf-8")
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    out = capsys.readouterr().out
+    (kept,) = data.glob(f"{FILE_NAME}.replaced-*")
+    assert f"What was there before is kept as {kept}" in out
+    assert "All logins have ended." in out
+    (login,) = data.glob(f"{FIRST_LOGIN}*")
+    assert login.name == f"{FIRST_LOGIN}{kept.suffix}"
+
+
+def test_nothing_is_kept_where_nothing_was(
+    tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["restore", str(backup), "--data", str(tmp_path / "new")]) == 0
+    assert "What was there before" not in capsys.readouterr().out
+    assert main(["check", "--data", str(tmp_path / "new")]) == 0
+
+
+def test_what_is_no_backup_is_refused(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = data / FILE_NAME
+    assert main(["restore", str(store), "--data", str(data)]) == 1
+    assert capsys.readouterr().err.startswith(f"medamad: {store}: not a backup of medamad")
+    assert main(["restore", str(tmp_path / "no"), "--data", str(data)]) == 1
+    assert f"{tmp_path}/no" in capsys.readouterr().err
