@@ -91,6 +91,7 @@ def _allocate_lock(path: Path) -> None:
             os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
         finally:
             os.close(descriptor)
+        give_to_owner(lock.parent, lock)
     except OSError as error:
         # Whatever else is wrong, LMDB tells better, or can do without.
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,18 @@ def test_the_first_password_is_kept_with_the_store_that_it_is_of(
     assert "All logins have ended." in out
     (login,) = data.glob(f"{FIRST_LOGIN}*")
     assert login.name == f"{FIRST_LOGIN}{kept.suffix}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
+    for file in (data, *data.iterdir()):
+        os.chown(file, 12_345, 12_346)
+    (data / "daemon.lock").unlink()
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert main(["check", "--data", str(data)]) == 0
+    owners = {file.name: (file.stat().st_uid, file.stat().st_gid) for file in data.iterdir()}
+    assert set(owners.values()) == {(12_345, 12_346)}, owners
+    assert {"daemon.lock", FILE_NAME, f"{FILE_NAME}-lock"} <= owners.keys()
 
 
 def test_nothing_is_kept_where_nothing_was(
