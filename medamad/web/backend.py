@@ -1,5 +1,6 @@
 """What the routes stand on: everything behind HTTP that answers a request."""
 
+from collections import Counter
 from collections.abc import Callable, MutableMapping
 from typing import Any, Protocol, TypeVar
 
@@ -55,8 +56,8 @@ class Backend:
     call_later: Callable[..., Any]
     settings: WebSettings
     usage: Usage
-    exports: int = 0
-    """How many exports are under way."""
+    exports: Counter[bytes] = field(factory=Counter)
+    """How many exports are under way, by the network that receives them."""
     times: Times = field(factory=Times)
     backups: Backups = field(factory=Backups)
     quiet: MutableMapping[int, int] = field(factory=dict)

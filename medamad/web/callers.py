@@ -70,7 +70,7 @@ def token_of(request: Request, backend: Backend) -> Token | None:
 
 
 def network_of(request: Request, backend: Backend) -> bytes:
-    """Give the network that failures of a sender are counted under."""
+    """Give the network that a sender is counted under."""
     sender = clients.sender_address(request.peer, request.requestHeaders, backend.settings)
     return b"" if sender is None else prefix_of(sender)
 

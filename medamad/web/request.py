@@ -150,9 +150,14 @@ class Request(server.Request):
             stream.close()
             return
         settings = self.site.settings
+        end = self.site.seconds() + settings.stream_seconds
+
+        def wait_for(seconds: float) -> None:
+            channel.wait_for(min(seconds, end - self.site.seconds()))
+
         flow = Flow(
-            paused=lambda: channel.wait_for(settings.reading_seconds),
-            resumed=lambda: channel.wait_for(settings.answer_seconds),
+            paused=lambda: wait_for(settings.reading_seconds),
+            going_on=lambda: wait_for(settings.answer_seconds),
         )
         try:
             if self.method != b"HEAD":

@@ -51,4 +51,6 @@ class WebSettings:
     answer_seconds: float = 120.0
     """How long an answer may take to be found."""
     reading_seconds: float = 12.0
-    """How long a client may take to receive an answer."""
+    """How long a client may take to receive an answer, or the next piece of a long one."""
+    stream_seconds: float = 3_600.0
+    """How long an answer that is sent piece by piece may take in all."""

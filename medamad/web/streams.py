@@ -31,7 +31,8 @@ class Flow:
 
     paused: Callable[[], None]
     """Is told when the connection begins to wait for the client."""
-    resumed: Callable[[], None]
+    going_on: Callable[[], None]
+    """Is told when the next piece is to be made: the client has taken what there was."""
     _waiting: "Deferred[None] | None" = None
     _is_paused: bool = field(default=False)
 
@@ -43,7 +44,7 @@ class Flow:
     def resumeProducing(self) -> None:
         """Take more."""
         self._is_paused = False
-        self.resumed()
+        self.going_on()
         self._go_on()
 
     def stopProducing(self) -> None:
@@ -70,4 +71,5 @@ async def send(request: Any, stream: Stream, flow: Flow) -> None:
         for begin in range(0, len(piece), WRITTEN_BYTES):
             request.write(piece[begin : begin + WRITTEN_BYTES])
             await flow.ready()
+            flow.going_on()
     request.unregisterProducer()

@@ -1,5 +1,6 @@
 """Exports: all that is stored of a website, sent while it is read."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
@@ -7,19 +8,22 @@ from typing import Final
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from medamad.model.errors import Unavailable
+from medamad.model.errors import TooMany, Unavailable
 from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked, Written
 from medamad.moves.exporting import Exported
 from medamad.moves.formats import FORMATS
 from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.web.backend import Backend
+from medamad.web.callers import network_of
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import NO_SNIFFING, NO_STORE, Reply
 from medamad.web.streams import Stream
 
 MOST_EXPORTS: Final = 4
 """How many may be under way at once: each holds what it reads."""
+MOST_OF_A_NETWORK: Final = 2
+"""How many of them for one network, so that a slow reader does not take all."""
 _RETRY_AFTER_S: Final = 10
 _WAIT_S: Final = 0.5
 
@@ -69,11 +73,14 @@ def asked_of(call: Call) -> Asked:
 async def export(call: Call, hostname: str) -> Reply:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website, asked = call.backend, call.website(hostname), asked_of(call)
-    if backend.exports >= MOST_EXPORTS:
+    network = network_of(call.request, backend)
+    if backend.exports[network] >= MOST_OF_A_NETWORK:
+        raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)
+    if backend.exports.total() >= MOST_EXPORTS:
         raise Unavailable("too many exports at once", retry_after=_RETRY_AFTER_S)
     with ExitStack() as opened:
-        backend.exports += 1
-        opened.callback(_ended, backend)
+        backend.exports[network] += 1
+        opened.callback(_ended, backend, network)
         held = backend.store.hold(website)
         opened.callback(held.close)
         exported = Exported(
@@ -97,8 +104,9 @@ async def export(call: Call, hostname: str) -> Reply:
         )
 
 
-def _ended(backend: Backend) -> None:
-    backend.exports -= 1
+def _ended(backend: Backend, network: bytes) -> None:
+    # What is not positive is kept no longer.
+    backend.exports = +(backend.exports - Counter([network]))
 
 
 def add_to(routes: Routes) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,7 +14,7 @@ from loads import made
 
 from medamad.model.websites import Website
 from medamad.store.upkeep import Sizes
-from medamad.web.routes.exports import MOST_EXPORTS
+from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
 from medamad.web.streams import WRITTEN_BYTES
 
 PATH = "/api/website/example.com/export"
@@ -62,7 +63,7 @@ async def test_a_file_is_sent(house: House, what: str) -> None:
     if what == "statistics":
         (summary,) = [row for row in rows if row["report"] == "summary"]
         assert summary["pageviews"] == "2000"
-    assert house.site.backend.exports == 0
+    assert house.site.backend.exports == {}
     # The connection goes on.
     connection.wire.clear()
     assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
@@ -113,13 +114,56 @@ async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
     await house.store.close()
 
 
+def slowly(house: House, seconds: float) -> list[int]:
+    """Have each piece of an export take so long to be made; gives what is counted."""
+    backend, made_pieces = house.site.backend, [0]
+    ask = backend.ask
+
+    async def ask_slowly(question: Callable[[], object]) -> object:
+        found = await ask(question)
+        house.reactor.advance(seconds)
+        house.site.sweep()
+        made_pieces[0] += 1
+        return found
+
+    backend.ask = ask_slowly
+    return made_pieces
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_takes_all_at_once_is_never_too_slow(tmp_path: Path) -> None:
+    house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
+    await filled(house, 8_000)
+    made_pieces = slowly(house, 50)
+    connection = await asked(house)
+    assert made_pieces[0] * 50 > 2 * house.site.settings.answer_seconds
+    assert len(taken_apart(connection.wire.value())[1].splitlines()) == 8_001
+    assert not connection.wire.aborted
+    await house.store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_takes_for_ever(tmp_path: Path) -> None:
+    house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
+    await filled(house, 8_000)
+    house.set(stream_seconds=300)
+    slowly(house, 50)
+    connection = await asked(house)
+    house.reactor.advance(11)
+    house.site.sweep()
+    assert connection.wire.aborted
+    connection.close()
+    assert house.site.backend.exports == {}
+    await house.store.close()
+
+
 @pytest.mark.parametrize("goes", [True, False])
 @pytest_twisted.ensureDeferred
 async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
     await filled(house, 3_000)
     connections = []
-    for _ in range(MOST_EXPORTS):
-        connection = Connection(house.site)
+    for number in range(MOST_EXPORTS):
+        connection = Connection(house.site, f"198.51.{number // MOST_OF_A_NETWORK}.{number}")
         wire = connection.wire
         write = type(wire).write
 
@@ -132,10 +176,14 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
         owner = await house.owner()
         connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
         connections.append(connection)
-    assert house.site.backend.exports == MOST_EXPORTS
+    assert house.site.backend.exports.total() == MOST_EXPORTS
     refused = await (await asked(house)).answer()
     assert (refused.status, refused.error) == (503, "too many exports at once")
     assert refused.header("Retry-After") == "10"
+    connection = Connection(house.site, "198.51.0.99")
+    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
+    refused = await connection.answer()
+    assert (refused.status, refused.error) == (429, "too many exports at once from there")
     for connection in connections:
         if not goes:
             house.reactor.advance(house.site.settings.reading_seconds + 1)
@@ -144,7 +192,7 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
             house.site.sweep()
             assert connection.wire.aborted
         connection.close()
-    assert house.site.backend.exports == 0
+    assert house.site.backend.exports == {}
     assert house.store._shelves.leases.all_ended(1 << 60)
 
 
@@ -170,7 +218,7 @@ async def test_a_file_that_cannot_be_ended_is_cut_off(house: House) -> None:
         wire.producer.resumeProducing()
     assert wire.aborted
     assert not wire.value().endswith(b"\r\n0\r\n\r\n")
-    assert house.site.backend.exports == 0
+    assert house.site.backend.exports == {}
     connection.close()
 
 
@@ -192,14 +240,14 @@ async def test_what_cannot_be_is_refused(
     answer = await (await asked(house, target)).answer()
     assert answer.status == status
     assert message in answer.error
-    assert house.site.backend.exports == 0
+    assert house.site.backend.exports == {}
 
 
 @pytest_twisted.ensureDeferred
 async def test_it_is_for_who_may_read(house: House) -> None:
     await filled(house, 10)
     answer = await Connection(house.site).talk(encoded("GET", PATH, {}))
-    assert (answer.status, house.site.backend.exports) == (401, 0)
+    assert (answer.status, house.site.backend.exports) == (401, {})
 
 
 @pytest_twisted.ensureDeferred
@@ -210,4 +258,4 @@ async def test_the_head_alone_may_be_asked_for(house: House) -> None:
     assert data.startswith(b"HTTP/1.1 200 OK\r\n")
     assert data.endswith(b"\r\n\r\n")
     assert b"Content-Disposition: attachment" in data
-    assert house.site.backend.exports == 0
+    assert house.site.backend.exports == {}
