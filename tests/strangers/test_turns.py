@@ -138,17 +138,22 @@ class Turns:
         return sorted((one.own_ms(self.machine) for one in self.late), reverse=True) or [0]
 
     @property
+    def in_thread_ms(self) -> float:
+        """How much processor time the reactor's thread took between two turns, at most."""
+        return max((one.thread_ms for one in self.late), default=0)
+
+    @property
     def machine_ms(self) -> float:
         """By how much a process that did nothing came late, at most."""
         return max((one.late_ms for one in self.machine), default=0)
 
     def __str__(self) -> str:
         late = sorted((round(one.late_ms) for one in self.late), reverse=True)
-        in_thread = max((one.thread_ms for one in self.late), default=0)
         return (
             f"{self.waits}, {self.waits.ms[-1]:.0f} ms at most; {self.noted} turns, late by "
             f"{late[:8]} ms, of which its own {list(map(round, self.own_ms[:8]))} ms, "
-            f"in its thread {in_thread:.0f} ms at most; the machine by {self.machine_ms:.0f} ms"
+            f"in its thread {self.in_thread_ms:.0f} ms at most; "
+            f"the machine by {self.machine_ms:.0f} ms"
         )
 
 
@@ -177,9 +182,9 @@ async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns
 @pytest_twisted.ensureDeferred
 async def test_the_reactor_turns_while_the_worst_is_asked(tmp_path: Path) -> None:
     seen = await turns(tmp_path, 3_000, 4, 1)
-    # How long each took depends on the machine; that all went on does not.
+    # How long each took depends on the machine; what its own thread computed does not.
     assert seen.noted > 10
-    assert all(one.own_ms(seen.machine) <= one.late_ms for one in seen.late)
+    assert seen.in_thread_ms < 50
 
 
 @pytest.mark.slow
