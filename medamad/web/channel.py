@@ -29,6 +29,7 @@ SEND_BUFFER_BYTES: Final = 65_536
 """How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
 would take megabytes for each that asks for much and receives nothing."""
 
+_NO_TRAILER_BYTES: Final = len(b"\r\n")
 _INT: Final = Struct("@i")
 _CLOSED: Final = Failure(ConnectionDone())
 
@@ -156,6 +157,9 @@ class Channel(HTTPChannel):
         self._version = head.version
         if head.length is None:
             self._maybeChooseTransferDecoder(b"Transfer-Encoding", b"chunked")
+            # Trailers are nothing that we want, and Twisted does not check them.
+            decoder: Any = self._transferDecoder
+            decoder._maxTrailerHeadersSize = _NO_TRAILER_BYTES  # noqa: SLF001 - it has no other name
         elif head.length:
             self._maybeChooseTransferDecoder(b"Content-Length", b"%d" % head.length)
         self.allHeadersReceived()
@@ -168,6 +172,10 @@ class Channel(HTTPChannel):
         """Take a part of a body, or of what was sent ahead of an answer."""
         if not self.refused:
             super().rawDataReceived(data)
+            # A chunk that is announced is refused before it arrives.
+            announced = getattr(self._transferDecoder, "length", 0)
+            if announced > self.site.settings.max_body_bytes:
+                self.refuse_body()
 
     def allContentReceived(self) -> None:
         """Begin to answer."""

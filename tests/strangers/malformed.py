@@ -208,6 +208,12 @@ def _chunks() -> Iterator[tuple[str, bytes]]:
         "too large": b"4001\r\n" + b"a" * 0x4001 + b"\r\n",
         "too large together": (b"1000\r\n" + b"a" * 0x1000 + b"\r\n") * 5,
         "too large one by one": b"1\r\na\r\n" * 16_385,
+        "a number that no body can have": b"F" * 20 + b"\r\n",
+        "one byte more than allowed": b"4001\r\n",
+        "a request as a trailer": b"0\r\nGET / HTTP/1.1\r\n\r\n",
+        "a trailer": b"2\r\n{}\r\n0\r\na: b\r\n\r\n",
+        "half a trailer": b"2\r\n{}\r\n0\r\na: b\r\n",
+        "a letter of a trailer": b"2\r\n{}\r\n0\r\na",
         "endless trailers": b"0\r\n" + b"a: b\r\n" * 20_000,
         "a trailer too long": b"0\r\na: " + b"b" * 100_000,
     }.items():
@@ -269,7 +275,7 @@ UNFINISHED = {
     "no end of a chunk": CHUNKED + b"2\r\n{}",
     "no last chunk": CHUNKED + b"2\r\n{}\r\n",
     "half a last chunk": CHUNKED + b"2\r\n{}\r\n0\r\n",
-    "half a trailer": CHUNKED + b"2\r\n{}\r\n0\r\na: b\r\n",
+    "half an end of the last chunk": CHUNKED + b"2\r\n{}\r\n0\r\n\r",
     "half a 100": HIT + b"Content-Length: 28\r\nExpect: 100-continue\r\n\r\n",
 }
 """What is to be waited for, and dropped when the sender goes."""
