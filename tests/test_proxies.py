@@ -158,6 +158,15 @@ def test_the_owner_logs_in_and_visitors_are_counted(proxy: Proxied) -> None:
     assert "script" in proxy.request("GET", "/dashboard/").body.decode()
 
 
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/metrics"])
+def test_what_is_inside_is_not_passed_on(proxy: Proxied, path: str) -> None:
+    assert proxy.daemon.client().request("GET", path).status == 200
+    answer = proxy.request("GET", path)
+    assert answer.status == 404
+    # It is the proxy that says so, not medamad.
+    assert "x-api-commit" not in answer.headers
+
+
 def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> None:
     client = proxy.daemon.client()
     client.add_website("example.com")

@@ -40,8 +40,8 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
     """
     if not settings.hostnames:
         return
-    name = clients.host_name(clients.asked_host(peer, headers, settings))
-    if name in settings.hostnames or name == "localhost" or clients.address_of(name):
+    host = clients.asked_host(peer, headers, settings)
+    if clients.host_name(host) in settings.hostnames or _names_nobody(host):
         return
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
 
@@ -49,13 +49,17 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
 def may_look_inside(peer: Address | None, headers: Headers, settings: WebSettings) -> bool:
     """Tell whether a sender may see health and metrics: by the address, if that is certain.
 
-    It is not where a proxy has passed the request on that is not trusted, or hides for whom.
+    It is not where a proxy has passed the request on that is not trusted, or hides for whom. One
+    of this machine that hides itself is told by a name that was asked for: who asks here by himself
+    asks for an address or for localhost.
     """
     if any(headers.hasHeader(name) for name in _OF_PROXIES):
         hops = clients.hops(headers)
         is_told = bool(hops) and all(map(clients.address_of, hops))
         if not is_told or not clients.is_trusted(peer, settings):
             return False
+    elif (peer is None or peer.is_loopback) and not _is_local(headers):
+        return False
     address = clients.sender_address(peer, headers, settings)
     if address is None:
         return settings.metrics_from_unix
@@ -109,6 +113,18 @@ def _only(headers: Headers, name: bytes) -> bytes | None:
     """Give the value of a header; where it is repeated, one that nothing equals."""
     values = headers.getRawHeaders(name)
     return None if values is None else b", ".join(values)
+
+
+def _is_local(headers: Headers) -> bool:
+    """Tell whether a request was sent to no name besides localhost."""
+    host = (_only(headers, b"Host") or b"").decode("latin-1")
+    return not host or _names_nobody(host)
+
+
+def _names_nobody(host: str) -> bool:
+    """Tell whether a host is an address or localhost, which stand for us in nobody's DNS."""
+    name = clients.host_name(host)
+    return name == "localhost" or clients.address_of(name) is not None
 
 
 def _is_host(origin: str, host: str) -> bool:

@@ -179,6 +179,7 @@ class Browser:
     site: Site
     cookie: str | None = None
     peer: str | None = "203.0.113.9"
+    host: str = HOST
 
     async def ask(
         self,
@@ -189,7 +190,7 @@ class Browser:
         body: bytes = b"",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        sent = dict(headers or {})
+        sent = {"Host": self.host} | (headers or {})
         if json is not None:
             body = msgspec.json.encode(json)
             sent.setdefault("Content-Type", "application/json")

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from attrs import define, evolve
-from browser import Browser
+from browser import HOST, Browser
 from twisted.internet import reactor
 from twisted.internet.defer import execute
 from twisted.internet.task import Clock
@@ -45,8 +45,8 @@ class House:
     reactor: Clock
     now: float = NOW
 
-    def browser(self, peer: str | None = "203.0.113.9") -> Browser:
-        return Browser(self.site, peer=peer)
+    def browser(self, peer: str | None = "203.0.113.9", host: str = HOST) -> Browser:
+        return Browser(self.site, peer=peer, host=host)
 
     async def owner(self) -> Browser:
         """Give a browser that is logged in."""

@@ -14,6 +14,7 @@ from medamad.store.journal import Outcome
 from medamad.web.health import lacks
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
+EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])
 LOAD = '{"e": "load", "b": "%s", "u": "https://example.com/", "p": true, "q": true}'
 
 
@@ -21,7 +22,7 @@ LOAD = '{"e": "load", "b": "%s", "u": "https://example.com/", "p": true, "q": tr
 def watcher(house: House) -> Browser:
     """What may see inside."""
     house.set(metrics_from=LOCAL)
-    return house.browser(peer="127.0.0.1")
+    return house.browser(peer="127.0.0.1", host="localhost")
 
 
 def figures(answer: Answer) -> dict[str, float]:
@@ -179,13 +180,37 @@ async def test_the_address_has_to_be_certain(
 ) -> None:
     house.set(metrics_from=LOCAL, trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
     for path in ("/health", "/metrics"):
-        assert (await house.browser(peer=peer).ask("GET", path, headers=headers)).status == status
+        assert (
+            await house.browser(peer, "[::1]:8080").ask("GET", path, headers=headers)
+        ).status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]", 200),
+        # What a proxy asks for that adds no header: the name of its upstream, or its own.
+        ("medamad", 404),
+        ("stats.example.com", 404),
+        ("localhost.example.com", 404),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_name_is_asked_for_by_proxies(house: House, host: str, status: int) -> None:
+    house.set(metrics_from=EVERYONE, metrics_from_unix=True)
+    for path in ("/health", "/metrics"):
+        for peer in ("127.0.0.1", "::1", None):
+            assert (await house.browser(peer, host).ask("GET", path)).status == status
+        assert (await house.browser("203.0.113.9", host).ask("GET", path)).status == 200
 
 
 @pytest_twisted.ensureDeferred
 async def test_unix_sockets_are_named_as_such(house: House) -> None:
     house.set(metrics_from_unix=True)
-    local = house.browser(peer=None)
+    local = house.browser(peer=None, host="localhost")
     assert (await local.ask("GET", "/metrics")).status == 200
     passed_on = {"X-Forwarded-For": "127.0.0.1"}
     assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 404
@@ -197,4 +222,6 @@ async def test_unix_sockets_are_named_as_such(house: House) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_by_default_nobody_else_sees_inside(house: House) -> None:
-    assert (await house.browser(peer="127.0.0.1").ask("GET", "/metrics")).status == 404
+    assert (
+        await house.browser(peer="127.0.0.1", host="localhost").ask("GET", "/metrics")
+    ).status == 404
