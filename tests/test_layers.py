@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "stats": {"store", "vocabulary", "model"},
     "account": {"store", "model"},
     "demo": {"store", "vocabulary", "model"},
-    "moves": {"stats", "store", "vocabulary", "model"},
+    "moves": {"collect", "stats", "store", "vocabulary", "model"},
     "web": {
         "collect",
         "stats",

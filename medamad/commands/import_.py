@@ -13,11 +13,14 @@ from attrs import frozen
 
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.telling import Telling
+from medamad.config import load
+from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest, Conflict, NotFound
 from medamad.model.websites import Website
 from medamad.moves.formats import SOURCES
 from medamad.moves.gathering import Gathering, Known, gather
 from medamad.moves.survey import Given, Survey, digest_of, survey
+from medamad.moves.visits import Into
 from medamad.operator.client import Connection, NotDone, NotRunning, connect
 from medamad.operator.imports import (
     BeginImport,
@@ -29,6 +32,7 @@ from medamad.operator.imports import (
     UndoImport,
     rows_request,
 )
+from medamad.settings import rules
 from medamad.store.batches import Batch, check_new, check_ranges
 from medamad.store.errors import DamagedBlock
 from medamad.store.offline import Guest, reading_beside
@@ -40,6 +44,7 @@ _ANSWERS_WITHIN_S: Final = 300.0
 EXAMPLES: Final = (
     ("medamad import --website example.com --dry-run views.csv", "what would come in"),
     ("medamad import --website example.com views.csv events.csv", "both as one import"),
+    ("medamad import --website example.com access.log.1.gz access.log", "logs of a web server"),
     ("medamad import --list", "what was imported, by number"),
     ("medamad import --undo 1", "takes back import 1"),
 )
@@ -134,7 +139,9 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         website = guest.website(arguments.website)
         batches = guest.batches(website)
     # The files may be long or slow: no transaction waits for them.
-    files = [Given.of(path, arguments.source) for path in arguments.files]
+    config = load(arguments.config)
+    into = Into(website.hostname, rules(config, load_lists(config)))
+    files = [Given.of(path, arguments.source, into) for path in arguments.files]
     digest = digest_of(files)
     check_new(batches, digest, max((batch.number for batch in batches), default=0))
     found = Survey()

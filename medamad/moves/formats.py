@@ -1,16 +1,22 @@
 """The formats of files, by name."""
 
-from collections.abc import Callable, Mapping
+import gzip
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol, TypeAlias, cast
 
 from attrs import frozen
 
+from medamad.moves.access_logs import read_access_log
 from medamad.moves.csv_files import CsvWriter, read_csv
+from medamad.moves.log_lines import is_log
 from medamad.moves.ndjson_files import NdjsonWriter, read_ndjson
 from medamad.moves.parquet_files import ParquetWriter, read_parquet
-from medamad.moves.rows import Reader
+from medamad.moves.rows import Reader, Refused, Row
 from medamad.moves.tables import Rows, Table
+from medamad.moves.visits import Into, Visits
 
 
 class Writer(Protocol):
@@ -43,26 +49,54 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
 )
 
 
+ForeignReader: TypeAlias = Callable[[BinaryIO, Into, Visits], Iterator[Row | Refused]]
+
+
 @frozen
 class Source:
     """What can be imported. `is_it` tells it by how a file begins."""
 
-    reader: Reader
+    reader: ForeignReader
     is_it: Callable[[bytes], bool]
+
+
+_LINES_TRIED: Final = 20
+
+
+def _own(reader: Reader) -> ForeignReader:
+    """Give a reader of files that tell all by themselves."""
+    return lambda file, _into, _visits: reader(file)
 
 
 SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
     {
-        "parquet": Source(read_parquet, lambda head: head.startswith(b"PAR1")),
-        "ndjson": Source(read_ndjson, lambda head: head.lstrip().startswith(b"{")),
-        "csv": Source(read_csv, lambda head: b"time" in head.partition(b"\n")[0].split(b",")),
+        "access-log": Source(
+            read_access_log, lambda head: any(map(is_log, head.splitlines()[:_LINES_TRIED]))
+        ),
+        "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
+        "ndjson": Source(_own(read_ndjson), lambda head: head.lstrip().startswith(b"{")),
+        "csv": Source(_own(read_csv), lambda head: b"time" in head.partition(b"\n")[0].split(b",")),
     }
 )
 """By name, in the order in which they are tried."""
 
-HEAD_BYTES: Final = 4_096
+HEAD_BYTES: Final = 65_536
+_GZIP: Final = b"\x1f\x8b"
 
 
 def guessed(head: bytes) -> str | None:
     """Tell which source a file is, by its first HEAD_BYTES; None for none that is known."""
     return next((name for name, source in SOURCES.items() if source.is_it(head)), None)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file; what gzip has made smaller is read as it was before."""
+    with path.open("rb") as file:
+        begins = file.read(len(_GZIP))
+        file.seek(0)
+        if begins == _GZIP:
+            with gzip.open(file) as whole:
+                yield cast("BinaryIO", whole)
+        else:
+            yield file

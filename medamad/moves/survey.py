@@ -1,18 +1,23 @@
 """Looking through what is to be imported before anything is stored: what it is, what is wrong."""
 
 import hashlib
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from gzip import BadGzipFile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
+from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
-from medamad.moves.formats import HEAD_BYTES, SOURCES, guessed
+from medamad.moves.formats import HEAD_BYTES, SOURCES, guessed, opened
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow
+from medamad.moves.visits import Into, Visits
 
 MOST_TOLD: Final = 20
 """How many refused rows are told of, one by one."""
@@ -25,23 +30,35 @@ class Given:
 
     path: Path
     source: str
+    into: Into = field(factory=Into, eq=False)
 
     @classmethod
-    def of(cls, path: Path, source: str | None) -> "Given":
+    def of(cls, path: Path, source: str | None, into: Into | None = None) -> "Given":
         """Tell what a file is. Raises BadRequest, OSError."""
-        with path.open("rb") as file:
+        with _sound(path) as file:
             found = source or guessed(file.read(HEAD_BYTES))
         if found is None:
             raise BadRequest(f"{path}: expected a file of {', '.join(SOURCES)}")
-        return cls(path, found)
+        return cls(path, found, into or Into())
 
-    def rows(self) -> Iterator[Row | Refused]:
+    def rows(self, visits: Visits | None = None) -> Iterator[Row | Refused]:
         """Read it. Raises BadRequest naming the file."""
-        with self.path.open("rb") as file:
-            try:
-                yield from SOURCES[self.source].reader(file)
-            except BadRequest as error:
-                raise BadRequest(f"{self.path}: {error}") from None
+        with _sound(self.path) as file:
+            yield from SOURCES[self.source].reader(
+                file, self.into, visits or Visits(self.into.rules)
+            )
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[BinaryIO]:
+    """Open a file; whatever is wrong with it then is said with its name."""
+    try:
+        with opened(path) as file:
+            yield file
+    except BadRequest as error:
+        raise BadRequest(f"{path}: {error}") from None
+    except (EOFError, zlib.error, BadGzipFile) as error:
+        raise BadRequest(f"{path}: not a sound file of gzip: {error}") from None
 
 
 def digest_of(files: Iterable[Given]) -> str:
@@ -49,7 +66,7 @@ def digest_of(files: Iterable[Given]) -> str:
     digests = []
     for given in files:
         hashed = hashlib.sha256()
-        with given.path.open("rb") as file:
+        with _sound(given.path) as file:
             while chunk := file.read(_CHUNK):
                 hashed.update(chunk)
         digests.append(hashed.digest())
@@ -59,8 +76,9 @@ def digest_of(files: Iterable[Given]) -> str:
 def numbered(files: Sequence[Given]) -> Iterator[tuple[Given, Row | Refused]]:
     """Give all rows, each with a number; those without one get theirs in order."""
     given = 0
+    visits = Visits(files[0].into.rules if files else Rules())
     for file in files:
-        for row in file.rows():
+        for row in file.rows(visits):
             if not isinstance(row, Refused) and not row.number:
                 given += 1
                 row.number = given

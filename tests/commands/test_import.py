@@ -289,3 +289,40 @@ def test_a_kill_leaves_all_or_nothing(
     assert list(Checking(environment, txn).findings()) == []
     txn.abort()
     environment.close()
+
+
+def test_a_log_of_a_server_comes_in_as_counted_by_hand(tmp_path: Path, daemon: Daemon) -> None:
+    client = daemon.client()
+    before = answers(client, "example.org")
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+    seen: list[tuple[str, str, str]] = []
+    log = tmp_path / "access.log"
+    with log.open("w") as file:
+        for n in range(2_000):
+            address, path = f"2001:db8::{n % 37}", ("/", "/a", "/b", "/x.css")[n % 7 % 4]
+            day, status = f"{n // 500 + 1:02}", (200, 200, 404)[n % 3]
+            referrer = "https://www.example.org/" if n % 2 else "https://other.example/"
+            file.write(
+                f"{address} - - [{day}/Jan/2026:{n // 25 % 20:02}:00:00 +0000] "
+                f'"GET {path} HTTP/1.1" {status} 5 "{referrer}" "{agent}"\n'
+            )
+            if status == 200 and path != "/x.css":
+                seen.append((day, address, path))
+    done = call(daemon.data, "import", log, "--website", "example.org", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    visitors = len({(day, address) for day, address, _ in seen})
+    assert (json.loads(done.stdout)["views"], json.loads(done.stdout)["visitors"]) == (
+        len(seen),
+        visitors,
+    )
+    current = client.get("/api/website/example.org/summary")["current"]
+    assert (current["pageviews"], current["visitors"]) == (len(seen), visitors)
+    pages = {row["path"]: row for row in client.get("/api/website/example.org/pages")}
+    assert {path: (row["pageviews"], row["visitors"]) for path, row in pages.items()} == {
+        path: (sum(each[2] == path for each in seen), len({e for e in seen if e[2] == path}))
+        for path in ("/", "/a", "/b")
+    }
+    again = call(daemon.data, "import", log, "--website", "example.org")
+    assert again.stderr == "medamad: the same was imported before, as number 1\n"
+    assert call(daemon.data, "import", "--undo", 1).returncode == 0
+    assert answers(client, "example.org") == before

@@ -17,6 +17,8 @@ FENCED = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CALLED = re.compile(r"^medamad ([^&\n]*)", re.MULTILINE)
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 
+LOG_LINE = '192.0.2.1 - - [10/Oct/2025:13:55:36 -0700] "GET / HTTP/1.0" 200 5\n'
+
 
 def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
@@ -28,7 +30,9 @@ def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
             "/etc/medamad/medamad.toml": str(shipped_file("medamad.toml")),
             "/var/lib/medamad": str(daemon.data),
             "/mnt/": f"{tmp_path}/",
+            "/var/log/nginx/": f"{tmp_path}/",
         }
+        (tmp_path / "access.log").write_text(LOG_LINE, "utf-8")
         commands = []
         for page in ("operating.md", "moving.md"):
             for block in FENCED.findall((DOCS / page).read_text("utf-8")):

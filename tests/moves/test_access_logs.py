@@ -1,0 +1,264 @@
+import gzip
+import json
+import tracemalloc
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from medamad.collect.networks import Networks
+from medamad.collect.rules import Rules
+from medamad.model.errors import BadRequest
+from medamad.moves.rows import Refused, Row, ViewRow
+from medamad.moves.survey import Given, digest_of, numbered, survey
+from medamad.moves.visits import Into
+from medamad.vocabulary.spam import SpamHosts
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+RULES = Rules(blocked=Networks([ip_network("203.0.113.0/24")]), spam=SpamHosts(["spam.example"]))
+
+
+def line(
+    *,
+    address: str = "192.0.2.1",
+    time: str = "31/Jan/2026:23:30:00 -0100",
+    request: str = "GET /a HTTP/1.1",
+    status: int = 200,
+    referrer: str = "-",
+    agent: str = FIREFOX,
+) -> str:
+    return f'{address} - - [{time}] "{request}" {status} 2326 "{referrer}" "{agent}"\n'
+
+
+def read(folder: Path, *contents: str | bytes, into: Into | None = None) -> list[Row | Refused]:
+    files = []
+    for number, content in enumerate(contents):
+        path = folder / f"access.log.{number}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        files.append(Given.of(path, "access-log", into or Into("example.com", RULES)))
+    return [row for _, row in numbered(files)]
+
+
+def view_of(folder: Path, content: str | bytes) -> ViewRow:
+    (row,) = read(folder, content)
+    assert isinstance(row, ViewRow)
+    return row
+
+
+def ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def test_a_line_of_combined(tmp_path: Path) -> None:
+    view = view_of(
+        tmp_path,
+        line(
+            request="GET /caf%C3%A9/?utm_source=news&x=1 HTTP/2.0",
+            referrer="https://www.other.example/page/?q=1",
+        ),
+    )
+    assert view == ViewRow(
+        time_ms=ms("2026-02-01T00:30:00+00:00"),
+        number=1,
+        path="/café",
+        utm_source="news",
+        referrer="other.example/page",
+        first_today=True,
+        first_of_page=True,
+        browser="Firefox",
+        browser_version="128",
+        os="Linux",
+        device="Desktop",
+    )
+
+
+def test_a_line_of_common(tmp_path: Path) -> None:
+    common = '2001:db8::1 ident "a user" [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
+    view = view_of(tmp_path, common)
+    assert (view.time_ms, view.path) == (ms("2000-10-10T20:55:36+00:00"), "/")
+    assert (view.browser, view.referrer) == ("Unknown", "")
+
+
+def test_what_is_escaped_is_read(tmp_path: Path) -> None:
+    escaped = line(
+        request=r"GET /a\"b\\c\xc3\xa9?utm_campaign=\"x\" HTTP/1.1",
+        referrer=r"https://other.example/\"",
+        agent=rf"{FIREFOX} \"quoted\"",
+    )
+    view = view_of(tmp_path, escaped)
+    assert (view.path, view.utm_campaign, view.referrer) == (
+        '/a"b\\cé',
+        '"x"',
+        'other.example/"',
+    )
+    assert view.browser == "Firefox"
+    assert view_of(tmp_path, line(request="GET /\xff HTTP/1.1").encode("latin-1")).path == "/\ufffd"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"request": "POST /a HTTP/1.1"},
+        {"request": "HEAD /a HTTP/1.1"},
+        {"request": r"\x16\x03\x01", "status": 400},
+        {"request": "-", "status": 408},
+        {"status": 301},
+        {"status": 404},
+        {"status": 206},
+        {"request": "GET /style.CSS?v=1 HTTP/1.1"},
+        {"request": "GET /favicon.ico HTTP/1.1"},
+        {"request": "GET /robots.txt HTTP/1.1"},
+        {"agent": CRAWLER},
+        {"address": "203.0.113.9"},
+        {"referrer": "http://www.spam.example/"},
+    ],
+)
+def test_what_is_no_view_is_passed_over(tmp_path: Path, fields: dict[str, str]) -> None:
+    assert read(tmp_path, line(**fields)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["/release/1.2", "/index.html", "/a.php", "/j.s/", "/me@b.co"])
+def test_a_path_with_a_dot_may_be_a_page(tmp_path: Path, path: str) -> None:
+    assert len(read(tmp_path, line(request=f"GET {path} HTTP/1.1"))) == 1
+
+
+def test_the_browser_may_have_had_the_page_already(tmp_path: Path) -> None:
+    assert len(read(tmp_path, line(status=304))) == 1
+
+
+def test_odd_lines_are_named(tmp_path: Path) -> None:
+    content = (
+        "nonsense\n\n"
+        + line(time="31/Foo/2026:23:30:00 +0000")
+        + line(time="31/Feb/2026:23:30:00 +0000")
+        + "x" * 70_000
+        + "\n"
+        + '{"broken\n{"request_uri": "/", "msec": "1.5"}\n'
+        + line()
+    )
+    *refused, view = read(tmp_path, content)
+    assert [(row.line, row.field) for row in refused if isinstance(row, Refused)] == [
+        (1, "line"),
+        (3, "time"),
+        (4, "time"),
+        (5, "line"),
+        (6, "line"),
+        (7, "status"),
+    ]
+    assert isinstance(view, ViewRow)
+
+
+def caddy(**changed: object) -> str:
+    request = {
+        "remote_ip": "10.0.0.1",
+        "client_ip": "192.0.2.1",
+        "proto": "HTTP/2.0",
+        "method": "GET",
+        "host": "www.example.com:443",
+        "uri": "/docs/?utm_medium=mail",
+        "headers": {
+            "User-Agent": [FIREFOX],
+            "Referer": ["https://example.com/"],
+            "Accept-Language": ["de-AT,de;q=0.8"],
+        },
+    }
+    record = {
+        "level": "info",
+        "ts": 1769902200.25,
+        "logger": "http.log.access.log0",
+        "msg": "handled request",
+        "request": request | changed,
+        "status": 200,
+        "resp_headers": {"Content-Type": [changed.get("type", "text/html; charset=utf-8")]},
+    }
+    return json.dumps(record) + "\n"
+
+
+def test_json_of_caddy(tmp_path: Path) -> None:
+    started = '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
+    view = view_of(tmp_path, started + caddy())
+    assert (view.time_ms, view.path, view.host) == (1769902200250, "/docs", "www.example.com")
+    assert (view.utm_medium, view.referrer, view.locale) == ("mail", "", "de-AT")
+    assert (view.browser, view.first_today) == ("Firefox", True)
+    assert read(tmp_path, caddy(host="another.example")) == []
+    assert read(tmp_path, caddy(type="image/png")) == []
+    assert len(read(tmp_path, caddy(uri="/data.xml"))) == 1, "its Content-Type is that of a page"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        {"time_iso8601": "2026-01-31T23:30:00+01:00"},
+        {"time_local": "31/Jan/2026:22:30:00 +0000"},
+        {"msec": "1769898600.000"},
+    ],
+)
+def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
+    record = moment | {
+        "remote_addr": "192.0.2.1",
+        "request": "GET /x?utm_term=t HTTP/1.1",
+        "status": "200",
+        "http_referer": "-",
+        "http_user_agent": FIREFOX,
+    }
+    view = view_of(tmp_path, json.dumps(record))
+    assert (view.time_ms, view.path) == (ms("2026-01-31T22:30:00+00:00"), "/x")
+    assert (view.utm_term, view.browser, view.host) == ("t", "Firefox", "")
+
+
+def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
+    def at(time: str, path: str, **more: str) -> str:
+        request = f"GET {path} HTTP/1.1"
+        return line(time=f"{time} +0000", request=request, **more)  # type: ignore[arg-type]
+
+    first = [
+        at("01/Feb/2026:10:00:00", "/a"),
+        at("01/Feb/2026:10:00:01", "/b"),
+        at("01/Feb/2026:10:00:02", "/a", address="192.0.2.2"),
+    ]
+    second = [
+        at("01/Feb/2026:10:00:03", "/a"),
+        at("01/Feb/2026:10:00:04", "/a", agent=FIREFOX.replace("128", "129")),
+        at("02/Feb/2026:00:00:00", "/a"),
+    ]
+    rows = read(tmp_path, "".join(first), "".join(second))
+    found = [(row.first_today, row.first_of_page) for row in rows if isinstance(row, ViewRow)]
+    yes, no = (True, True), (False, False)
+    assert found == [yes, (False, True), yes, no, yes, yes]
+
+
+def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
+    plain, small = tmp_path / "a", tmp_path / "b"
+    content = ("garbage\n" + line() + caddy()).encode()
+    plain.write_bytes(content)
+    small.write_bytes(gzip.compress(content))
+    given = [Given.of(plain, None), Given.of(small, None)]
+    assert [each.source for each in given] == ["access-log", "access-log"]
+    assert digest_of(given[:1]) == digest_of(given[1:]), "it is the same log"
+    for each in given:
+        *_, found = survey([each])
+        assert (found.views, found.refused_rows) == (2, 1)
+    small.write_bytes(gzip.compress(content)[:-9])
+    with pytest.raises(BadRequest, match=f"{small}: not a sound file of gzip"):
+        list(survey(given[1:]))
+
+
+@pytest.mark.parametrize("lines", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_log_is_read_in_bounded_memory(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "access.log"
+    begin = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    with path.open("w") as file:
+        for n in range(lines):
+            time = datetime.fromtimestamp(begin + n, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+            request = f"GET /{n % 50} HTTP/1.1"
+            file.write(line(address=f"192.0.2.{n % 200}", time=time, request=request))
+    rows = numbered([Given.of(path, None, Into("example.com"))])
+    next(rows)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in rows) == lines - 1
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
