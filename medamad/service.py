@@ -48,7 +48,7 @@ from medamad.web.site import Site
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
 QUESTION_THREADS: Final = 2
-DRAIN_SECONDS: Final = 4.0
+DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
 TIDY_SECONDS: Final = 60.0
 

@@ -205,16 +205,23 @@ SPECIFICATION = b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
-    with ExitStack() as stack, running(tmp_path) as daemon:
+    # A machine with other work may be late now and then.
+    assert any(stopped_beside_a_slow_reader(tmp_path / str(turn)) < 5 for turn in range(3))
+
+
+def stopped_beside_a_slow_reader(folder: Path) -> float:
+    """Give the seconds that a daemon takes to stop while somebody does not read the answers."""
+    with ExitStack() as stack, running(folder) as daemon:
         slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
         stack.enter_context(slow).sendall(SPECIFICATION * 300)
         # The first answers have arrived; all of them are more than any socket holds.
         assert slow.recv(1, socket.MSG_PEEK)
         asked = time.monotonic()
         assert daemon.stop() == 0
-        assert time.monotonic() - asked < 7
+        took = time.monotonic() - asked
+        assert took >= DRAIN_SECONDS
         assert "1 connections were cut" in daemon.log
-        assert DRAIN_SECONDS < 5, "it is to end within 5 seconds where the machine has time for it"
+    return took
 
 
 def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
