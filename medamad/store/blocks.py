@@ -149,6 +149,11 @@ def block_key(website: int, head: Head, number: int) -> bytes:
     return _BLOCK_KEY.pack(website, head.first_ms, number)
 
 
+def website_of(block_key: bytes) -> int:
+    """Give the website that the key of a block begins with."""
+    return int.from_bytes(block_key[:4], "big")
+
+
 @frozen(eq=False)
 class Block:
     """A sealed block, a group where there are members, or sums where the head names a day."""

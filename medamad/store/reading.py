@@ -94,26 +94,31 @@ class Writing:
 
 @define(eq=False)
 class Leases:
-    """The questions under way, in the order in which they began. `lease` is for any thread."""
+    """The questions under way, in the order in which they began. `lease` is for any thread.
+
+    Each is one of a website: what goes of another does not wait for it.
+    """
 
     _reactor: CallsFromThread
     _lock: Lock = field(factory=Lock)
     _next: int = 0
-    _held: set[int] = field(factory=set)
-    _waiting: list[tuple[int, Deferred[None]]] = field(factory=list)
+    _held: dict[int, int] = field(factory=dict)
+    """The website of each."""
+    _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list)
+    """Until which moment, and of which website, each wants all to have ended."""
 
     @contextmanager
-    def lease(self) -> Iterator[None]:
-        """Hold what is published now, and whatever is published later, while the context lasts."""
+    def lease(self, website: int) -> Iterator[None]:
+        """Hold what is published of a website now, and whatever is later, in the context."""
         with self._lock:
             number = self._next
             self._next += 1
-            self._held.add(number)
+            self._held[number] = website
         try:
             yield
         finally:
             with self._lock:
-                self._held.remove(number)
+                del self._held[number]
                 is_awaited = bool(self._waiting)
             if is_awaited:
                 self._reactor.callFromThread(self._tell)
@@ -123,23 +128,23 @@ class Leases:
         with self._lock:
             return self._next
 
-    def all_ended(self, moment: int) -> bool:
-        """Tell whether every question that began before a moment has ended."""
+    def all_ended(self, moment: int, website: int) -> bool:
+        """Tell whether every question of a website that began before a moment has ended."""
         with self._lock:
-            return all(number >= moment for number in self._held)
+            return all(number >= moment for number, of in self._held.items() if of == website)
 
-    def ended(self) -> Deferred[None]:
-        """Fire, in the reactor's thread, once every question that has begun by now has ended."""
+    def ended(self, website: int) -> Deferred[None]:
+        """Fire, in the reactor's thread, once what a website is asked by now has ended."""
         done: Deferred[None] = Deferred()
         with self._lock:
-            self._waiting.append((self._next, done))
+            self._waiting.append((self._next, website, done))
         self._tell()
         return done
 
     def _tell(self) -> None:
         waiting = self._waiting
-        ready = [done for moment, done in waiting if self.all_ended(moment)]
+        ready = [done for moment, website, done in waiting if self.all_ended(moment, website)]
         with self._lock:
-            self._waiting = [pair for pair in waiting if pair[1] not in ready]
+            self._waiting = [each for each in waiting if each[2] not in ready]
         for done in ready:
             done.callback(None)

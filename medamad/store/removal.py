@@ -39,7 +39,7 @@ class Removal:
             return
         self._under_way.add(website)
         try:
-            await self._leases.ended()
+            await self._leases.ended(website)
             await self._remove(website)
         finally:
             self._under_way.discard(website)

@@ -57,13 +57,13 @@ class Shelves:
 
         A block that turns out to be damaged is named in the log and left out of the answer.
         """
-        with self.leases.lease():
+        with self.leases.lease(website):
             return self._held(website).ask(question)
 
     def hold(self, website: int) -> Held:
         """Hold the present state of a website, for several questions, until it is closed."""
         holding = ExitStack()
-        holding.enter_context(self.leases.lease())
+        holding.enter_context(self.leases.lease(website))
         return evolve(self._held(website), close=holding.close)
 
     def _held(self, website: int) -> Held:

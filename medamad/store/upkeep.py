@@ -23,6 +23,7 @@ from medamad.store.blocks import (
     head_key,
     number_of,
     open_one,
+    website_of,
 )
 from medamad.store.corrections import (
     Corrected,
@@ -533,7 +534,7 @@ class Upkeep:
     def _remove_one(self, txn: Transaction) -> bool:
         """Remove one doomed block; returns whether there was one."""
         for moment, key in self._doomed:
-            if self._leases.all_ended(moment):
+            if self._leases.all_ended(moment, website_of(key)):
                 databases = self._environment.databases
                 # One whose making was given up may be shown nevertheless; then it is not listed.
                 if txn.lmdb.delete(key, db=databases.doomed):

@@ -39,42 +39,52 @@ class AtOnce:
 def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
     leases = Leases(AtOnce())
     with ExitStack() as first, ExitStack() as second, ExitStack() as later:
-        first.enter_context(leases.lease())
-        second.enter_context(leases.lease())
+        first.enter_context(leases.lease(1))
+        second.enter_context(leases.lease(1))
         moment = leases.now()
-        later.enter_context(leases.lease())
-        assert not leases.all_ended(moment)
+        later.enter_context(leases.lease(1))
+        assert not leases.all_ended(moment, 1)
+        assert leases.all_ended(moment, 2)
         second.close()
-        assert not leases.all_ended(moment)
+        assert not leases.all_ended(moment, 1)
         first.close()
-        assert leases.all_ended(moment)
-        assert not leases.all_ended(leases.now())
-    assert leases.all_ended(leases.now())
+        assert leases.all_ended(moment, 1)
+        assert not leases.all_ended(leases.now(), 1)
+    assert leases.all_ended(leases.now(), 1)
 
 
 def test_a_question_that_fails_ends_too() -> None:
     leases = Leases(AtOnce())
-    with pytest.raises(ZeroDivisionError), leases.lease():
+    with pytest.raises(ZeroDivisionError), leases.lease(1):
         raise ZeroDivisionError
-    assert leases.all_ended(leases.now())
+    assert leases.all_ended(leases.now(), 1)
 
 
-@given(st.lists(st.sampled_from(["begin", "end first", "end last", "wait"])))
-def test_those_who_wait_hear_when_all_before_them_have_ended(steps: list[str]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["begin", "end first", "end last", "wait"]), st.sampled_from([1, 2])
+        )
+    )
+)
+def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
+    steps: list[tuple[str, int]],
+) -> None:
     leases = Leases(AtOnce())
-    under_way: list[tuple[int, ExitStack]] = []
-    waiting: list[tuple[int, Deferred[None]]] = []
-    for number, step in enumerate(steps):
+    under_way: list[tuple[int, int, ExitStack]] = []
+    waiting: list[tuple[int, int, Deferred[None]]] = []
+    for number, (step, website) in enumerate(steps):
         if step == "begin":
             stack = ExitStack()
-            stack.enter_context(leases.lease())
-            under_way.append((number, stack))
+            stack.enter_context(leases.lease(website))
+            under_way.append((number, website, stack))
         elif step == "wait":
-            waiting.append((number, leases.ended()))
+            waiting.append((number, website, leases.ended(website)))
         elif under_way:
-            under_way.pop(0 if step == "end first" else -1)[1].close()
-        for since, done in waiting:
-            assert done.called == all(begun > since for begun, _ in under_way)
+            under_way.pop(0 if step == "end first" else -1)[2].close()
+        for since, awaited, done in waiting:
+            before = [of for begun, of, _ in under_way if begun < since]
+            assert done.called == (awaited not in before)
 
 
 # Transactions

@@ -75,3 +75,17 @@ async def test_what_could_not_be_removed_is_removed_later(environment: Environme
     submitted.room = MOST_KEYS
     await removal.go_on(lambda website: website == 3)
     assert deleted(environment) == [3]
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_waits_for_the_questions_of_that_website_alone(environment: Environment) -> None:
+    fill(environment, 1, 2)
+    leases = Leases(reactor)
+    removal = Removal(environment, Submitted(environment, MOST_KEYS), leases)
+    with leases.lease(2):
+        await removal.remove(1)
+        assert deleted(environment) == [2]
+        waiting = Deferred.fromCoroutine(removal.remove(2))
+        assert not waiting.called
+    await waiting
+    assert deleted(environment) == []

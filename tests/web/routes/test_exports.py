@@ -193,7 +193,7 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
             assert connection.wire.aborted
         connection.close()
     assert house.site.backend.exports == {}
-    assert house.store._shelves.leases.all_ended(1 << 60)
+    assert house.store._shelves.leases.all_ended(1 << 60, 1)
 
 
 @pytest_twisted.ensureDeferred
