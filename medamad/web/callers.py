@@ -36,11 +36,14 @@ class Caller:
         """Tell whether a website may be asked about."""
         return self.websites is None or website.number in self.websites
 
-    def check_website(self, website: Website) -> None:
-        """Raise Forbidden for a website that may not be asked about."""
-        if not self.may_see(website):
+    def check_website(self, hostname: str, website: Website | None) -> None:
+        """Raise Forbidden for what may not be asked about: of some websites only, None neither.
+
+        So nobody learns which others are registered.
+        """
+        if self.websites is not None and (website is None or not self.may_see(website)):
             what = "share link" if self.is_share else "token"
-            raise Forbidden(f"hostname: the {what} is not for {website.hostname}")
+            raise Forbidden(f"hostname: the {what} is not for {hostname}")
 
     def check_all(self) -> None:
         """Raise Forbidden unless all websites may be asked about."""

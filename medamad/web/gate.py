@@ -111,9 +111,9 @@ class Call:
         """Give the website that an address names. Raises BadRequest, NotFound, Forbidden."""
         name = canonical_hostname(hostname)
         website = self.backend.store.websites.by_hostname(name)
+        self.caller.check_website(name, website)
         if website is None:
             raise NotFound(f"hostname: no website {name} is registered")
-        self.caller.check_website(website)
         return website
 
 

@@ -82,6 +82,9 @@ async def test_a_token_for_some_sees_those_alone(house: House) -> None:
     ]
     refused = await browser.ask("GET", "/website/a.example/pages", headers=headers)
     assert (refused.status, refused.error) == (403, "hostname: the token is not for a.example")
+    # One that is not registered is told apart by nothing.
+    unknown = await browser.ask("GET", "/website/z.example/pages", headers=headers)
+    assert (unknown.status, unknown.error) == (403, "hostname: the token is not for z.example")
     refused = await browser.ask("POST", "/websites", {"hostname": "c.example"}, headers=headers)
     assert (refused.status, refused.error) == (403, "this takes a token for all websites")
     # It stays with its website through a rename, and is for none once that is gone.
