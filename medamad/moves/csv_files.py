@@ -1,13 +1,17 @@
 """Tables as comma-separated values (RFC 4180, UTF-8) that a spreadsheet takes for no formula.
 
-A text that begins like a formula, or with an apostrophe, gets an apostrophe in front. So nothing
-that strangers have sent is calculated where the file is opened, and to read it back exactly is to
-take one apostrophe off each text that begins with one.
+A text that begins like a formula, or with an apostrophe or a quotation mark, gets an apostrophe in
+front. So does what follows a semicolon, a tab or a line end in it: where a spreadsheet splits at
+these, as it does in many languages, a cell begins there, and quotation marks around the whole do
+not help. So nothing that strangers have sent is calculated where the file is opened, and to read it
+back exactly is to take one apostrophe off in each of these places that has one.
 """
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import BinaryIO, Final
 
 from attrs import frozen
@@ -18,8 +22,12 @@ from medamad.moves.rows import Refused, Row
 from medamad.moves.tables import Kind, Rows, Table
 from medamad.moves.times import written
 
-_MARKED: Final = tuple("'=+-@\t\r\n")
 MARK: Final = "'"
+_BEGIN: Final = r"(?:\A|(?<=[;\t\r\n]))"
+_MARKED: Final = re.compile(_BEGIN + r"""(?=['"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])""")
+"""The last four are the signs as wide as letters of Chinese, which some spreadsheets take too."""
+_MARK: Final = re.compile(_BEGIN + MARK)
+_RECENT: Final = 1_024
 _LINE_END: Final = "\r\n"
 _MOST_OF_A_CELL: Final = 1 << 20
 _YES: Final = {True: "true", False: "false", None: ""}
@@ -53,7 +61,7 @@ class CsvWriter:
 def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
     match kind:
         case Kind.TEXT:
-            return [marked(value) for value in values]  # type: ignore[arg-type] # they are texts
+            return [marked(value) for value in values]
         case Kind.TIME:
             return written(values)  # type: ignore[arg-type] # they are numbers
         case Kind.YES:
@@ -61,16 +69,15 @@ def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
     return values
 
 
+@lru_cache(_RECENT)
 def marked(text: str | None) -> str:
-    """Give a text as a cell that is no formula."""
-    if text is None:
-        return ""
-    return MARK + text if text.startswith(_MARKED) else text
+    """Give a text as a cell that is no formula, nor are its parts."""
+    return "" if text is None else _MARKED.sub(MARK, text)
 
 
 def unmarked(cell: str) -> str:
     """Give the text of a cell."""
-    return cell.removeprefix(MARK)
+    return _MARK.sub("", cell)
 
 
 def read_csv(file: BinaryIO) -> Iterator[Row | Refused]:

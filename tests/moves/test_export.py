@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +51,7 @@ def read(data: bytes, asked: Asked) -> list[dict[str, Any]]:
 def _cell(kind: Kind, cell: str) -> Any:
     if kind is Kind.TEXT:
         assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-        return cell.removeprefix("'")
+        return re.sub(r"(^|[;\t\r\n])'", r"\1", cell)
     if cell == "":
         return None
     if kind is Kind.TIME:

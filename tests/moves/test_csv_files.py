@@ -1,0 +1,60 @@
+"""No text of a file is a formula, wherever a spreadsheet splits it, and all come back exactly."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.moves.csv_files import CsvWriter, marked, read_csv, unmarked
+from medamad.moves.tables import TABLES
+
+SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
+TEXTS = st.text(st.sampled_from(SIGNS + ";,\t\r\n'\" x1"), max_size=12)
+
+
+def written(name: str, value: str) -> bytes:
+    writer = CsvWriter(TABLES["events"])
+    rows = writer.rows([["0123456789abcdef"], [2], [1], [0], [name], [value]])
+    return writer.begin() + rows + writer.end()
+
+
+@given(TEXTS, TEXTS, st.sampled_from(",;\t"))
+def test_no_cell_is_a_formula_whatever_separates_them(
+    name: str, value: str, separator: str
+) -> None:
+    text = io.StringIO(written(name, value).decode(), newline="")
+    for row in csv.reader(text, delimiter=separator):
+        assert [cell for cell in row if cell.startswith(tuple(SIGNS))] == []
+
+
+@given(TEXTS, TEXTS)
+def test_texts_come_back_exactly(name: str, value: str) -> None:
+    (row,) = read_csv(io.BytesIO(written(name, value)))
+    assert (row.name, row.value) == (name, value)
+
+
+@given(st.text())
+def test_any_text_comes_back(text: str) -> None:
+    assert unmarked(marked(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("/a;b", "/a;b"),
+        ("=1", "'=1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("/;=1", "/;'=1"),
+        ("/\t+1;-1", "/\t'+1;'-1"),
+        ('/;"=1', "/;'\"=1"),
+        ("/;'=1", "/;''=1"),
+        ("''", "'''"),
+        ("a=b-c@d", "a=b-c@d"),
+        ("", ""),
+    ],
+)
+def test_a_mark_stands_where_a_cell_may_begin(text: str, cell: str) -> None:
+    assert marked(text) == cell
+    assert unmarked(cell) == text
