@@ -66,11 +66,18 @@ _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 
 
 @cache
-def read_dashboard() -> Mapping[str, Asset]:
-    """Give the dashboard's files by their paths below /dashboard/."""
+def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
+    """Give the dashboard's files by their paths below /dashboard/.
+
+    Raises FileNotFoundError when the package was made without them, or without one of the pages.
+    """
+    files = files_below(folder)
+    for page in (_PAGE, _SHARE_PAGE):
+        if page not in files:
+            raise FileNotFoundError(f"medamad was installed without {folder / page}")
     return {
         path: read_asset(file, _FOREVER_HEADERS if path.startswith(_HASHED) else _PAGE_HEADERS)
-        for path, file in files_below(_DASHBOARD).items()
+        for path, file in files.items()
     }
 
 

@@ -1,10 +1,13 @@
 import gzip
+import re
+from pathlib import Path
 
 import pytest
 import pytest_twisted
 from browser import Browser
 
 from medamad.build import GENERATED
+from medamad.web.routes.documents import read_dashboard
 
 FRONTEND = GENERATED / "frontend"
 DASHBOARD = FRONTEND / "dashboard"
@@ -135,3 +138,14 @@ async def test_the_description_is_served(stranger: Browser, prefix: str) -> None
     packed = await stranger.ask("GET", f"{prefix}/openapi.yaml", headers=accepting)
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == answer.body
+
+
+@pytest.mark.parametrize("missing", ["index.html", "share.html"])
+def test_a_build_without_one_of_the_pages_does_not_start(tmp_path: Path, missing: str) -> None:
+    for page in ("index.html", "share.html"):
+        (tmp_path / page).write_text(page, "utf-8")
+    assert set(read_dashboard(tmp_path)) == {"index.html", "share.html"}
+    read_dashboard.cache_clear()
+    (tmp_path / missing).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / missing))):
+        read_dashboard(tmp_path)
