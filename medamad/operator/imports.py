@@ -25,6 +25,10 @@ from medamad.store.store import Store
 
 _BLOCK_VIEWS: Final = 65_536
 """How many views, or rows of events, are stored at once."""
+MOST_BYTES: Final = 32 << 20
+"""What is brought before that is stored too, however few rows it is: texts may be long."""
+_TEXT_BYTES: Final = 64
+"""What a text takes beside its letters."""
 _VIEW_COLUMNS: Final[Mapping[str, str]] = {
     "time_ms": "<i8",
     "sequence": "<u8",
@@ -152,6 +156,13 @@ def rows_of(request: ImportRows) -> Imported:
     return Imported(Content(**views, codes=codes, events=EventRows(**events)), texts)
 
 
+def _bytes_of(request: ImportRows) -> int:
+    """Tell about how much of memory rows take."""
+    columns = (*request.views.values(), *request.events.values())
+    texts = (text for texts in request.texts.values() for text in texts)
+    return sum(map(len, columns)) + sum(_TEXT_BYTES + len(text) for text in texts)
+
+
 def _columns(given: Mapping[str, bytes], known: Mapping[str, str]) -> dict[str, Any]:
     try:
         columns = {name: np.frombuffer(given[name], dtype) for name, dtype in known.items()}
@@ -170,6 +181,7 @@ class _Incoming:
     website: Website
     pieces: list[Imported] = field(factory=list)
     rows: int = 0
+    bytes: int = 0
     ended: "Deferred[None]" = field(factory=Deferred)
     is_held: bool = False
 
@@ -180,6 +192,7 @@ class ImportDesk:
 
     _store: Store
     _clock: Callable[[], float]
+    _most_bytes: int = MOST_BYTES
     _incoming: dict[int, _Incoming] = field(factory=dict)
     _log = Logger()
 
@@ -217,7 +230,8 @@ class ImportDesk:
         piece = rows_of(request)
         incoming.pieces.append(piece)
         incoming.rows += max(len(piece.content), len(piece.content.events))
-        if incoming.rows >= _BLOCK_VIEWS:
+        incoming.bytes += _bytes_of(request)
+        if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
             await self._flush(incoming)
         return Nothing()
 
@@ -251,7 +265,8 @@ class ImportDesk:
         return Ended.of(gone)
 
     async def _flush(self, incoming: _Incoming) -> None:
-        pieces, incoming.pieces, incoming.rows = incoming.pieces, [], 0
+        pieces, incoming.pieces = incoming.pieces, []
+        incoming.rows = incoming.bytes = 0
         if pieces:
             await unhurried(self._store.imports.load(incoming.batch, pieces))
 

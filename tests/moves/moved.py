@@ -14,7 +14,14 @@ from medamad.moves.asked import Asked
 from medamad.moves.exporting import Exported
 from medamad.moves.gathering import Gathering, Known, gather
 from medamad.moves.survey import Given, Survey, digest_of, survey
-from medamad.operator.imports import BeginImport, Ended, FinishImport, ImportDesk, rows_request
+from medamad.operator.imports import (
+    MOST_BYTES,
+    BeginImport,
+    Ended,
+    FinishImport,
+    ImportDesk,
+    rows_request,
+)
 from medamad.stats import summary
 from medamad.stats.buckets import INTERVALS
 from medamad.stats.filters import Condition
@@ -57,11 +64,16 @@ class Taken:
     ended: Ended
     gathering: Gathering
     survey: Survey
+    waiting: int
+    """How many pieces were not stored at once, at most."""
 
 
-async def take_in(store: Store, website: Website, paths: Iterable[Path]) -> Taken:
+async def take_in(
+    store: Store, website: Website, paths: Iterable[Path], most_bytes: int = MOST_BYTES
+) -> Taken:
     """Import files, as the command does."""
-    desk = ImportDesk(store, lambda: 7)
+    desk = ImportDesk(store, lambda: 7, most_bytes)
+    waiting = 0
     files = [Given.of(path, None) for path in paths]
     *_, found = survey(files)
     held = store.hold(website)
@@ -85,8 +97,9 @@ async def take_in(store: Store, website: Website, paths: Iterable[Path]) -> Take
     for piece in gather(files, gathering):
         if piece is not None:
             await desk.rows(rows_request(begun.number, piece), tell)
+            waiting = max(waiting, len(desk._incoming[begun.number].pieces))
     ended = await desk.finish(FinishImport(begun.number), tell)
-    return Taken(ended, gathering, found)
+    return Taken(ended, gathering, found, waiting)
 
 
 FILTERS = (

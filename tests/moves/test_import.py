@@ -22,6 +22,23 @@ OpenStore = Callable[..., Store]
 SMALL = Sizes(chunk_views=8, group_members=2, counted_from=2)
 
 
+@pytest_twisted.ensureDeferred
+async def test_what_is_long_is_stored_before_it_is_many_rows(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    files = files_of(origin, website, tmp_path / "out", "ndjson")
+    for most_bytes, waiting in ((1 << 20, 1), (1, 0)):
+        there = open_store(name=f"there-{most_bytes}")
+        twin = await there.add_website("example.org", 1)
+        taken = await take_in(there, twin, files, most_bytes)
+        assert taken.waiting == waiting
+        assert there.ask(twin, rows) == origin.ask(website, rows)
+        await there.close()
+    await origin.close()
+
+
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
 async def test_every_answer_is_the_same_there(
