@@ -81,6 +81,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner).open()
     expect(page.get_by_role("heading", level=2)).to_have_text("Add your first website")
+    page.wait_for_load_state("networkidle")
     page.keyboard.press("n")
     field = page.get_by_label("Hostname")
     expect(field).to_be_focused()

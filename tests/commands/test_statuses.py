@@ -101,7 +101,11 @@ def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None
     pipe = tmp_path / "medamad.toml"
     os.mkfifo(pipe)
     with subprocess.Popen(
-        [*MEDAMAD, "check-config", str(pipe)], stderr=subprocess.PIPE, text=True
+        [*MEDAMAD, "check-config", str(pipe)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job of a shell is started with SIGINT ignored, and would hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as command:
         writing = os.open(pipe, os.O_WRONLY)  # waits until the command reads
         command.send_signal(signal.SIGINT)
