@@ -28,6 +28,8 @@ BAD_VALUES = {
     "timezone": "x",
     "grouped": "x",
     "locale": "x",
+    "what": "x",
+    "format": "x",
 }
 BAD_OPERATOR = "like"
 
