@@ -64,7 +64,7 @@ class Told:
         if view.properties:
             self._happens(view.website, view.time_ms, row, view.properties)
         for beacon, came_ms, early in self._early:
-            if beacon != view.beacon or not 0 <= view.time_ms - came_ms <= EARLY_MS:
+            if beacon != view.beacon or abs(view.time_ms - came_ms) > EARLY_MS:
                 continue
             if isinstance(early, int):
                 row["duration_ms"] = max(row["duration_ms"], early)
