@@ -25,6 +25,7 @@ from medamad.store.batches import Batch
 from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.coding import TextCoding
+from medamad.store.doomed import Doomed
 from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
 from medamad.store.errors import Damaged
@@ -36,6 +37,7 @@ from medamad.store.imports import Imports
 from medamad.store.journal import Journal, Outcome, journal_records
 from medamad.store.names import Names
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Planning, Sizes
 from medamad.store.reading import Leases
 from medamad.store.removal import Removal
 from medamad.store.retaining import Bound, bound_of
@@ -44,7 +46,7 @@ from medamad.store.sealed import sealed, unsealed
 from medamad.store.settings import StoreSettings
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
-from medamad.store.upkeep import Sizes, Upkeep
+from medamad.store.upkeep import Upkeep
 from medamad.store.websites import Websites, tombstones
 from medamad.store.writer import CallsFromThread, Transaction, Writer
 
@@ -105,7 +107,9 @@ class Store:
         broken: Deferred[str] = Deferred()
         writer = Writer(environment, reactor, broken.callback)
         shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
-        upkeep = Upkeep(environment, writer.submit, shelves.leases, shelves.publish, sizes)
+        doomed = Doomed(environment, shelves.leases)
+        planning = Planning(environment, doomed, sizes)
+        upkeep = Upkeep(environment, writer.submit, shelves.publish, planning, doomed)
         websites = Websites(databases)
         coding = TextCoding(writer.submit, names, websites.has_number)
         one_at_a_time = DeferredLock()
@@ -227,7 +231,7 @@ class Store:
         outcomes = await self._writer.submit(lambda txn: self._append(txn, hits))
         for website in {hit.website for hit in hits if not isinstance(hit, Leaving)}:
             shelf = self._shelves.find(website)
-            if shelf is not None and self._upkeep.is_due(shelf):
+            if shelf is not None and self._upkeep.planning.is_due(shelf):
                 self._start(self._tend(shelf, hits[-1].time_ms))
         return outcomes
 
@@ -240,7 +244,9 @@ class Store:
         async with self._one_at_a_time:
             codes = await self._coding.codes(shelf, bulk.used_texts(), bulk.time_bounds()[0])
             first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
-            sizes = bulk.cut(self._upkeep.room(shelf), self._upkeep.sizes.chunk_views)
+            sizes = bulk.cut(
+                self._upkeep.planning.room(shelf), self._upkeep.planning.sizes.chunk_views
+            )
             for content in contents_of(bulk, first, codes, sizes):
                 await self._upkeep.add(shelf, content)
                 await self._upkeep.remove_doomed()
@@ -388,7 +394,7 @@ class Store:
             self._journal.load(txn)
             for name in self._environment.strange_names(txn):
                 _log.error("what had another name is not found: {name}", name=name)
-            self._upkeep.load_doomed(txn)
+            self._upkeep.doomed.load(txn)
             for website in self.websites.all():
                 records = journal_records(txn, self._environment.databases, website.number)
                 to_remove += self.imports.load_all(txn, website.number)

@@ -11,9 +11,9 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from medamad.model.hits import Event, Leaving, View
+from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention, StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 HOUR_MS = 3_600_000
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)

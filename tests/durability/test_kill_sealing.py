@@ -14,9 +14,9 @@ from twisted.internet import reactor
 
 from medamad.model.dimensions import Dimension, split_property
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 ROUNDS = 12
 RETAINING_ROUNDS = 10

@@ -33,9 +33,9 @@ from medamad.model.websites import Website
 from medamad.stats.question import MAX_ROWS
 from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 LACK = lack_of_volatile()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]

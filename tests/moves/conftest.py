@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 
 @pytest.fixture

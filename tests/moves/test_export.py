@@ -23,8 +23,8 @@ from medamad.moves.exporting import Exported
 from medamad.moves.tables import TABLES, Kind
 from medamad.stats.filters import Condition
 from medamad.stats.period import Period
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

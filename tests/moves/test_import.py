@@ -15,8 +15,8 @@ from medamad.model.errors import BadRequest, Conflict
 from medamad.moves.asked import FORMAT_NAMES, Asked
 from medamad.moves.rows import EventRow, Refused, ViewRow
 from medamad.moves.survey import Given, survey
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 SMALL = Sizes(chunk_views=8, group_members=2, counted_from=2)

@@ -7,9 +7,9 @@ import pytest
 from twisted.internet import reactor
 
 from medamad.store.environment import Environment, open_environment
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 from medamad.store.writer import CallsFromThread
 
 MAP_SIZE = 64 << 20

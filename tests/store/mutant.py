@@ -23,9 +23,9 @@ from views import DAY_MS, NOW_MS, a_view
 from medamad.store.environment import FILE_NAME
 from medamad.store.errors import StoreError
 from medamad.store.journal import Outcome
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)

@@ -16,8 +16,8 @@ from twisted.internet.threads import deferToThread
 from medamad.model.hits import View
 from medamad.model.websites import Website
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

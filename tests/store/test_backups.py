@@ -21,9 +21,9 @@ from medamad.store.errors import NoBackup, StoreError, StoreInUse
 from medamad.store.formats import Tell, tell_nobody
 from medamad.store.journal import Outcome
 from medamad.store.offline import make_backup
+from medamad.store.planning import Sizes
 from medamad.store.restoring import restore
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)

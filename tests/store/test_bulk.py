@@ -25,8 +25,8 @@ from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound
 from medamad.store.bulk import Bulk
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

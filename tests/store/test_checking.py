@@ -21,11 +21,11 @@ from medamad.store.blocks import Block, decode_head, head_key, number_of
 from medamad.store.checking import Checking
 from medamad.store.counters import Counters, decode_counters, encode_counters, merge
 from medamad.store.environment import Environment, open_as_guest, open_to_read
+from medamad.store.planning import Sizes
 from medamad.store.reading import Writing
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 from medamad.store.sums import open_sums, written_sums
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)

@@ -17,9 +17,9 @@ from medamad.store.blocks import head_key
 from medamad.store.environment import open_as_guest
 from medamad.store.names import code_key
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 Pieces = dict[int, tuple[list[Row], list[Row]]]

@@ -11,10 +11,10 @@ from views import DAY_MS, NOW_MS, event, leaving, views
 from medamad.store.environment import open_as_guest
 from medamad.store.forecast import Forecast
 from medamad.store.offline import reading_beside
+from medamad.store.planning import Sizes
 from medamad.store.retaining import bound_of
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 RETENTION = Retention(others=Keep(3))

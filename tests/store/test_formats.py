@@ -14,10 +14,10 @@ from medamad.store.environment import open_as_guest, open_to_copy
 from medamad.store.errors import StoreError, WrongFormat
 from medamad.store.formats import FORMAT, tell_nobody
 from medamad.store.journal import Outcome
+from medamad.store.planning import Sizes
 from medamad.store.restoring import restore
 from medamad.store.sealed import unsealed
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

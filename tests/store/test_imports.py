@@ -21,9 +21,9 @@ from medamad.store.bulk import Bulk, contents_of
 from medamad.store.checking import Checking
 from medamad.store.imports import Imported
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 SIZES = Sizes(chunk_views=8, group_members=2, counted_from=2)

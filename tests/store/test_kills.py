@@ -23,8 +23,8 @@ from views import NOW_MS, a_view
 
 from medamad.model.hits import Event, Hit, Leaving
 from medamad.store.environment import FILE_NAME, open_as_guest
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

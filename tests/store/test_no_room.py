@@ -13,10 +13,11 @@ from held import blocks_and_groups, entries, held, orphans, settled
 from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
 from medamad.model.errors import Unavailable
+from medamad.store.doomed import LAST_BLOCK
 from medamad.store.environment import Environment
 from medamad.store.numbers import read_number
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import LAST_BLOCK, Sizes
 
 OpenStore = Callable[..., Store]
 

@@ -19,9 +19,9 @@ from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.websites import Website
 from medamad.store.environment import Environment
 from medamad.store.parts import Snapshot
+from medamad.store.planning import Sizes
 from medamad.store.reading import Asking, Leases, asking
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

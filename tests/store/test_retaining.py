@@ -20,9 +20,9 @@ from medamad.model.dimensions import Dimension
 from medamad.model.hits import Event, Leaving, View
 from medamad.model.websites import Website
 from medamad.store.parts import Missing
+from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

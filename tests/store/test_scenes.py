@@ -9,8 +9,8 @@ from held import agrees, orphans
 from observed import Observed
 from scenes import DAY_MS, Scene, Telling
 
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

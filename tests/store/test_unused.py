@@ -11,8 +11,8 @@ from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 
 from medamad.model.dimensions import Dimension
 from medamad.model.websites import Website
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

@@ -13,8 +13,8 @@ from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
 
 from medamad.model.hits import Hit
 from medamad.store.journal import Outcome
+from medamad.store.planning import Sizes
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 
 OpenStore = Callable[..., Store]
 

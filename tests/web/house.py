@@ -19,9 +19,9 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.collect.rules import Rules
 from medamad.model.accounts import Account, Login
+from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
-from medamad.store.upkeep import Sizes
 from medamad.vocabulary.sources import Sources
 from medamad.vocabulary.spam import SpamHosts
 from medamad.web.app import make_site

@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 from hypothesis import strategies as st
 
-from medamad.store.upkeep import Sizes
+from medamad.store.planning import Sizes
 
 Entry = dict[str, Any]
 

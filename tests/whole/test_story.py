@@ -44,8 +44,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.threads import blockingCallFromThread, deferToThread
 from twisted.python.failure import Failure
 
+from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention
-from medamad.store.upkeep import Sizes
 
 OBSERVED = Observed()
 BACKGROUND_WORK = (

@@ -13,7 +13,7 @@ from house import House, build_house
 from loads import made
 
 from medamad.model.websites import Website
-from medamad.store.upkeep import Sizes
+from medamad.store.planning import Sizes
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
 from medamad.web.streams import WRITTEN_BYTES
 
