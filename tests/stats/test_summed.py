@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from attrs import frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stats.asked import Pairs
+from stats.asked import Pairs, instant, microseconds
 from stats.invented import INTERVALS, MOMENTS, ZONES, Invention
 from stats.made import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
 from stats.oracle import Entry, Oracle
@@ -144,7 +144,10 @@ def check(
     events = of_their_day(views, invention.events(rng.randint(0, 10), views), zone)
     if "start" not in dict(query) and "interval" in dict(query):
         # A series begins with the day then, not with its first view, of which nothing is known.
-        query.append(("start", invention._written(min((v["time_ms"] for v in views), default=0))))
+        times_ms = [view["time_ms"] for view in views]
+        if end := instant(dict(query).get("end")):
+            times_ms.append(microseconds(end) // 1000)
+        query.append(("start", invention._written(min(times_ms, default=0))))
     snapshot, days = split(views, events, zone, rng)
     found = answer(snapshot, endpoint, query, now_ms=invention.now_ms)
     without = {each: snapshot.missed.days(each) for each in Missing}
