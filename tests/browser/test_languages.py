@@ -7,7 +7,7 @@ import pytest
 from catalogues import LANGUAGES, said
 from daemon import Client, Daemon
 from dashboard import Dashboard, loaded
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 pytestmark = pytest.mark.browser
 
@@ -101,3 +101,25 @@ def test_the_login_speaks_as_the_browser(
     page = dashboard_of(Client(daemon.port), locale=locale).open()
     expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "login.title"))
     expect(page.locator("html")).to_have_attribute("lang", spoken)
+
+
+def test_the_accounts_language_stays_when_the_browsers_comes_later(
+    new_daemon: Daemon, dashboard_of: Make
+) -> None:
+    owner = new_daemon.client()
+    owner.request("PATCH", "/api/user", {"settings": {"language": "ja"}})
+    dashboard = dashboard_of(owner)
+    late: list[str] = []
+
+    def answer(route: Route) -> None:
+        response = route.fetch()
+        if said("en", "away.title") in response.text():
+            dashboard.page.wait_for_timeout(1_000)
+            late.append(route.request.url)
+        route.fulfill(response=response)
+
+    dashboard.page.route("**/assets/*.js", answer)
+    page = dashboard.open("settings/account")
+    expect(page.get_by_role("heading", level=1)).to_have_text(said("ja", "settings.title"))
+    expect(page.locator("html")).to_have_attribute("lang", "ja")
+    assert late

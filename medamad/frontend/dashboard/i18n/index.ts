@@ -30,10 +30,16 @@ const catalogue = signal({} as Catalogue);
 /** The locale for figures and dates: the browser's variety of the language, if it has one. */
 export const locale = signal("en");
 
+let lastWanted: Language | undefined;
+
 /** Speak a language from now on. Texts change once its catalogue is there. */
 export async function speak(wanted: Language): Promise<void> {
+  lastWanted = wanted;
   if (wanted !== language.peek()) {
-    catalogue.value = await catalogues[wanted]();
+    const texts = await catalogues[wanted]();
+    // Another may have been wanted since, and be there already.
+    if (wanted !== lastWanted && language.peek()) return;
+    catalogue.value = texts;
     language.value = wanted;
     local?.setItem(KEPT, wanted);
   }
