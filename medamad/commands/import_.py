@@ -66,6 +66,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--skip-refused", action="store_true", help="import without the rows that are refused"
     )
+    parser.add_argument(
+        "--overlapping",
+        action="store_true",
+        help="take hits of other programs also of times that were counted",
+    )
     parser.add_argument("--list", action="store_true", help="list what was imported")
     parser.add_argument(
         "--undo", type=int, metavar="NUMBER", help="remove what was imported as that number"
@@ -75,7 +80,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Needs a running daemon, but for --dry-run and --list. All files of one call become one\n"
         "import, which is seen when it is whole, and counts once: hits that the website has\n"
-        "already are left out, and the same files are refused a second time.\n\n"
+        "already are left out, and the same files are refused a second time. Hits that another\n"
+        "program has counted are left out from the first on that was counted here, and between\n"
+        "the first and the last of an earlier import; --overlapping takes them all the same.\n\n"
         f"{parser.epilog}"
     )
 
@@ -150,7 +157,8 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     telling.end()
     check_ranges(found.ranges)
     with reading_beside(data_dir) as guest:
-        plan = _Plan(website, files, digest, found, batches, _known(guest, website, found))
+        known = _known(guest, website, found, overlapping=arguments.overlapping)
+        plan = _Plan(website, files, digest, found, batches, known)
     if arguments.dry_run:
         return _dry_run(plan, arguments)
     if found.refused_rows and not arguments.skip_refused:
@@ -162,11 +170,12 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         return _send(plan, daemon, holding, arguments)
 
 
-def _known(guest: Guest, website: Website, found: Survey) -> Known:
+def _known(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> Known:
     def damaged(error: DamagedBlock) -> None:
         raise Conflict(f"the store is damaged, and it cannot be told what is there: {error}")
 
-    return Known.of(guest.hold(website, damaged), guest.origins(website), found.ranges)
+    held, origins = guest.hold(website, damaged), guest.origins(website)
+    return Known.of(held, origins, found.ranges, overlapping=overlapping)
 
 
 def _dry_run(plan: _Plan, arguments: Namespace) -> int:

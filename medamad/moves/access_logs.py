@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
-from medamad.collect.pages import page_of
-from medamad.collect.referrers import referrer_of
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 from medamad.moves.log_lines import NoLine, Request, request_of
@@ -65,13 +63,13 @@ def _view(request: Request, into: Into, visits: Visits) -> ViewRow | None:
     host = _host(request.host)
     try:
         target = urlsplit(request.target)
-        page = page_of(f"http://{host or into.hostname or 'localhost'}{target.path}?{target.query}")
-    except (ValueError, BadRequest):
+    except ValueError:
         return None
-    if not _is_page(request, page.path):
+    page = into.page(host, target.path, target.query)
+    if page is None or not _is_page(request, page.path):
         return None
-    referrer = referrer_of(request.referrer, {into.hostname, page.host})
-    if referrer.partition("/")[0] in into.rules.spam:
+    referrer = into.referrer(request.referrer, page.host)
+    if referrer is None:
         return None
     agent = describe(request.user_agent)
     visitor = (request.address, request.user_agent)

@@ -10,9 +10,10 @@ back exactly is to take one apostrophe off in each of these places that has one.
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from attrs import frozen
 
@@ -82,27 +83,50 @@ def unmarked(cell: str) -> str:
 
 def read_csv(file: BinaryIO) -> Iterator[Row | Refused]:
     """Read a file of ours. Raises BadRequest where it is none."""
+    with closing(read_cells(file)) as lines:
+        _, names = next(lines, (1, []))
+        make = row_maker(names)
+        for line, cells in lines:
+            if len(cells) != len(names):
+                yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
+            else:
+                yield make(line, dict(zip(names, map(_cell, names, cells), strict=True)))
+
+
+def read_records(
+    file: IO[bytes], needed: Iterable[str]
+) -> Iterator[tuple[int, Mapping[str, str]] | Refused]:
+    """Read a file of another program: line and cells by their column.
+
+    Raises BadRequest where it is none, naming the column that is missing.
+    """
+    with closing(read_cells(file)) as lines:
+        _, names = next(lines, (1, []))
+        for name in needed:
+            if name not in names:
+                raise BadRequest(f"{name}: there is no such column")
+        for line, cells in lines:
+            if len(cells) != len(names):
+                yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
+            else:
+                yield line, dict(zip(names, cells, strict=True))
+
+
+def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
+    """Give the cells of each row, with the line on which it begins. Raises BadRequest."""
     csv.field_size_limit(_MOST_OF_A_CELL)
     lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
     reader = csv.reader(lines, strict=True)
-    line = 1
+    line = 0
     try:
-        names = next(reader, [])
-        make = row_maker(names)
-        line = reader.line_num
         for cells in reader:
             begun, line = line + 1, reader.line_num
-            if not cells:
-                continue
-            if len(cells) != len(names):
-                reason = f"expected {len(names)} cells, got {len(cells)}"
-                yield Refused(begun, names[0], reason)
-                continue
-            yield make(begun, dict(zip(names, map(_cell, names, cells), strict=True)))
+            if cells:
+                yield begun, cells
     except csv.Error as error:
-        raise BadRequest(f"line {line}: not comma-separated values: {error}") from None
+        raise BadRequest(f"line {line + 1}: not comma-separated values: {error}") from None
     except UnicodeDecodeError as error:
-        raise BadRequest(f"line {line}: not valid UTF-8: {error}") from None
+        raise BadRequest(f"line {line + 1}: not valid UTF-8: {error}") from None
     finally:
         lines.detach()
 

@@ -6,16 +6,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final, Protocol, TypeAlias, cast
+from zipfile import BadZipFile, ZipFile
 
 from attrs import frozen
 
+from medamad.model.errors import BadRequest
 from medamad.moves.access_logs import read_access_log
 from medamad.moves.csv_files import CsvWriter, read_csv
+from medamad.moves.goatcounter import is_goatcounter, read_goatcounter
 from medamad.moves.log_lines import is_log
+from medamad.moves.medama import is_medama, read_medama
 from medamad.moves.ndjson_files import NdjsonWriter, read_ndjson
 from medamad.moves.parquet_files import ParquetWriter, read_parquet
 from medamad.moves.rows import Reader, Refused, Row
 from medamad.moves.tables import Rows, Table
+from medamad.moves.umami import is_umami, read_umami
 from medamad.moves.visits import Into, Visits
 
 
@@ -70,6 +75,9 @@ def _own(reader: Reader) -> ForeignReader:
 
 SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
     {
+        "umami": Source(read_umami, is_umami),
+        "goatcounter": Source(read_goatcounter, is_goatcounter),
+        "medama": Source(read_medama, is_medama),
         "access-log": Source(
             read_access_log, lambda head: any(map(is_log, head.splitlines()[:_LINES_TRIED]))
         ),
@@ -80,12 +88,25 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
 )
 """By name, in the order in which they are tried."""
 
-HEAD_BYTES: Final = 65_536
+_HEAD_BYTES: Final = 65_536
+_ZIP: Final = b"PK\x03\x04"
 _GZIP: Final = b"\x1f\x8b"
 
 
+def head_of(file: BinaryIO) -> bytes:
+    """Give how a file begins; of a zip its mark, and the names of what it holds, line by line."""
+    head = file.read(_HEAD_BYTES)
+    if not head.startswith(_ZIP):
+        return head
+    try:
+        with ZipFile(file) as archive:
+            return b"\n".join((_ZIP, *(name.encode() for name in archive.namelist())))
+    except BadZipFile as error:
+        raise BadRequest(f"not a sound zip: {error}") from None
+
+
 def guessed(head: bytes) -> str | None:
-    """Tell which source a file is, by its first HEAD_BYTES; None for none that is known."""
+    """Tell which source a file is, by its head; None for none that is known."""
     return next((name for name, source in SOURCES.items() if source.is_it(head)), None)
 
 

@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
-from medamad.moves.rows import EventRow, Refused, ViewRow, texts_of
+from medamad.moves.rows import MAX_MS, EventRow, Refused, ViewRow, texts_of
 from medamad.moves.survey import Given, Survey, numbered
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.store.held import Held
@@ -24,15 +24,30 @@ _MOST_TEXT: Final = 1 << 19
 
 @frozen(eq=False)
 class Known:
-    """Which hits a website has: ascending numbers of this store, of its views and its events."""
+    """Which hits a website has: ascending numbers of this store, of its views and its events.
+
+    `counted` are times, first and last, in Unix milliseconds, of which all has been counted: a hit
+    of another program is known by nothing but its time.
+    """
 
     origins: Origins
     views: NDArray[np.uint64]
     events: NDArray[np.uint64]
+    counted: Sequence[tuple[int, int]] = ()
 
     @classmethod
-    def of(cls, held: Held, origins: Origins, ranges: Sequence[tuple[str, int, int]]) -> "Known":
-        """Find what a website has of the stores that hits are to be imported from."""
+    def of(
+        cls,
+        held: Held,
+        origins: Origins,
+        ranges: Sequence[tuple[str, int, int]],
+        *,
+        overlapping: bool = False,
+    ) -> "Known":
+        """Find what a website has of the stores that hits are to be imported from.
+
+        With `overlapping`, hits of other programs are taken for unknown whenever they were.
+        """
         stores = {store for store, _, _ in ranges}
         views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
@@ -47,7 +62,16 @@ class Known:
                     views.append(found[0])
                     events.append(found[1])
             events += [loose.event.astype(np.uint64) for loose in held.events]
-        return cls(origins, np.unique(np.concatenate(views)), np.unique(np.concatenate(events)))
+        return cls(
+            origins,
+            np.unique(np.concatenate(views)),
+            np.unique(np.concatenate(events)),
+            () if overlapping else _counted(held),
+        )
+
+    def is_counted(self, row: ViewRow | EventRow) -> bool:
+        """Tell whether a hit of another program is of a time that was counted."""
+        return not row.store and any(first <= row.time_ms <= last for first, last in self.counted)
 
     def number_of(self, store: str, number: int, *, is_view: bool) -> int:
         """Give the number that a hit of a store has here; 0 if it is not there."""
@@ -66,6 +90,12 @@ class Known:
             if at < len(known) and int(known[at]) == place:
                 return place
         return 0
+
+
+def _counted(held: Held) -> list[tuple[int, int]]:
+    """Give the times of earlier imports, and all since the first hit that was counted here."""
+    spans = held.time_spans()
+    return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
 @define(eq=False)
@@ -138,7 +168,9 @@ class Gathering:
     def _add_view(self, file: Given, row: ViewRow) -> None:
         if not self._is_first(file, row, "view"):
             return
-        if self._known.number_of(row.store, row.number, is_view=True):
+        if self._known.is_counted(row) or self._known.number_of(
+            row.store, row.number, is_view=True
+        ):
             self.there += 1
             return
         self.views += 1
@@ -151,7 +183,10 @@ class Gathering:
         if not self.continues(row):
             self._event, self._event_ms = (row.store, row.number), row.time_ms
             self._is_kept = self._is_first(file, row, "event")
-            if self._is_kept and self._known.number_of(row.store, row.number, is_view=False):
+            if self._is_kept and (
+                self._known.is_counted(row)
+                or self._known.number_of(row.store, row.number, is_view=False)
+            ):
                 self.there += 1
                 self._is_kept = False
             self.events += self._is_kept

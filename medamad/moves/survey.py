@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
-from medamad.moves.formats import HEAD_BYTES, SOURCES, guessed, opened
+from medamad.moves.formats import SOURCES, guessed, head_of, opened
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 
@@ -36,7 +36,7 @@ class Given:
     def of(cls, path: Path, source: str | None, into: Into | None = None) -> "Given":
         """Tell what a file is. Raises BadRequest, OSError."""
         with _sound(path) as file:
-            found = source or guessed(file.read(HEAD_BYTES))
+            found = source or guessed(head_of(file))
         if found is None:
             raise BadRequest(f"{path}: expected a file of {', '.join(SOURCES)}")
         return cls(path, found, into or Into())
@@ -75,13 +75,11 @@ def digest_of(files: Iterable[Given]) -> str:
 
 def numbered(files: Sequence[Given]) -> Iterator[tuple[Given, Row | Refused]]:
     """Give all rows, each with a number; those without one get theirs in order."""
-    given = 0
     visits = Visits(files[0].into.rules if files else Rules())
     for file in files:
         for row in file.rows(visits):
             if not isinstance(row, Refused) and not row.number:
-                given += 1
-                row.number = given
+                row.number = visits.number()
             yield file, row
 
 

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from medamad.store.blocks import Block, open_one
+from medamad.store.blocks import Block, joint, open_one
 from medamad.store.environment import Databases
 from medamad.store.errors import DamagedBlock
-from medamad.store.parts import EMPTY, Events, Snapshot, Texts, Views
+from medamad.store.parts import EMPTY, NO_TIME, Events, Snapshot, Texts, Views
 from medamad.store.reading import Reading
 from medamad.store.shelf import Published
 
@@ -56,6 +56,21 @@ class Held:
     def events(self) -> Sequence[Events]:
         """The events that no part has."""
         return () if self.published is None else self.published.events
+
+    def time_spans(self) -> dict[int, tuple[int, int]]:
+        """Give the times of the first and the last view of each batch, 0 for those counted here.
+
+        Unix milliseconds, of whole days where there are only sums; a batch without views is left
+        out.
+        """
+        if self.published is None:
+            return {}
+        found: dict[int, list[tuple[int, int]]] = {}
+        for block in (*self.published.blocks, *self.published.days):
+            found.setdefault(block.head.batch, []).append(block.head.time_bounds)
+        found.setdefault(0, []).extend(chunk.time_bounds for chunk in self.published.chunks)
+        spans = {batch: joint(bounds) for batch, bounds in found.items()}
+        return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
     def parts(self) -> list["HeldPart"]:
         """Give the parts without groups, in the order of their first sequence numbers."""

@@ -14,6 +14,7 @@ from medamad.moves.asked import Asked
 from medamad.moves.exporting import Exported
 from medamad.moves.gathering import Gathering, Known, gather
 from medamad.moves.survey import Given, Survey, digest_of, survey
+from medamad.moves.visits import Into
 from medamad.operator.imports import (
     MOST_BYTES,
     BeginImport,
@@ -69,15 +70,21 @@ class Taken:
 
 
 async def take_in(
-    store: Store, website: Website, paths: Iterable[Path], most_bytes: int = MOST_BYTES
+    store: Store,
+    website: Website,
+    paths: Iterable[Path],
+    most_bytes: int = MOST_BYTES,
+    *,
+    overlapping: bool = False,
 ) -> Taken:
     """Import files, as the command does."""
     desk = ImportDesk(store, lambda: 7, most_bytes)
     waiting = 0
-    files = [Given.of(path, None) for path in paths]
+    files = [Given.of(path, None, Into(website.hostname)) for path in paths]
     *_, found = survey(files)
     held = store.hold(website)
-    known = Known.of(held, store.imports.origins(website), found.ranges)
+    origins = store.imports.origins(website)
+    known = Known.of(held, origins, found.ranges, overlapping=overlapping)
     held.close()
 
     def tell(_: object) -> None:

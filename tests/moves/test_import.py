@@ -191,10 +191,10 @@ def test_a_bad_line_is_named_by_number_and_field(
 @pytest.mark.parametrize(
     ("name", "content", "source", "reason"),
     [
-        ("a.csv", b"a,b\n1,2\n", None, "expected a file of access-log, parquet, ndjson, csv"),
+        ("a.csv", b"a,b\n1,2\n", None, "expected a file of umami, goatcounter, medama, access-log"),
         ("a.csv", b"a,b\n1,2\n", "csv", "time: there is no such column"),
         ("a.csv", b"time,path\n\xff,2\n", None, "not valid UTF-8"),
-        ("a.csv", b'time,path\n"a"b,2\n', None, "line 1: not comma-separated values"),
+        ("a.csv", b'time,path\n"a"b,2\n', None, "line 2: not comma-separated values"),
         ("a.csv", b"", "csv", "time: there is no such column"),
         ("a.parquet", b"PAR1 but no more of it", None, "not a sound file of Parquet"),
         ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected less than"),

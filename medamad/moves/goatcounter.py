@@ -1,0 +1,119 @@
+"""GoatCounter's export of single pageviews as CSV.
+
+It goes by GoatCounter's help ("CSV export", versions 1 and 2 of the format). A session of
+GoatCounter's lasts eight hours; whoever comes back later on the same day counts again, as there.
+A referrer of its own naming ("Hacker News") stays as it is; the text of a campaign counts as the
+UTM source, since GoatCounter does not say of which parameter it was.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
+
+from medamad.collect.agents import Agent, describe
+from medamad.model.errors import BadRequest
+from medamad.moves.csv_files import read_records
+from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
+from medamad.moves.naming import browser_named, system_named
+from medamad.moves.rows import Refused, Row, ViewRow
+from medamad.moves.visits import Into, Visits
+
+_HEAD: Final = re.compile(rb'(?:\xef\xbb\xbf)?"?(\d+),?Path"?,')
+_VERSIONS: Final = frozenset({"1", "2"})
+_NEEDED: Final = ("Event", "Bot", "Session", "FirstVisit", "Date")
+_AGENT: Final = "Mozilla/"
+_URL, _CAMPAIGN = "h", "c"
+_WIDTH: Final = re.compile(r"(\d{1,5})\b")
+
+
+def is_goatcounter(head: bytes) -> bool:
+    """Tell whether a file that begins so is such an export."""
+    first, _, _ = head.partition(b"\n")
+    return _HEAD.match(first) is not None and b"FirstVisit" in first
+
+
+def read_goatcounter(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
+    """Read an export. Raises BadRequest where it is none, or of a version that is not known."""
+    head = file.readline()
+    found = _HEAD.match(head)
+    if found is None:
+        raise BadRequest("Path: there is no such column")
+    if (version := found[1].decode()) not in _VERSIONS:
+        raise BadRequest(f"Path: expected an export of version 1 or 2, got {version}")
+    file.seek(0)
+    path = f"{version}Path"
+    for record in read_records(file, (path, *_NEEDED)):
+        if isinstance(record, Refused):
+            yield record
+        else:
+            yield from _rows(*record, path, into, visits)
+
+
+def _rows(
+    line: int, record: Mapping[str, str], path: str, into: Into, visits: Visits
+) -> Iterator[Row | Refused]:
+    if record["Bot"] not in {"", "0"}:
+        return
+    try:
+        time_ms = time_ms_of(record["Date"])
+    except ValueError:
+        yield Refused(line, "Date", "expected a time such as 2026-01-31T12:00:00Z")
+        return
+    if record["Event"] in {"true", "1"}:
+        yield from event_rows(visits.number(), time_ms, [(record[path], "")])
+    elif (view := _view(record, record[path], time_ms, into, visits)) is not None:
+        yield view
+
+
+def _view(
+    record: Mapping[str, str], path: str, time_ms: int, into: Into, visits: Visits
+) -> ViewRow | None:
+    target, _, query = path.partition("?")
+    page = into.page("", target if target.startswith("/") else f"/{target}", query)
+    if page is None:
+        return None
+    found = record.get("Referrer", "")
+    scheme = record.get("Referrer scheme", "")
+    referrer = into.referrer(f"https://{found}", "") if scheme == _URL else found
+    if referrer is None:
+        return None
+    agent = _agent(record)
+    if session := record["Session"]:
+        firsts = visits.first_in_any_order(time_ms, session, page.path)
+    else:
+        firsts = (record["FirstVisit"] in {"true", "1"},) * 2
+    return ViewRow(
+        number=visits.number(),
+        time_ms=time_ms,
+        path=page.path,
+        first_today=firsts[0],
+        first_of_page=firsts[1],
+        width_px=_width(record.get("Screen size", "")),
+        referrer="" if scheme == _CAMPAIGN else referrer,
+        utm_source=found if scheme == _CAMPAIGN else page.utm_source,
+        utm_medium=page.utm_medium,
+        utm_campaign=page.utm_campaign,
+        utm_term=page.utm_term,
+        utm_content=page.utm_content,
+        browser=agent.browser,
+        browser_version=agent.browser_version,
+        os=agent.os,
+        os_version=agent.os_version,
+        device=agent.device,
+        country=country_of(record.get("Location", "")),
+    )
+
+
+def _agent(record: Mapping[str, str]) -> Agent:
+    """Tell browser and system: version 1 has the User-Agent where version 2 has names."""
+    browser = record.get("Browser", "")
+    if browser.startswith(_AGENT):
+        return describe(browser)
+    name, version = browser_named(browser)
+    system, system_version = system_named(record.get("System", ""))
+    return Agent(name, version, system, system_version)
+
+
+def _width(screen: str) -> int:
+    found = _WIDTH.match(screen)
+    return min(int(found[1]), MAX_WIDTH) if found else 0

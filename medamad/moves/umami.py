@@ -1,0 +1,167 @@
+"""Umami's export: a zip of website_event.csv and event_data.csv, or the first of them alone.
+
+It goes by the columns that Umami writes (umami-software/umami, route
+`websites/[websiteId]/export`). Umami's `session_id` is the same for a visitor for a month. A custom
+event becomes a property by its name, with the event's data as further properties beside it; it
+belongs to the last view of its page in the session that stands before it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO, BinaryIO, Final
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from attrs import define, field
+
+from medamad.model.errors import BadRequest
+from medamad.moves.csv_files import read_records
+from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
+from medamad.moves.naming import browser_named, device_named, system_named
+from medamad.moves.rows import EventRow, Refused, Row, ViewRow
+from medamad.moves.visits import Into, Visits
+from medamad.vocabulary.languages import locale_of
+
+_EVENTS: Final = "website_event.csv"
+_DATA: Final = "event_data.csv"
+_NEEDED: Final = ("session_id", "url_path", "event_type", "created_at")
+_VIEW, _EVENT = "1", "2"
+"""Umami's types; others are links, pixels and figures of speed."""
+_MARKED: Final = re.compile(r"'(?=[=+\-@\t\r])")
+_WIDTH: Final = re.compile(r"(\d{1,5})x\d")
+
+Record = Mapping[str, str]
+Data = Mapping[str, list[tuple[str, str]]]
+"""The data of events by their `event_id`."""
+
+
+def is_umami(head: bytes) -> bool:
+    """Tell whether a file that begins so is such an export."""
+    lines = head.splitlines() or [b""]
+    if lines[0].startswith(b"PK"):
+        return any(_is_member(name.decode(errors="replace"), _EVENTS) for name in lines[1:])
+    return b"session_id" in lines[0] and b"event_type" in lines[0]
+
+
+def read_umami(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
+    """Read an export. Raises BadRequest where it is none."""
+    if not is_zipfile(file):
+        file.seek(0)
+        yield from _Reading(into, visits).rows(file)
+        return
+    try:
+        with ZipFile(file) as archive:
+            names = archive.namelist()
+            data: dict[str, list[tuple[str, str]]] = {}
+            for name in (name for name in names if _is_member(name, _DATA)):
+                with archive.open(name) as member:
+                    _add_data(member, data)
+            for name in (name for name in names if _is_member(name, _EVENTS)):
+                with archive.open(name) as member:
+                    yield from _Reading(into, visits, data).rows(member)
+    except BadZipFile as error:
+        raise BadRequest(f"not a sound zip: {error}") from None
+
+
+def _is_member(name: str, wanted: str) -> bool:
+    return name.rpartition("/")[2] == wanted
+
+
+def _add_data(file: IO[bytes], data: dict[str, list[tuple[str, str]]]) -> None:
+    for found in read_records(file, ("event_id", "data_key")):
+        if not isinstance(found, Refused):
+            record = found[1]
+            values = ("string_value", "number_value", "date_value")
+            value = next((record[name] for name in values if record.get(name)), "")
+            pair = (_text(record, "data_key"), _MARKED.sub("", value, count=1))
+            data.setdefault(record["event_id"], []).append(pair)
+
+
+@define
+class _Reading:
+    """Reads the rows of one file."""
+
+    into: Into
+    visits: Visits
+    data: Data = field(factory=dict)
+    _views: dict[str, tuple[str, int]] = field(factory=dict)
+    """The last view of each session: its path and number."""
+
+    def rows(self, file: IO[bytes]) -> Iterator[Row | Refused]:
+        """Give the views and events."""
+        for found in read_records(file, _NEEDED):
+            if isinstance(found, Refused):
+                yield found
+                continue
+            line, record = found
+            event = record.get("event_id")
+            if event and not self.visits.is_new((_EVENTS, event)):
+                continue
+            try:
+                time_ms = time_ms_of(record["created_at"])
+            except ValueError:
+                yield Refused(line, "created_at", "expected a time such as 2026-01-31 12:00:00")
+                continue
+            if record["event_type"] == _VIEW:
+                if (view := self._view(record, time_ms)) is not None:
+                    yield view
+            elif record["event_type"] == _EVENT:
+                yield from self._event(record, time_ms)
+
+    def _view(self, record: Record, time_ms: int) -> ViewRow | None:
+        page = self.into.page(
+            _text(record, "hostname"), _text(record, "url_path"), _text(record, "url_query")
+        )
+        if page is None:
+            return None
+        domain = _text(record, "referrer_domain")
+        url = f"https://{domain}{_text(record, 'referrer_path')}" if domain else ""
+        referrer = self.into.referrer(url, page.host)
+        if referrer is None:
+            return None
+        session = record["session_id"]
+        first_today, first_of_page = self.visits.first_in_any_order(time_ms, session, page.path)
+        browser, _ = browser_named(_text(record, "browser"))
+        os, os_version = system_named(_text(record, "os"))
+        number = self.visits.number()
+        self._views[session] = (page.path, number)
+        return ViewRow(
+            number=number,
+            time_ms=time_ms,
+            path=page.path,
+            first_today=first_today,
+            first_of_page=first_of_page,
+            width_px=_width(_text(record, "screen")),
+            referrer=referrer,
+            utm_source=_text(record, "utm_source") or page.utm_source,
+            utm_medium=_text(record, "utm_medium") or page.utm_medium,
+            utm_campaign=_text(record, "utm_campaign") or page.utm_campaign,
+            utm_term=_text(record, "utm_term") or page.utm_term,
+            utm_content=_text(record, "utm_content") or page.utm_content,
+            browser=browser,
+            os=os,
+            os_version=os_version,
+            device=device_named(_text(record, "device")),
+            country=country_of(_text(record, "country")),
+            locale=locale_of(_text(record, "language")),
+            host=page.host if record.get("hostname") else "",
+        )
+
+    def _event(self, record: Record, time_ms: int) -> Iterator[EventRow]:
+        name = _text(record, "event_name")
+        pairs = [(name, "")] if name else []
+        pairs += self.data.get(record.get("event_id", ""), [])
+        page = self.into.page(_text(record, "hostname"), _text(record, "url_path"))
+        path, view = self._views.get(record["session_id"], ("", 0))
+        if page is None or page.path != path:
+            view = 0
+        return event_rows(self.visits.number(), time_ms, pairs, view)
+
+
+def _text(record: Record, name: str) -> str:
+    """Give a cell; an apostrophe before what looks like a formula is Umami's."""
+    return _MARKED.sub("", record.get(name) or "", count=1)
+
+
+def _width(screen: str) -> int:
+    found = _WIDTH.match(screen)
+    return min(int(found[1]), MAX_WIDTH) if found else 0
