@@ -38,7 +38,7 @@ class Visit:
 
 VISITS: Final = (
     *(Visit("/", properties={"plan": "pro"}) for _ in range(3)),
-    Visit("/", milliseconds=3_000, properties={"plan": "=1+1"}),
+    Visit("/", milliseconds=3_000, properties={"plan": "=1+1;=2"}),
     Visit("/about", "https://www.google.com/search", "America/New_York", "en-US"),
     Visit("/about", "https://www.google.co.uk/", "Asia/Singapore", "en-GB"),
     Visit("/about?utm_source=news", "https://blog.example/post/1", agent=_FIREFOX),

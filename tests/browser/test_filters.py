@@ -202,7 +202,7 @@ def test_properties(known: Client, dashboard_of: Make) -> None:
     editor.get_by_role("combobox", name="What").select_option(label="Property")
     expect(suggestions(editor)).to_have_text(["plan4"])
     editor.get_by_role("combobox", name="What").select_option(label="Value of a property")
-    expect(suggestions(editor)).to_have_text(["pro3", "=1+11"])
+    expect(suggestions(editor)).to_have_text(["pro3", "=1+1;=21"])
     suggestions(editor).first.click()
     editor.get_by_role("button", name="Apply").click()
     expect(chips(page)).to_contain_text("Value of a property is pro")
