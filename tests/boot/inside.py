@@ -1,7 +1,7 @@
 """Asks the daemon on port 8080, by Python's own library alone: it runs in the booted machine.
 
 `views` prints how many views example.com has; `load` sends hits, each over a connection of its own,
-until standard input ends, and prints how many had which status; `add` registers the website.
+until standard input ends, and prints how many had which status; `add` registers a website.
 """
 
 import http.client
@@ -10,6 +10,7 @@ import sys
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 FIRST_LOGIN = Path("/var/lib/private/medamad/first-login.txt")
@@ -78,11 +79,16 @@ def load() -> dict[str, int]:
     return statuses
 
 
-def add() -> int:
-    """Register example.com."""
-    return asked("POST", "/api/websites", {"hostname": "example.com"}, Cookie=cookie())[0]
+def add(hostname: str = "example.com") -> int:
+    """Register a website."""
+    return asked("POST", "/api/websites", {"hostname": hostname}, Cookie=cookie())[0]
 
 
 if __name__ == "__main__":
-    answers = {"views": views, "load": load, "add": add, "hit": hit}
-    print(json.dumps(answers[sys.argv[1]]()))  # noqa: T201 - the answer
+    answers: dict[str, Callable[..., object]] = {
+        "views": views,
+        "load": load,
+        "add": add,
+        "hit": hit,
+    }
+    print(json.dumps(answers[sys.argv[1]](*sys.argv[2:])))  # noqa: T201 - the answer

@@ -1,5 +1,6 @@
 """The package on a machine that really boots; each test takes it as the one before has left it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,6 +169,32 @@ def test_it_comes_back_with_the_machine(machine: Machine) -> None:
     machine.cut_power()
     machine.boot()
     assert machine.ask("views") == before
+
+
+def test_what_it_has_can_leave_and_come_back(machine: Machine) -> None:
+    """By root, beside the service, which runs as somebody else."""
+    data = ("--data", "/var/lib/medamad")
+    before, login = machine.ask("views"), "/var/lib/medamad/first-login.txt"
+    machine.run("medamad", "backup", *data, "/root/backup.zst")
+    machine.run("medamad", "export", *data, "--output", "/root/views.csv", "example.com")
+    assert machine.ask("add", "twin.example") == 201
+    import_ = ("medamad", "import", *data, "--json")
+    came = json.loads(machine.run(*import_, "--website", "twin.example", "/root/views.csv"))
+    assert (came["number"], came["views"]) == (1, before)
+    assert json.loads(machine.run("medamad", "status", *data, "--json"))["websites"] == 2
+    assert machine.run(*import_, "--list") != "[]"
+    machine.run(*import_, "--undo", "1")
+    assert machine.run(*import_, "--list") == "[]"
+    assert machine.ask("hit") == 204
+    machine.run("cp", login, "/root/login.txt")
+    machine.run("systemctl", "stop", "medamad.socket", "medamad.service")
+    machine.run("medamad", "restore", *data, "/root/backup.zst")
+    # The account is that of the backup, and with it the password.
+    machine.run("cp", "--no-preserve=mode", "/root/login.txt", login)
+    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    assert machine.ask("views") == before
+    assert machine.ask("hit") == 204
+    assert machine.run("medamad", "check", *data)
 
 
 def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -> None:

@@ -141,13 +141,18 @@ def check_all_of_it(daemon: Daemon, held: Mounts, reason: str, ballast: Path | N
     assert main(["check", "--data", str(held.seen(daemon.data))]) == 0
 
 
+def mount(held: Mounts, folder: Path, kind: str) -> None:
+    """Put a small file system of a kind there."""
+    if kind == "ext4":
+        held.mount_ext4(folder, 40)
+    else:
+        held.mount_tmpfs(folder, 24)
+
+
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
 def test_a_disk_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path)
-    if kind == "ext4":
-        held.mount_ext4(daemon.data, 40)
-    else:
-        held.mount_tmpfs(daemon.data, 24)
+    mount(held, daemon.data, kind)
     ballast = fill(held.seen(daemon.data), leave=8 * MIB)
     check_all_of_it(daemon, held, "the disk is full", ballast)
 
@@ -159,9 +164,10 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path, held: Mounts) -> None:
     check_all_of_it(daemon, held, "store.min_free_disk asks for 4 MiB", ballast)
 
 
-def test_a_map_that_is_full(tmp_path: Path, held: Mounts) -> None:
+@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+def test_a_map_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path, map_mib=16)
-    held.mount_tmpfs(daemon.data, 24)
+    mount(held, daemon.data, kind)
     check_all_of_it(daemon, held, "that store.map_size allows are in use", None)
 
 
