@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -29,6 +30,7 @@ from medamad.collect.collector import Collector
 from medamad.collect.queue import HitQueue
 from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
+from medamad.collect.tables import load_tables
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import Lists, load_lists
 from medamad.listening import CannotListenThere, Place, configured_places, places, renew
@@ -143,6 +145,8 @@ class Daemon(Service):
     async def _start(self) -> None:
         opened = self._open
         self._reload_on_hangup()
+        # Meanwhile: opening the store mostly waits for the disk.
+        Thread(target=load_tables, name="tables", daemon=True).start()
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         self._places = places(self.config, self.reactor)

@@ -500,3 +500,17 @@ async def test_it_makes_backups_when_they_are_due(tmp_path: Path) -> None:
 
 def names_in(folder: Path) -> list[str]:
     return [file.name for file in folder.iterdir()] if folder.exists() else []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_hits_need_is_loaded_while_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr("medamad.service.load_tables", loaded.set)
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    await told.first
+    assert loaded.wait(60)
+    await daemon.stopService()
