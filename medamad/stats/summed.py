@@ -57,7 +57,7 @@ def durations_by_path(selection: Selection) -> Iterator[PathDurations]:
     for day, durations in days:
         if durations is not None:
             yield durations
-        elif any(day.overall().sums[DURATION_MS]):
+        else:
             selection.missed.note(Missing.DURATIONS, day)
 
 
@@ -83,6 +83,6 @@ def _chosen(
         duration_ms = durations.duration_ms[np.repeat(timed, durations.counts)]
     if duration_ms is None:
         duration_ms = _UNKNOWN
-        if sums[DURATION_MS]:
+        if durations is None or sums[DURATION_MS]:
             selection.missed.note(Missing.DURATIONS, day)
     return SummedDay(day, sums, duration_ms)

@@ -72,6 +72,12 @@ class Held:
         spans = {batch: joint(bounds) for batch, bounds in found.items()}
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
+    @property
+    def summed_spans(self) -> list[tuple[int, int]]:
+        """The days of which there are sums: the first and the last millisecond of each."""
+        days = () if self.published is None else self.published.days
+        return [block.head.day.span for block in days if block.head.day is not None]
+
     def parts(self) -> list["HeldPart"]:
         """Give the parts without groups, in the order of their first sequence numbers."""
         if self.published is None:

@@ -25,6 +25,8 @@ from medamad.store.batches import (
 )
 from medamad.store.blocks import joint
 from medamad.store.coding import TextCoding
+from medamad.store.counters import VISITORS
+from medamad.store.day_counts import DayCounts, days_of, texts_by_dimension
 from medamad.store.environment import Environment, Txn
 from medamad.store.flags import VISITOR
 from medamad.store.journal import Journal
@@ -109,8 +111,28 @@ class Imports:
             if len(whole) or len(whole.events):
                 await self._upkeep.add(shelf, whole)
                 await self._upkeep.remove_doomed()
-        visitors = int(np.count_nonzero(whole.flags & VISITOR))
-        self._visitors[batch.number] = self._visitors.get(batch.number, 0) + visitors
+        self._add_visitors(batch, int(np.count_nonzero(whole.flags & VISITOR)))
+
+    async def load_days(self, batch: Batch, counts: Sequence[DayCounts]) -> None:
+        """Take in days that were added up elsewhere: those of a day together, and each day once.
+
+        Raises NotFound when the batch was given up.
+        """
+        shelf = self._shelves.of(batch.website)
+        texts = texts_by_dimension(counts)
+        first_ms = min((each.span[0] for each in counts), default=0)
+        # Nothing uses the names until the days are there: they must not be tidied away.
+        async with self._one_at_a_time:
+            await self._submit(partial(self._check_unfinished, batch))
+            found = await self._coding.codes(shelf, texts.items(), max(0, first_ms))
+            codes = {
+                dimension: dict(zip(known, found[dimension].tolist(), strict=True))
+                for dimension, known in texts.items()
+            }
+            days = days_of(counts, codes, batch.number)
+            await self._upkeep.add_days(shelf, days)
+        visitors = sum(int(day.total.sums[VISITORS].sum()) for day in days)
+        self._add_visitors(batch, visitors)
 
     async def finish(self, batch: Batch) -> Batch:
         """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
@@ -148,6 +170,9 @@ class Imports:
             await self._remove(self._shelves.of(batch.website), batch)
 
     # Steps
+
+    def _add_visitors(self, batch: Batch, visitors: int) -> None:
+        self._visitors[batch.number] = self._visitors.get(batch.number, 0) + visitors
 
     async def _remove(self, shelf: Shelf, batch: Batch) -> None:
         self._visitors.pop(batch.number, None)

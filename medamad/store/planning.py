@@ -1,6 +1,7 @@
 """What is due for a website, one thing at a time: which blocks are made, of what, for which."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from attrs import define, field, frozen
@@ -24,7 +25,7 @@ from medamad.store.sealing import (
     weight,
 )
 from medamad.store.shelf import Shelf
-from medamad.store.sums import added_up, open_sums, sums_of, written_sums
+from medamad.store.sums import DaySums, added_up, key_ms, open_sums, sums_of, written_sums
 from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.writer import Transaction
 
@@ -84,6 +85,13 @@ class Planning:
         held = content_of(self._opened(shelf, small, writing)) if small else None
         whole = content if held is None else joined([held, content])
         return self._make_of(txn, shelf, writing, whole, old=small)
+
+    def addition_of_days(self, txn: Transaction, shelf: Shelf, days: Sequence[DaySums]) -> Making:
+        """Begin with sums of days whose views never were here."""
+        pieces = [
+            self._piece(txn, shelf, key_ms(sums), partial(written_sums, sums)) for sums in days
+        ]
+        return Making(shelf, pieces, Writing(txn.lmdb))
 
     def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> Making:
         """Seal the oldest chunk; a tail shorter than one whole, together with small blocks."""

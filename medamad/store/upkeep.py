@@ -7,7 +7,7 @@ on the list of the doomed and goes, at the next start if not before.
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -39,6 +39,7 @@ from medamad.store.sealing import (
     Content,
 )
 from medamad.store.shelf import Shelf
+from medamad.store.sums import DaySums
 from medamad.store.tail import Cut
 from medamad.store.unused import remove_unused
 from medamad.store.watermark import write_watermark
@@ -103,6 +104,12 @@ class Upkeep:
         """Put hits that never were in the journal into a block, with the last if that is small."""
         await self._make(
             await self._submit(partial(self.planning.addition, shelf=shelf, content=content))
+        )
+
+    async def add_days(self, shelf: Shelf, days: Sequence[DaySums]) -> None:
+        """Put sums of days whose views never were here beside what is there."""
+        await self._make(
+            await self._submit(partial(self.planning.addition_of_days, shelf=shelf, days=days))
         )
 
     async def remove_batch(self, shelf: Shelf, batch: int) -> None:

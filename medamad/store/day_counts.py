@@ -1,0 +1,98 @@
+"""Days that another program has added up, on their way in: figures by text become sums by code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.store.counters import SUMS, VIEWS, Counters, merge
+from medamad.store.parts import EventSums
+from medamad.store.sums import NO_EVENT_SUMS, DaySums
+
+NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
+
+
+@frozen(eq=False)
+class DayCounts:
+    """What is known of a day by the texts of one dimension; several of one add up.
+
+    `span` is the first and the last millisecond of the day. Without a dimension it is of all
+    views, and the one text is "". `sums` are in the order VIEWS to DURATION_MS, shape
+    (SUMS, number of texts); for Dimension.PROPERTY the first of them are the events that carry it.
+    """
+
+    day: int
+    span: tuple[int, int]
+    dimension: Dimension | None
+    texts: Sequence[str]
+    sums: NDArray[np.int64]
+
+
+def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]]:
+    """Give the texts of each dimension once, in the order in which they come."""
+    found: dict[Dimension, dict[str, None]] = {}
+    for each in counts:
+        if each.dimension is not None:
+            found.setdefault(each.dimension, {}).update(dict.fromkeys(each.texts))
+    return {dimension: list(texts) for dimension, texts in found.items()}
+
+
+def days_of(
+    counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
+) -> list[DaySums]:
+    """Give the sums of each day by the codes of its texts. Days follow each other."""
+    text_of = {code: text for text, code in codes.get(Dimension.PROPERTY, {}).items()}
+    return [
+        _day_of(list(of_day), codes, text_of, batch)
+        for _, of_day in groupby(counts, lambda each: each.day)
+    ]
+
+
+def _day_of(
+    counts: Sequence[DayCounts],
+    codes: Mapping[Dimension, Mapping[str, int]],
+    text_of: Mapping[int, str],
+    batch: int,
+) -> DaySums:
+    found: dict[Dimension | None, list[Counters]] = {}
+    for each in counts:
+        known = {"": 0} if each.dimension is None else codes[each.dimension]
+        coded = np.array([known[text] for text in each.texts], np.uint32)
+        found.setdefault(each.dimension, []).append(Counters(coded, tuple(each.sums)))
+    # Merging puts the codes in order too.
+    sums = {dimension: merge(parts) for dimension, parts in found.items()}
+    events = NO_EVENT_SUMS
+    if Dimension.PROPERTY in sums:
+        events = _events(sums[Dimension.PROPERTY], text_of)
+    return DaySums(
+        day=counts[0].day,
+        span=counts[0].span,
+        total=sums.get(None, NOTHING),
+        by_dimension={
+            dimension: sums[dimension] for dimension in VIEW_DIMENSIONS if dimension in sums
+        },
+        durations=None,
+        events=events,
+        batch=batch,
+    )
+
+
+def _events(counters: Counters, text_of: Mapping[int, str]) -> EventSums:
+    """Count by name too. An event carries one property."""
+    first: dict[str, int] = {}
+    events_of: dict[int, int] = {}
+    events = counters.sums[VIEWS]
+    for code, number in zip(counters.codes.tolist(), events.tolist(), strict=True):
+        named = first.setdefault(split_property(text_of[code])[0], code)
+        events_of[named] = events_of.get(named, 0) + number
+    return EventSums(
+        codes=counters.codes,
+        events=events,
+        names=np.array(list(events_of), np.uint32),
+        events_of_names=np.array(list(events_of.values()), np.int64),
+        total=int(events.sum()),
+        is_plain=True,
+    )
