@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from medamad.build import VERSION
+from medamad.operator.import_days import ImportDays
 from medamad.operator.imports import (
     BeginImport,
     FinishImport,
@@ -45,6 +46,7 @@ class Desk:
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
+            ImportDays: imports.days,
             FinishImport: imports.finish,
             UndoImport: imports.undo,
         }

@@ -14,9 +14,11 @@ from twisted.python.failure import Failure
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.model.errors import BadRequest, NotFound, Refusal
 from medamad.model.websites import Website
+from medamad.operator.import_days import ImportDays, counts_of, whole_days
 from medamad.operator.server import Tell
 from medamad.operator.wire import Request
 from medamad.store.batches import Batch
+from medamad.store.day_counts import DayCounts
 from medamad.store.imports import Imported
 from medamad.store.origins import Span
 from medamad.store.parts import EventRows
@@ -180,6 +182,7 @@ class _Incoming:
     batch: Batch
     website: Website
     pieces: list[Imported] = field(factory=list)
+    days: list[DayCounts] = field(factory=list)
     rows: int = 0
     bytes: int = 0
     ended: "Deferred[None]" = field(factory=Deferred)
@@ -235,6 +238,24 @@ class ImportDesk:
             await self._flush(incoming)
         return Nothing()
 
+    async def days(self, request: ImportDays, _tell: Tell) -> Nothing:
+        """Take in some days that were added up elsewhere."""
+        incoming = self._of(request.number)
+        counts = counts_of(request, incoming.days[-1].day if incoming.days else 0)
+        incoming.days += counts
+        incoming.rows += sum(len(each.texts) for each in counts)
+        incoming.bytes += sum(
+            each.sums.nbytes + sum(_TEXT_BYTES + len(text) for text in each.texts)
+            for each in counts
+        )
+        if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
+            whole, begun = whole_days(incoming.days)
+            if whole:
+                incoming.days = whole
+                await self._flush(incoming)
+                incoming.days = begun
+        return Nothing()
+
     async def finish(self, request: FinishImport, _tell: Tell) -> Ended:
         """Show a batch."""
         incoming = self._of(request.number)
@@ -266,9 +287,12 @@ class ImportDesk:
 
     async def _flush(self, incoming: _Incoming) -> None:
         pieces, incoming.pieces = incoming.pieces, []
+        days, incoming.days = incoming.days, []
         incoming.rows = incoming.bytes = 0
         if pieces:
             await unhurried(self._store.imports.load(incoming.batch, pieces))
+        if days:
+            await unhurried(self._store.imports.load_days(incoming.batch, days))
 
     async def _give_up(self, incoming: _Incoming) -> None:
         self._end(incoming)
