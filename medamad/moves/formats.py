@@ -13,6 +13,7 @@ from attrs import frozen
 from medamad.model.errors import BadRequest
 from medamad.moves.access_logs import read_access_log
 from medamad.moves.csv_files import CsvWriter, read_csv
+from medamad.moves.day_sources import DAY_SOURCES, DaySource
 from medamad.moves.goatcounter import is_goatcounter, read_goatcounter
 from medamad.moves.log_lines import is_log
 from medamad.moves.medama import is_medama, read_medama
@@ -86,7 +87,9 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
         "csv": Source(_own(read_csv), lambda head: b"time" in head.partition(b"\n")[0].split(b",")),
     }
 )
-"""By name, in the order in which they are tried."""
+"""By name, in the order in which they are tried, after those of days."""
+
+SOURCE_NAMES: Final = (*SOURCES, *DAY_SOURCES)
 
 _HEAD_BYTES: Final = 65_536
 _ZIP: Final = b"PK\x03\x04"
@@ -107,7 +110,8 @@ def head_of(file: BinaryIO) -> bytes:
 
 def guessed(head: bytes) -> str | None:
     """Tell which source a file is, by its head; None for none that is known."""
-    return next((name for name, source in SOURCES.items() if source.is_it(head)), None)
+    sources: Mapping[str, Source | DaySource] = {**DAY_SOURCES, **SOURCES}
+    return next((name for name, source in sources.items() if source.is_it(head)), None)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from medamad.store.parts import EventRows
 from medamad.store.sealing import Content
 
 MOST_ROWS: Final = 8_192
-_MOST_TEXT: Final = 1 << 19
+MOST_TEXT: Final = 1 << 19
 """Characters of the texts of a piece."""
 
 
@@ -133,7 +133,7 @@ class Gathering:
     def is_full(self) -> bool:
         """Whether there is enough for a piece; never in the midst of an event."""
         held = max(len(self._view_rows), len(self._event_rows))
-        return held >= MOST_ROWS or self._texts >= _MOST_TEXT
+        return held >= MOST_ROWS or self._texts >= MOST_TEXT
 
     def continues(self, row: object) -> bool:
         """Tell whether a row belongs to the event of the row before."""

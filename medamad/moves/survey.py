@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
-from medamad.moves.formats import SOURCES, guessed, head_of, opened
+from medamad.moves.day_rows import DayRow
+from medamad.moves.day_sources import DAY_SOURCES
+from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of, opened
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 
@@ -38,7 +40,7 @@ class Given:
         with _sound(path) as file:
             found = source or guessed(head_of(file))
         if found is None:
-            raise BadRequest(f"{path}: expected a file of {', '.join(SOURCES)}")
+            raise BadRequest(f"{path}: expected a file of {', '.join(SOURCE_NAMES)}")
         return cls(path, found, into or Into())
 
     def rows(self, visits: Visits | None = None) -> Iterator[Row | Refused]:
@@ -47,6 +49,11 @@ class Given:
             yield from SOURCES[self.source].reader(
                 file, self.into, visits or Visits(self.into.rules)
             )
+
+    def day_rows(self) -> Iterator[DayRow | Refused]:
+        """Read one of DAY_SOURCES. Raises BadRequest naming the file."""
+        with _sound(self.path) as file:
+            yield from DAY_SOURCES[self.source].reader(file, self.into)
 
 
 @contextmanager

@@ -16,8 +16,9 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
     def open_again(
         sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
         name: str = "data",
+        **settings: object,
     ) -> Store:
-        settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
-        return Store.open(tmp_path / name, settings, reactor, sizes)
+        chosen = StoreSettings(map_size=64 << 20, min_free_disk=0, **settings)
+        return Store.open(tmp_path / name, chosen, reactor, sizes)
 
     return open_again

@@ -1,0 +1,137 @@
+"""What `medamad import` says in the end: what came in or would, and what was left out, and why."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from medamad.commands.import_plan import Gathered, Plan
+from medamad.moves.day_rows import date_of
+from medamad.moves.day_survey import DayGathering
+from medamad.moves.survey import Survey
+from medamad.operator.imports import Ended
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What came in, or would."""
+
+    website: str
+    number: int | None
+    """Of the import, None where it was none."""
+    dry_run: bool
+    files: list[str]
+    views: int
+    visitors: int
+    events: int
+    first: str | None
+    last: str | None
+    """The days of the first and of the last row, in UTC; of days that were added up, they."""
+    already_there: int
+    refused: int
+    reasons: list[str]
+    """Why rows were refused: the first of them."""
+    days: int = 0
+    """Of files that have days added up: how many came in."""
+    days_there: int = 0
+    """How many did not, since the website has something of them; and so on."""
+    days_not_over: int = 0
+    days_without_total: int = 0
+
+
+def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: bool) -> None:
+    """Say what came in; what would, where nothing has."""
+    found = _report(plan, gathering, ended)
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+        return
+    if ended is None:
+        print(f"{found.website}: this would come in, and nothing was stored:")
+    else:
+        print(f"{found.website}: imported as number {found.number}:")
+    print(f"  {found.views:,} views of {found.visitors:,} visitors, {found.events:,} events")
+    if found.first is not None:
+        print(f"  from {found.first} to {found.last}")
+    if found.days:
+        print(f"  {_days(found.days)}, of which only sums are known")
+    if found.already_there:
+        print(f"  {found.already_there:,} views and events are there already, and left out")
+    if isinstance(gathering, DayGathering):
+        for told in _left_out(gathering):
+            print(f"  {told}, left out")
+    if found.refused:
+        print(f"  {found.refused:,} rows are refused:")
+        tell_refused(plan.survey)
+    if ended is not None:
+        print(f"`medamad import --undo {found.number}` removes them again.")
+
+
+def nothing_in(gathering: Gathered) -> str:
+    """Say why there is nothing to be imported."""
+    told = "the website has all of it already"
+    if isinstance(gathering, DayGathering):
+        told = ", ".join(_left_out(gathering)) or "there is no day in it"
+    return f"nothing was imported: {told}"
+
+
+def tell_refused(found: Survey) -> None:
+    """Say on standard error which rows are refused, and why."""
+    for reason in _reasons(found):
+        print(f"medamad: {reason}", file=sys.stderr)
+    if found.refused_rows > len(found.refused):
+        print(f"medamad: and {found.refused_rows - len(found.refused):,} more", file=sys.stderr)
+
+
+def date_of_time(time_ms: int) -> str:
+    """Give the date of a moment, in UTC."""
+    return datetime.fromtimestamp(time_ms // 1000, UTC).date().isoformat()
+
+
+def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
+    found = plan.survey
+    report = Report(
+        website=plan.website.hostname,
+        number=None if ended is None else ended.number,
+        dry_run=ended is None,
+        files=[str(given.path) for given in plan.files],
+        views=gathering.views,
+        visitors=gathering.visitors,
+        events=gathering.events,
+        first=None,
+        last=None,
+        already_there=0,
+        refused=found.refused_rows,
+        reasons=list(_reasons(found)),
+    )
+    if isinstance(gathering, DayGathering):
+        if gathering.days:
+            report.first, report.last = date_of(gathering.first), date_of(gathering.last)
+        report.days = gathering.days
+        report.days_there = gathering.days_there
+        report.days_not_over = gathering.days_not_over
+        report.days_without_total = gathering.days_without_total
+        return report
+    if found.last_ms >= 0:
+        report.first, report.last = date_of_time(found.first_ms), date_of_time(found.last_ms)
+    report.already_there = gathering.there
+    return report
+
+
+def _reasons(found: Survey) -> Iterator[str]:
+    for file, row in found.refused:
+        line = f", line {row.line}" if row.line else ""
+        yield f"{file}{line}: {row.field}: {row.reason}"
+
+
+def _left_out(gathering: DayGathering) -> Iterator[str]:
+    for days, why in (
+        (gathering.days_there, "there is something already"),
+        (gathering.days_not_over, "not all is known yet"),
+        (gathering.days_without_total, "no total is known"),
+    ):
+        if days:
+            yield f"{_days(days)} of which {why}"
+
+
+def _days(number: int) -> str:
+    return "1 day" if number == 1 else f"{number:,} days"
