@@ -5,8 +5,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import duckdb
 import pytest
 from daemon import MEDAMAD, running
+from day_files import Plausible
 
 from medamad.shipped import shipped_file
 
@@ -18,6 +20,13 @@ CALLED = re.compile(r"^medamad ([^&\n]*)", re.MULTILINE)
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 
 LOG_LINE = '192.0.2.1 - - [10/Oct/2025:13:55:36 -0700] "GET / HTTP/1.0" 200 5\n'
+OF_MEDAMA = """
+CREATE TABLE views (
+    hostname TEXT, pathname TEXT, is_unique_user BOOLEAN, is_unique_page BOOLEAN,
+    date_created TIMESTAMPTZ
+);
+INSERT INTO views VALUES ('example.com', '/', true, true, '2025-01-31T12:00:00Z');
+"""
 
 
 def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
@@ -33,6 +42,10 @@ def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
             "/var/log/nginx/": f"{tmp_path}/",
         }
         (tmp_path / "access.log").write_text(LOG_LINE, "utf-8")
+        Plausible().zip(tmp_path / "export.zip")
+        (tmp_path / "medama").mkdir()
+        with duckdb.connect(str(tmp_path / "medama" / "analytics.db")) as database:
+            database.execute(OF_MEDAMA)
         commands = []
         for page in ("operating.md", "moving.md"):
             for block in FENCED.findall((DOCS / page).read_text("utf-8")):
