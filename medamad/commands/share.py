@@ -1,6 +1,5 @@
 """`medamad share`: makes, lists and revokes share links, whether the daemon runs or not."""
 
-import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -13,9 +12,10 @@ from medamad.account.credentials import check_password
 from medamad.account.passwords import hash_password
 from medamad.account.shares import make_share
 from medamad.commands.configured import add_data, on_data
-from medamad.commands.writing import add_json, day, print_table
-from medamad.model.errors import NotFound
-from medamad.store.granting import add_grant, list_grants, revoke_grant, website_numbers
+from medamad.commands.grants import GrantCommands, Hostnames
+from medamad.commands.writing import day
+from medamad.model.shares import Share
+from medamad.store.granting import add_grant, website_numbers
 from medamad.store.grants import SHARES
 
 _PAGE = "/share/"
@@ -51,14 +51,8 @@ def configure(parser: ArgumentParser) -> None:
         ' or "*" for any (without: none); may be repeated',
     )
     add.set_defaults(work=_add)
-    listing = what.add_parser("list", help="say which share links there are")
-    add_json(listing)
-    listing.set_defaults(work=_list)
-    revoke = what.add_parser("revoke", help="revoke a share link, at once")
-    revoke.add_argument("id", metavar="ID", help="as the list says")
-    revoke.set_defaults(work=_revoke)
-    for each in (add, listing, revoke):
-        add_data(each)
+    add_data(add)
+    _LIST_AND_REVOKE.add_to(what)
 
 
 def run(arguments: Namespace) -> int:
@@ -81,45 +75,32 @@ def _password() -> str:
     return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
 
 
-def _list(arguments: Namespace, data_dir: Path) -> int:
-    listed = list_grants(data_dir, SHARES)
-    shares = [share for _, share in listed.grants]
-    if arguments.json:
-        told = [
-            {
-                "id": share.id,
-                "name": share.name,
-                "hostname": listed.hostnames.get(share.website),
-                "protected": bool(share.password_hash),
-                "embed": share.embed,
-                "dateCreated": share.created,
-            }
-            for share in shares
-        ]
-        print(json.dumps(told, indent=1))
-        return 0
-    if not shares:
-        print("There are no share links.")
-        return 0
-    heads = ("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE")
-    rows = [
-        (
-            share.id,
-            listed.hostnames.get(share.website, "-"),
-            share.name,
-            "yes" if share.password_hash else "no",
-            " ".join(share.embed) or "-",
-            day(share.created),
-        )
-        for share in shares
-    ]
-    print_table([heads, *rows])
-    return 0
+def _told(share: Share, hostnames: Hostnames) -> dict[str, object]:
+    return {
+        "id": share.id,
+        "name": share.name,
+        "hostname": hostnames.get(share.website),
+        "protected": bool(share.password_hash),
+        "embed": share.embed,
+        "dateCreated": share.created,
+    }
 
 
-def _revoke(arguments: Namespace, data_dir: Path) -> int:
-    for key, share in list_grants(data_dir, SHARES).grants:
-        if share.id == arguments.id and revoke_grant(data_dir, SHARES, key):
-            print(f"The share link {share.name} is revoked.")
-            return 0
-    raise NotFound(f"there is no share link {arguments.id}")
+def _row(share: Share, hostnames: Hostnames) -> tuple[str, ...]:
+    return (
+        share.id,
+        hostnames.get(share.website, "-"),
+        share.name,
+        "yes" if share.password_hash else "no",
+        " ".join(share.embed) or "-",
+        day(share.created),
+    )
+
+
+_LIST_AND_REVOKE: Final = GrantCommands(
+    kind=SHARES,
+    one="share link",
+    told=_told,
+    heads=("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE"),
+    row=_row,
+)

@@ -1,6 +1,5 @@
 """`medamad token`: makes, lists and revokes API tokens, whether the daemon runs or not."""
 
-import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -10,10 +9,10 @@ from typing import Final
 
 from medamad.account.tokens import make_token
 from medamad.commands.configured import add_data, on_data
-from medamad.commands.writing import add_json, day, days, print_table
-from medamad.model.errors import NotFound
+from medamad.commands.grants import GrantCommands, Hostnames
+from medamad.commands.writing import day, days
 from medamad.model.tokens import Scope, Token
-from medamad.store.granting import add_grant, list_grants, revoke_grant, website_numbers
+from medamad.store.granting import add_grant, website_numbers
 from medamad.store.grants import TOKENS
 
 _ALL = "all websites"
@@ -47,14 +46,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     add.add_argument("--days", type=days, metavar="N", help="for how long (without: for good)")
     add.set_defaults(work=_add)
-    listing = what.add_parser("list", help="say which tokens there are")
-    add_json(listing)
-    listing.set_defaults(work=_list)
-    revoke = what.add_parser("revoke", help="revoke a token, at once")
-    revoke.add_argument("id", metavar="ID", help="as the list says")
-    revoke.set_defaults(work=_revoke)
-    for each in (add, listing, revoke):
-        add_data(each)
+    add_data(add)
+    _LIST_AND_REVOKE.add_to(what)
 
 
 def run(arguments: Namespace) -> int:
@@ -74,29 +67,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     return 0
 
 
-def _list(arguments: Namespace, data_dir: Path) -> int:
-    listed = list_grants(data_dir, TOKENS)
-    tokens = [token for _, token in listed.grants]
-    if arguments.json:
-        print(json.dumps([_told(token, listed.hostnames) for token in tokens], indent=1))
-        return 0
-    if not tokens:
-        print("There are no tokens.")
-        return 0
-    heads = ("ID", "NAME", "SCOPE", "WEBSITES", "MADE", "LAST USED", "ENDS")
-    rows = [
-        (
-            *(token.id, token.name, str(token.scope)),
-            _ALL if token.websites is None else ", ".join(_hosts(token, listed.hostnames)) or "-",
-            *(day(token.created), day(token.last_used), day(token.expires)),
-        )
-        for token in tokens
-    ]
-    print_table([heads, *rows])
-    return 0
-
-
-def _told(token: Token, hostnames: dict[int, str]) -> dict[str, object]:
+def _told(token: Token, hostnames: Hostnames) -> dict[str, object]:
     return {
         "id": token.id,
         "name": token.name,
@@ -108,13 +79,26 @@ def _told(token: Token, hostnames: dict[int, str]) -> dict[str, object]:
     }
 
 
-def _hosts(token: Token, hostnames: dict[int, str]) -> list[str]:
+def _row(token: Token, hostnames: Hostnames) -> tuple[str, ...]:
+    return (
+        token.id,
+        token.name,
+        str(token.scope),
+        _ALL if token.websites is None else ", ".join(_hosts(token, hostnames)) or "-",
+        day(token.created),
+        day(token.last_used),
+        day(token.expires),
+    )
+
+
+def _hosts(token: Token, hostnames: Hostnames) -> list[str]:
     return sorted(hostnames[each] for each in token.websites or () if each in hostnames)
 
 
-def _revoke(arguments: Namespace, data_dir: Path) -> int:
-    for key, token in list_grants(data_dir, TOKENS).grants:
-        if token.id == arguments.id and revoke_grant(data_dir, TOKENS, key):
-            print(f"The token {token.name} is revoked.")
-            return 0
-    raise NotFound(f"there is no token {arguments.id}")
+_LIST_AND_REVOKE: Final = GrantCommands(
+    kind=TOKENS,
+    one="token",
+    told=_told,
+    heads=("ID", "NAME", "SCOPE", "WEBSITES", "MADE", "LAST USED", "ENDS"),
+    row=_row,
+)
