@@ -19,7 +19,23 @@ from attrs import define, field, frozen
 USERNAME = "ada"
 PASSWORD = "a long enough password"
 MEDAMAD = (sys.executable, "-c", "import sys; from medamad.commands import main; sys.exit(main())")
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 _STARTS_WITHIN_S = 120.0
+_ENDS_WITHIN_S = 120.0
+
+
+def finished(
+    command: str, data: Path, *arguments: str, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command on a folder of data to its end; `given` is what it reads."""
+    return subprocess.run(
+        [*MEDAMAD, command, *arguments, "--data", str(data)],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_ENDS_WITHIN_S,
+    )
 
 
 def free_port() -> int:

@@ -1,26 +1,16 @@
 import json
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, running
+from daemon import HIT, finished, running
 
 from medamad.commands import main
 from medamad.store.environment import FILE_NAME, open_as_guest
 
 pytestmark = pytest.mark.daemon
 
-HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
-
-
-def check(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "check", "--data", str(data), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+check = partial(finished, "check")
 
 
 def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:

@@ -1,26 +1,17 @@
 import os
 import pty
 import signal
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, PASSWORD, Client, running
+from daemon import MEDAMAD, PASSWORD, Client, finished, running
 
 pytestmark = pytest.mark.daemon
 
 OTHER = "quite another one"
 
-
-def passwd(data: Path, given: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "passwd", "--data", str(data)],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20,
-    )
+passwd = partial(finished, "passwd")
 
 
 def may_log_in(client: Client, password: str) -> bool:
@@ -31,7 +22,7 @@ def may_log_in(client: Client, password: str) -> bool:
 def test_it_changes_the_password_of_a_running_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
-        changed = passwd(daemon.data, f"{OTHER}\n")
+        changed = passwd(daemon.data, given=f"{OTHER}\n")
         assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
         assert client.request("GET", "/api/user").status == 401
         assert not may_log_in(client, PASSWORD)
@@ -41,7 +32,7 @@ def test_it_changes_the_password_of_a_running_daemon(tmp_path: Path) -> None:
 def test_it_changes_the_password_of_a_stopped_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.stop()
-        assert passwd(daemon.data, OTHER).returncode == 0
+        assert passwd(daemon.data, given=OTHER).returncode == 0
         daemon.start()
         assert may_log_in(Client(daemon.port), OTHER)
 
@@ -55,12 +46,12 @@ def test_it_changes_the_password_of_a_stopped_daemon(tmp_path: Path) -> None:
     ],
 )
 def test_a_password_that_cannot_be_used_is_refused(tmp_path: Path, given: str, reason: str) -> None:
-    refused = passwd(tmp_path, given)
+    refused = passwd(tmp_path, given=given)
     assert (refused.returncode, refused.stderr) == (1, f"medamad: {reason}\n")
 
 
 def test_where_there_is_no_store_none_is_made(tmp_path: Path) -> None:
-    refused = passwd(tmp_path, OTHER)
+    refused = passwd(tmp_path, given=OTHER)
     assert refused.returncode == 1
     assert refused.stderr == f"medamad: {tmp_path}: there is no store here\n"
     assert list(tmp_path.iterdir()) == []

@@ -1,26 +1,17 @@
 """Share links by command, beside a daemon that runs."""
 
 import json
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, Client, running
+from daemon import Client, finished, running
 
 pytestmark = pytest.mark.daemon
 
 PASSWORD = "open sesame"
 
-
-def share(data: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "share", *arguments, "--data", str(data)],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20,
-    )
+share = partial(finished, "share")
 
 
 def test_links_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Path) -> None:

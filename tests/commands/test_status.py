@@ -1,12 +1,12 @@
 import json
 import re
 import socket
-import subprocess
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
-from daemon import MEDAMAD, running
+from daemon import HIT, finished, running
 
 from medamad.build import VERSION, commit
 from medamad.commands import main
@@ -15,17 +15,7 @@ from medamad.store.environment import open_environment
 
 pytestmark = pytest.mark.daemon
 
-HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
-
-
-def status(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "status", "--data", str(data), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+status = partial(finished, "status")
 
 
 def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:

@@ -1,23 +1,15 @@
 """Tokens by command, beside a daemon that runs and without one."""
 
 import json
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, Client, running
+from daemon import Client, finished, running
 
 pytestmark = pytest.mark.daemon
 
-
-def token(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "token", *arguments, "--data", str(data)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20,
-    )
+token = partial(finished, "token")
 
 
 def status(port: int, text: str, path: str = "/api/websites") -> int:

@@ -6,24 +6,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, running
+from daemon import finished, running
 
 from medamad.store.environment import FILE_NAME
 
 pytestmark = pytest.mark.daemon
 
-HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
-
 
 def start(data: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, "run", "--data", str(data), "--listen", "tcp:0:interface=127.0.0.1"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-        stdin=subprocess.DEVNULL,
-    )
+    return finished("run", data, "--listen", "tcp:0:interface=127.0.0.1")
 
 
 @pytest.mark.parametrize(

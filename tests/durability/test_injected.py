@@ -3,7 +3,6 @@
 A disk that is full is no reason to stop; after any other failure the daemon ends and says so.
 """
 
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ from threading import Event
 
 import pytest
 from attrs import define, field
-from daemon import MEDAMAD, Client, Daemon
+from daemon import Client, Daemon, finished
 from injected import Fault, has_struck, why_not
 from pressing import HOSTNAME, Connection
 
@@ -135,9 +134,7 @@ def check_all(daemon: Daemon, owner: Client, total: int) -> None:
     summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
     assert (summary["pageviews"], summary["visitors"]) == (total, total)
     assert daemon.stop() == 0
-    checked = subprocess.run(
-        [*MEDAMAD, "check", "--data", str(daemon.data)], capture_output=True, text=True, check=False
-    )
+    checked = finished("check", daemon.data)
     assert checked.returncode == 0, checked.stderr
     assert f"1 websites, {total} views" in checked.stdout
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, Daemon
+from daemon import HIT, MEDAMAD, Daemon
 from disks import Mounts, lack, mounts
 
 from medamad.store.environment import FILE_NAME, open_environment
@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
 
 NOBODY = 65_534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 WITHIN_S = 30
 SYSTEM = Path("/sys/fs/ext4")
 

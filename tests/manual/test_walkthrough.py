@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from daemon import MEDAMAD, running
+from daemon import HIT, MEDAMAD, running
 from day_files import Plausible
 
 from medamad.shipped import shipped_file
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.daemon
 DOCS = Path(__file__).parents[2] / "docs"
 FENCED = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CALLED = re.compile(r"^medamad ([^&\n]*)", re.MULTILINE)
-HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 
 LOG_LINE = '192.0.2.1 - - [10/Oct/2025:13:55:36 -0700] "GET / HTTP/1.0" 200 5\n'
 OF_MEDAMA = """
