@@ -16,16 +16,7 @@ from numpy.typing import NDArray
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.account import stored_account
 from medamad.store.batches import LAST_BATCH, read_batches
-from medamad.store.blocks import (
-    Block,
-    Head,
-    OpenBlock,
-    OpenGroup,
-    decode_head,
-    head_key,
-    number_of,
-    open_one,
-)
+from medamad.store.blocks import Block, Head, decode_head, head_key, number_of
 from medamad.store.columns import decode_column
 from medamad.store.corrections import read_corrections
 from medamad.store.counters import decode_counters
@@ -35,6 +26,7 @@ from medamad.store.formats import STORE_ID
 from medamad.store.grants import damaged_grants
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number
+from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.parts import Part
 from medamad.store.reading import Writing
 from medamad.store.records import Kind, Rows, journal_place, sound_rows

@@ -5,9 +5,10 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from medamad.store.blocks import Block, OpenBlock, open_one
+from medamad.store.blocks import Block
 from medamad.store.environment import Databases, Txn
 from medamad.store.errors import DamagedBlock
+from medamad.store.opening import OpenBlock, open_one
 from medamad.store.parts import NO_TIME
 from medamad.store.reading import Writing
 from medamad.store.retaining import Bound, parted

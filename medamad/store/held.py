@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from medamad.store.blocks import Block, joint, open_one
+from medamad.store.blocks import Block
 from medamad.store.environment import Databases
 from medamad.store.errors import DamagedBlock
-from medamad.store.parts import EMPTY, NO_TIME, Events, Snapshot, Texts, Views
+from medamad.store.opening import open_one
+from medamad.store.parts import EMPTY, NO_TIME, Events, Snapshot, Texts, Views, joint
 from medamad.store.reading import Reading
 from medamad.store.shelf import Published
 

@@ -23,7 +23,6 @@ from medamad.store.batches import (
     sound_batches,
     write_batch,
 )
-from medamad.store.blocks import joint
 from medamad.store.coding import TextCoding
 from medamad.store.counters import VISITORS
 from medamad.store.day_counts import DayCounts, days_of, texts_by_dimension
@@ -31,7 +30,7 @@ from medamad.store.environment import Environment, Txn
 from medamad.store.flags import VISITOR
 from medamad.store.journal import Journal
 from medamad.store.origins import Origins, Span
-from medamad.store.parts import NO_TIME, EventRows
+from medamad.store.parts import NO_TIME, EventRows, joint
 from medamad.store.sealing import Content, joined
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves

@@ -9,7 +9,7 @@ What a part lends, arrays and counters alike, may be borrowed from the file: it 
 question alone. Nothing of it may be written to, or kept for an answer.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
@@ -27,6 +27,14 @@ Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 NO_TIME: tuple[int, int] = (1 << 62, -1)
 """Least and greatest time of nothing."""
+
+
+def joint(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Give the bounds of times that lie within any of some bounds."""
+    least, greatest = NO_TIME
+    for low, high in bounds:
+        least, greatest = min(least, low), max(greatest, high)
+    return least, greatest
 
 
 class Events(Protocol):
@@ -89,26 +97,28 @@ class EventCounts:
 
 
 class Countable(Protocol):
-    """What a part and a group have in common."""
+    """What a part, a group and the sums of a day have in common."""
 
     @property
+    @abstractmethod
     def time_bounds(self) -> tuple[int, int]:
         """The earliest and the latest time of a view, Unix milliseconds; NO_TIME without any."""
 
     @property
+    @abstractmethod
     def event_time_bounds(self) -> tuple[int, int]:
         """The same of its events, own and loose."""
 
     @property
+    @abstractmethod
     def sequence_bounds(self) -> tuple[int, int]:
         """The least and the greatest sequence number of a view; (0, 0) without any."""
 
+    @abstractmethod
     def counters(self, dimension: Dimension) -> Counters | None:
-        """Give the sums of its views by the codes of a dimension; None if it has to be scanned."""
+        """Give the sums of its views by the codes of a dimension; None if nobody counted them."""
 
-    def slots(self) -> Counters | None:
-        """Give the same by slots of SLOT_MS."""
-
+    @abstractmethod
     def event_counts(self) -> EventCounts | None:
         """Give the counts of its events, own and loose; None if they have to be scanned."""
 
@@ -159,6 +169,9 @@ class Views(Countable, Protocol):
     def loose(self) -> Events:
         """The events of views elsewhere, or of none: `view` are sequence numbers."""
 
+    def slots(self) -> Counters | None:
+        """Give the sums of its views by slots of SLOT_MS; None if they have to be scanned."""
+
     def codes(self, dimension: Dimension) -> Codes:
         """Shape (n,): the code of each view's text in one of VIEW_DIMENSIONS."""
 
@@ -166,7 +179,7 @@ class Views(Countable, Protocol):
         """Give n."""
 
 
-class Group(ABC):
+class Group(Countable):
     """Parts that can be counted as one: whole, it always has counters."""
 
     @property
@@ -174,31 +187,8 @@ class Group(ABC):
     def members(self) -> Iterable["Views | Group"]:
         """The parts, or smaller groups, one after the other."""
 
-    @property
-    @abstractmethod
-    def time_bounds(self) -> tuple[int, int]:
-        """As of a part."""
-
-    @property
-    @abstractmethod
-    def event_time_bounds(self) -> tuple[int, int]:
-        """As of a part."""
-
-    @property
-    @abstractmethod
-    def sequence_bounds(self) -> tuple[int, int]:
-        """As of a part."""
-
-    @abstractmethod
-    def counters(self, dimension: Dimension) -> Counters | None:
-        """As of a part."""
-
     @abstractmethod
     def slots(self) -> Counters | None:
-        """As of a part."""
-
-    @abstractmethod
-    def event_counts(self) -> EventCounts | None:
         """As of a part."""
 
     @abstractmethod
@@ -240,10 +230,10 @@ class PathDurations:
     duration_ms: NDArray[np.uint32]
 
 
-class Sums(ABC):
+class Sums(Countable):
     """What remains of views and events of one day: how they add up, one dimension at a time.
 
-    No time but the day's own is known of them, so that the bounds are those of the day.
+    No time but the day's own is known of them: the bounds are its first and last millisecond.
     """
 
     @property
@@ -251,28 +241,9 @@ class Sums(ABC):
     def day(self) -> int:
         """The local date, as the number of days since 1970-01-01."""
 
-    @property
-    @abstractmethod
-    def time_bounds(self) -> tuple[int, int]:
-        """The first and the last millisecond of the day; NO_TIME without a view."""
-
-    @property
-    @abstractmethod
-    def event_time_bounds(self) -> tuple[int, int]:
-        """The same; NO_TIME without an event."""
-
-    @property
-    @abstractmethod
-    def sequence_bounds(self) -> tuple[int, int]:
-        """As of a part."""
-
     @abstractmethod
     def overall(self) -> Counters:
         """Give the sums of all views, as those of the code 0."""
-
-    @abstractmethod
-    def counters(self, dimension: Dimension) -> Counters | None:
-        """Give the sums by the codes of a dimension; None where they are not known."""
 
     @abstractmethod
     def path_durations(self) -> PathDurations | None:
@@ -283,7 +254,7 @@ class Sums(ABC):
         """Give the counts of the events."""
 
     def event_counts(self) -> EventCounts | None:
-        """As of a part: None if an event carries a name twice."""
+        """Give the counts of its events; None if one carries a name twice."""
         sums = self.event_sums()
         if not sums.is_plain:
             return None

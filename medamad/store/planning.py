@@ -6,10 +6,11 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from medamad.store.blocks import Block, OpenBlock, OpenGroup, open_one
+from medamad.store.blocks import Block
 from medamad.store.doomed import Doomed
 from medamad.store.environment import Environment
 from medamad.store.making import Making, Piece
+from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.parts import Views
 from medamad.store.reading import Writing
 from medamad.store.retaining import SETTLED_MS, Bound, Parted, parted

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.store.ascending import Ascending
-from medamad.store.blocks import COUNTER_KINDS, SLOTS, Column, Head, OpenBlock, OpenGroup, joint
+from medamad.store.blocks import COUNTER_KINDS, SLOTS, Column, Head
 from medamad.store.columns import encode_column
 from medamad.store.counters import (
     SLOT_MS,
@@ -20,6 +20,7 @@ from medamad.store.counters import (
     merge,
 )
 from medamad.store.flags import TIMED
+from medamad.store.opening import OpenBlock, OpenGroup
 from medamad.store.parts import (
     NO_EVENTS,
     NO_TIME,
@@ -29,6 +30,7 @@ from medamad.store.parts import (
     Events,
     Texts,
     Views,
+    joint,
 )
 
 Put: TypeAlias = tuple[bool, int, bytes]

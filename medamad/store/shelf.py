@@ -12,11 +12,12 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 from twisted.logger import Logger
 
-from medamad.store.blocks import Block, Late, Lates, OpenBlock, open_one, opened
+from medamad.store.blocks import Block
 from medamad.store.corrections import Corrected, Correction, Values
 from medamad.store.environment import Databases
 from medamad.store.errors import Damaged
 from medamad.store.names import Texts as WebsiteTexts
+from medamad.store.opening import Late, Lates, OpenBlock, open_one, opened
 from medamad.store.parts import Events, Part, Snapshot, Sums, Texts, Views
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content

@@ -8,10 +8,11 @@ from attrs import define, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
-from medamad.store.blocks import Block, Column, Day, Head, Stored
+from medamad.store.blocks import Block, Column, Day, Head
 from medamad.store.columns import encode_column
 from medamad.store.counters import DURATION_MS, SUMS, VIEWS, Counters, count, encode_counters, merge
 from medamad.store.environment import Databases
+from medamad.store.opening import Opened, Stored
 from medamad.store.parts import NO_TIME, EventCounts, Events, EventSums, PathDurations, Sums, Texts
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content, Put, Written, is_plain
@@ -186,31 +187,12 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
 
 
 @define(eq=False)
-class OpenSums(Sums):
+class OpenSums(Opened, Sums):
     """The stored sums of a day."""
-
-    _stored: Stored
-
-    @property
-    def block(self) -> Block:
-        """Under which number they are stored, and their head."""
-        return self._stored.block
 
     @property
     def day(self) -> int:
         return self._day.number
-
-    @property
-    def time_bounds(self) -> tuple[int, int]:
-        return self._head.time_bounds
-
-    @property
-    def event_time_bounds(self) -> tuple[int, int]:
-        return self._head.event_time_bounds
-
-    @property
-    def sequence_bounds(self) -> tuple[int, int]:
-        return self._head.sequence_bounds
 
     def overall(self) -> Counters:
         return self._stored.counters(OVERALL)
@@ -267,12 +249,8 @@ class OpenSums(Sums):
         )
 
     @property
-    def _head(self) -> Head:
-        return self._stored.block.head
-
-    @property
     def _day(self) -> Day:
-        day = self._stored.block.head.day
+        day = self._head.day
         assert day is not None  # noqa: S101 - it is the sums of a day
         return day
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.store.blocks import opened
 from medamad.store.names import Names
+from medamad.store.opening import opened
 from medamad.store.parts import Codes, Group, Part
 from medamad.store.reading import Writing
 from medamad.store.shelf import Shelf

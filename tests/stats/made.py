@@ -18,7 +18,6 @@ from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import Question
 from medamad.store.ascending import Ascending
-from medamad.store.blocks import joint
 from medamad.store.counters import SLOT_MS, Counters, count, merge
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.store.parts import (
@@ -31,6 +30,7 @@ from medamad.store.parts import (
     Group,
     Snapshot,
     Texts,
+    joint,
 )
 from medamad.store.sealing import content_of
 from medamad.store.sums import DaySums, sums_of
