@@ -165,7 +165,8 @@ class Daemon(Service):
         questions = Pool.start("questions", QUESTION_THREADS, self.reactor)
         opened.callback(questions.stop)
         accounts = Accounts(
-            store=store,
+            records=store.account,
+            replace=store.replace_account,
             data_dir=data_dir,
             hashing=passwords,
             clock=self.clock,
@@ -313,7 +314,7 @@ class Daemon(Service):
 def _started(
     urls: Sequence[str], first_login: FirstLogin | None, store: Store, data_dir: Path
 ) -> Started:
-    account = store.account()
+    account = store.account.read()
     file = data_dir / FILE_NAME
     return Started(
         urls=tuple(filter(None, urls)),

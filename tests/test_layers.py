@@ -48,9 +48,8 @@ DEFERRED = {
     "operator/imports.py",
     "store/imports.py",
     "store/reading.py",
-    "store/removal.py",
     "store/store.py",
-    "store/upkeep.py",
+    "store/tending.py",
     "store/writer.py",
 }
 """The modules below `web` in which, besides Twisted's log, its Deferreds may appear."""

@@ -63,9 +63,10 @@ _NO_LOGIN: Final = "the session cookie is missing or its login has ended"
 class Accounts:
     """The account of a store.
 
-    `hashing` runs slow work in the password pool; `clock` gives Unix seconds; `environ` may name
-    the first account. Raises GivenLoginError when what it names cannot be used. Whatever changes
-    the account or begins a login does so one at a time, so that no login outlives its password.
+    `replace` puts a new account in the place of all there is, in one transaction. `hashing` runs
+    slow work in the password pool; `clock` gives Unix seconds; `environ` may name the first
+    account. Raises GivenLoginError when what it names cannot be used. Whatever changes the account
+    or begins a login does so one at a time, so that no login outlives its password.
     """
 
     _log = Logger()
@@ -73,13 +74,15 @@ class Accounts:
     def __init__(
         self,
         *,
-        store: Records,
+        records: Records,
+        replace: Callable[[Account], Awaitable[None]],
         data_dir: Path,
         hashing: Hashing,
         clock: Callable[[], float],
         environ: Mapping[str, str],
     ) -> None:
-        self._store = store
+        self._records = records
+        self._replace = replace
         self._data_dir = data_dir
         self._hashing = hashing
         self._clock = clock
@@ -94,11 +97,11 @@ class Accounts:
 
     def authenticate(self, token: str | None) -> Account:
         """Give the account that a token opens. Raises Unauthorised."""
-        account = self._store.account()
+        account = self._records.read()
         if account is None or not token or len(token) > MAX_TOKEN:
             raise Unauthorised(_NO_LOGIN)
         key = digest(token)
-        login = self._store.login(key)
+        login = self._records.login(key)
         now = self._clock()
         if login is None or has_ended(login, now):
             raise Unauthorised(_NO_LOGIN)
@@ -135,7 +138,7 @@ class Accounts:
         return begun
 
     def _origin(self, network: bytes, device: str | None) -> _From:
-        known = device_of(device, self._store.account())
+        known = device_of(device, self._records.read())
         if known is not None:
             return _From(self._device_attempts, known, is_known=True)
         return _From(self._attempts, network, self._attempts.is_known(network))
@@ -144,27 +147,27 @@ class Accounts:
         self, username: str, password: str, origin: _From, device: str | None
     ) -> Begun:
         while True:
-            account = self._store.account()
+            account = self._records.read()
             if not await self._matches(account, username, password, is_known=origin.is_known):
                 origin.attempts.failed(origin.name, self._clock())
                 raise Unauthorised("the username or the password is wrong")
             async with self._one_at_a_time:
-                now = self._store.account()
+                now = self._records.read()
                 if now is None or not _same_credentials(account, now):
                     continue
                 token = await self._begin_login()
-                if _same_credentials(account, self._store.account()):
+                if _same_credentials(account, self._records.read()):
                     origin.attempts.succeeded(origin.name)
                     if device is None or device_of(device, now) is None:
                         device = new_device(now)
                     return Begun(token, device)
                 # Another process has changed the account meanwhile.
-                await self._store.end_login(digest(token))
+                await self._records.end_login(digest(token))
 
     async def log_out(self, token: str | None) -> None:
         """End a login. Raises Unauthorised when there is none."""
         self.authenticate(token)
-        await self._store.end_login(digest(token or ""))
+        await self._records.end_login(digest(token or ""))
 
     async def change(
         self,
@@ -198,7 +201,7 @@ class Accounts:
             )
 
         async with self._one_at_a_time:
-            account = await self._store.change_account(
+            account = await self._records.change(
                 changed, login=digest(token or ""), end_logins=encoded is not None
             )
             if encoded is not None:
@@ -213,19 +216,19 @@ class Accounts:
         self.authenticate(token)
         async with self._one_at_a_time:
             self.authenticate(token)
-            return await self._make_first(self._store.replace_account)
+            return await self._make_first(self._replace)
 
     async def ensure_first(self) -> FirstLogin | None:
         """Make the first account where there is none, and give its login; None where there is."""
         async with self._one_at_a_time:
-            if self._store.account() is not None:
+            if self._records.read() is not None:
                 return None
-            return await self._make_first(self._store.put_account)
+            return await self._make_first(self._records.put)
 
     async def tidy(self) -> None:
         """Forget the logins that have ended by themselves."""
         now = self._clock()
-        await self._store.forget_logins(lambda login: has_ended(login, now))
+        await self._records.forget_logins(lambda login: has_ended(login, now))
 
     async def _make_first(self, keep: Callable[[Account], Awaitable[None]]) -> FirstLogin:
         """Make the account. The file comes first: a crash between leaves no unknown password."""
@@ -275,7 +278,7 @@ class Accounts:
     async def _begin_login(self) -> str:
         token = new_token()
         now = int(self._clock())
-        await self._store.add_login(digest(token), Login(since=now, last_seen=now))
+        await self._records.add_login(digest(token), Login(since=now, last_seen=now))
         return token
 
     def _touch(self, key: bytes, now: int) -> None:
@@ -287,7 +290,7 @@ class Accounts:
         def touched(_result: object) -> None:
             self._touching.discard(key)
 
-        touching = Deferred.fromCoroutine(self._store.touch_login(key, now))
+        touching = Deferred.fromCoroutine(self._records.touch_login(key, now))
         # The store has told in the log why it can take nothing.
         touching.addErrback(lambda failure: failure.trap(Unavailable))
         touching.addErrback(

@@ -20,16 +20,16 @@ class Hashing(Protocol):
 class Records(Protocol):
     """What the store keeps of the account: reads are at once, writes when they are on disk."""
 
-    def account(self) -> Account | None:
+    def read(self) -> Account | None:
         """Give the account, if there is one."""
 
     def login(self, digest: bytes, /) -> Login | None:
         """Give the login kept under a token's digest."""
 
-    async def put_account(self, account: Account, /) -> None:
+    async def put(self, account: Account, /) -> None:
         """Keep the account."""
 
-    async def change_account(
+    async def change(
         self, change: Callable[[Account], Account], /, *, login: bytes | None, end_logins: bool
     ) -> Account:
         """Change the account in one transaction, and end every login but `login` if told to.
@@ -37,9 +37,6 @@ class Records(Protocol):
         `change` is called in another thread. Raises Unauthorised when there is no account or
         no such login by then.
         """
-
-    async def replace_account(self, account: Account, /) -> None:
-        """Remove account, logins, websites and hits, and keep a new account, in one transaction."""
 
     async def add_login(self, digest: bytes, login: Login, /) -> None:
         """Keep a new login."""

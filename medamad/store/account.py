@@ -5,14 +5,16 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
-from attrs import evolve
+from attrs import evolve, frozen
 from twisted.logger import Logger
 
 from medamad.model.accounts import Account, Login
-from medamad.store.environment import Databases, Txn
+from medamad.model.errors import Unauthorised
+from medamad.store.environment import Databases, Environment, Txn
 from medamad.store.errors import Damaged
 from medamad.store.grants import delete_grants
 from medamad.store.sealed import sealed, unsealed
+from medamad.store.writer import Writer
 
 _ACCOUNT_KEY: Final = b"account"
 _log: Final = Logger()
@@ -93,9 +95,83 @@ def _login(digest: bytes, stored: bytes) -> Login | None:
         return None
 
 
-def end_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:
+def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:
     """Revoke every login but the one whose token has the SHA-256 `keep`."""
     kept = None if keep is None else txn.get(keep, db=databases.logins)
     txn.drop(databases.logins, delete=False)
     if keep is not None and kept is not None:
         txn.put(keep, kept, db=databases.logins)
+
+
+@frozen(eq=False)
+class StoredAccount:
+    """The account of an open store, and its logins. Reads are at once, writes awaited.
+
+    A login is known by the SHA-256 of its token. Each write raises Unavailable, and keeps nothing,
+    when the store cannot take it.
+    """
+
+    _environment: Environment
+    _writer: Writer
+
+    def read(self) -> Account | None:
+        """Give the account, or None before the first one is made."""
+        with self._environment.reading() as txn:
+            return read_account(txn, self._environment.databases)
+
+    def login(self, digest: bytes) -> Login | None:
+        """Give a login."""
+        with self._environment.reading() as txn:
+            return read_login(txn, self._environment.databases, digest)
+
+    async def put(self, account: Account) -> None:
+        """Store an account where there is none."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: write_account(txn.lmdb, databases, account))
+
+    async def change(
+        self,
+        change: Callable[[Account], Account],
+        *,
+        login: bytes | None = None,
+        end_logins: bool = False,
+    ) -> Account:
+        """Change the account as it is when its turn comes; returns it as it is then.
+
+        `end_logins` revokes all logins but `login`. Raises Unauthorised when there is no account,
+        or when `login` has been revoked by then.
+        """
+        databases = self._environment.databases
+
+        def make(txn: Txn) -> Account:
+            account = read_account(txn, databases)
+            revoked = login is not None and read_login(txn, databases, login) is None
+            if account is None or revoked:
+                raise Unauthorised("the login has ended")
+            account = change(account)
+            write_account(txn, databases, account)
+            if end_logins:
+                revoke_logins(txn, databases, login)
+            return account
+
+        return await self._writer.submit(lambda txn: make(txn.lmdb))
+
+    async def add_login(self, digest: bytes, login: Login) -> None:
+        """Store a login."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: write_login(txn.lmdb, databases, digest, login))
+
+    async def touch_login(self, digest: bytes, now: int) -> None:
+        """Note that a login was used."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: touch_login(txn.lmdb, databases, digest, now))
+
+    async def end_login(self, digest: bytes) -> None:
+        """Revoke one login."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: txn.lmdb.delete(digest, db=databases.logins))
+
+    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
+        """Remove the logins that are over, which nobody may ever show again."""
+        databases = self._environment.databases
+        return await self._writer.submit(lambda txn: forget_logins(txn.lmdb, databases, is_over))

@@ -5,6 +5,7 @@ The latest beacons are in bounded memory; older ones are looked up in LMDB by ho
 forgetting is dropping a range of keys. The ids themselves are not kept, only a keyed hash.
 """
 
+import secrets
 import struct
 from collections import OrderedDict
 from hashlib import blake2b
@@ -14,15 +15,18 @@ from typing import Final
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from medamad.store.environment import Database, Txn
+from medamad.store.environment import Database, Environment, Txn
 from medamad.store.errors import Damaged
 from medamad.store.sealed import sealed, unsealed
 
+SECRET: Final = b"beacon-secret"
+"""The name in meta of what the ids are hashed with."""
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQ")
+_log: Final = Logger()
 
 
 @frozen
@@ -45,7 +49,6 @@ class Beacons:
     """Places as stored, without their checksum."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
-    _log = Logger()
 
     def digest(self, beacon: str) -> bytes:
         """Give the 64-bit keyed hash under which a beacon id is known."""
@@ -58,7 +61,7 @@ class Beacons:
         newest = [(key, value) for key, stored in latest if (value := _sound(key, stored))]
         if len(newest) < len(latest):
             count = len(latest) - len(newest)
-            self._log.error("{count} damaged beacons are left out", count=count)
+            _log.error("{count} damaged beacons are left out", count=count)
         if len(latest) > self._capacity:
             # The oldest hour may be there in part only.
             self._complete_since_hour = _HOUR.unpack_from(latest[-1][0])[0] + 1
@@ -133,3 +136,21 @@ def _stored(place: Place) -> bytes:
 def _hour_of(value: bytes) -> int:
     hour: int = _VALUE.unpack(value)[1] // _HOUR_MS
     return hour
+
+
+def secret_of(environment: Environment) -> bytes:
+    """Give the key of the beacons' hashes, made once for a store."""
+    with environment.lmdb.begin(write=True) as txn:
+        meta = environment.databases.meta
+        stored = txn.get(SECRET, db=meta)
+        if stored is not None:
+            try:
+                return unsealed(SECRET, stored)
+            except Damaged as error:
+                lost = "views of the last 24 hours are not found any more"
+                _log.error(
+                    "the key of the beacons is damaged, {lost}: {error}", lost=lost, error=error
+                )
+        secret = secrets.token_bytes(16)
+        txn.put(SECRET, sealed(SECRET, secret), db=meta)
+        return secret

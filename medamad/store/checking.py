@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.account import stored_account
 from medamad.store.batches import LAST_BATCH, read_batches
+from medamad.store.beacons import SECRET
 from medamad.store.blocks import Block, Head, decode_head, head_key, number_of
 from medamad.store.columns import decode_column
 from medamad.store.corrections import read_corrections
@@ -95,7 +96,7 @@ class Checking:
             for key, value in self._items(name):
                 if not _is_sealed(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
-        for secret in (b"beacon-secret", STORE_ID):
+        for secret in (SECRET, STORE_ID):
             stored = self._txn.get(secret, db=self._environment.databases.meta)
             if stored is not None and not _is_sealed(secret, stored):
                 yield f"{secret.decode()}: its checksum does not match"

@@ -12,8 +12,7 @@ from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound
 from medamad.store.names import Names
 from medamad.store.shelf import Shelf
-from medamad.store.upkeep import Submit
-from medamad.store.writer import Transaction
+from medamad.store.writer import Submit, Transaction
 
 Codes = dict[Dimension, NDArray[np.integer[Any]]]
 

@@ -34,8 +34,8 @@ from medamad.store.parts import NO_TIME, EventRows, joint
 from medamad.store.sealing import Content, joined
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
-from medamad.store.upkeep import Submit, Upkeep
-from medamad.store.writer import Transaction
+from medamad.store.upkeep import Upkeep
+from medamad.store.writer import Submit, Transaction
 
 
 @frozen(eq=False)
@@ -139,7 +139,7 @@ class Imports:
         async with self._one_at_a_time:
             whole = await self._submit(partial(self._finish, batch, shelf))
             await self._upkeep.tend(shelf, whole.last_ms)
-        await self._submit(partial(self._count_visitors, shelf))
+        await self._submit(partial(self._shelves.count_visitors, shelf))
         return whole
 
     async def undo(self, website: Website, number: int) -> Batch:
@@ -177,7 +177,7 @@ class Imports:
         self._visitors.pop(batch.number, None)
         await self._upkeep.remove_batch(shelf, batch.number)
         await self._submit(partial(self._forget, batch))
-        await self._submit(partial(self._count_visitors, shelf))
+        await self._submit(partial(self._shelves.count_visitors, shelf))
 
     def _begin(  # noqa: PLR0917 - given by name above
         self,
@@ -279,10 +279,6 @@ class Imports:
 
     def _forget(self, batch: Batch, txn: Transaction) -> None:
         delete_batch(txn.lmdb, self._environment.databases, batch)
-
-    def _count_visitors(self, shelf: Shelf, _txn: Transaction) -> None:
-        if not shelf.is_deleted:
-            self._shelves.count_visitors(shelf)
 
 
 def _check_numbers(batch: Batch, content: Content) -> None:

@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from medamad.model.errors import NotFound
 from medamad.model.websites import Website, canonical_hostname
-from medamad.store.account import end_logins, read_account, write_account
+from medamad.store.account import read_account, revoke_logins, write_account
 from medamad.store.backing_up import back_up
 from medamad.store.backup_file import Note
 from medamad.store.batches import Batch, State, origins_of, sound_batches
@@ -54,7 +54,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
                 raise NoStore(f"{directory}: the store has no account yet; start medamad once")
             changed = evolve(account, password_hash=password_hash, updated=now)
             write_account(txn, environment.databases, changed)
-            end_logins(txn, environment.databases)
+            revoke_logins(txn, environment.databases)
         return account.username
     finally:
         environment.close()

@@ -5,20 +5,17 @@ from functools import partial
 from typing import Final
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
 
 from medamad.model.errors import Unavailable
 from medamad.store.environment import Environment
 from medamad.store.reading import Leases
 from medamad.store.websites import remove_some, tombstones
-from medamad.store.writer import Transaction
+from medamad.store.writer import Submit, Transaction
 
 MOST_KEYS: Final = 500
 """How many keys go in one step."""
 _SHORTER: Final = 8
 """How many times shorter a step is made where there is no room for it."""
-
-Submit = Callable[[Callable[[Transaction], bool]], "Deferred[bool]"]
 
 
 @define(eq=False)

@@ -30,6 +30,7 @@ from medamad.store.records import (
 from medamad.store.shelf import Published, Shelf
 from medamad.store.tail import Tail
 from medamad.store.watermark import read_watermark
+from medamad.store.writer import Transaction
 
 T = TypeVar("T")
 
@@ -149,8 +150,10 @@ class Shelves:
             if shelf is not None:
                 shelf.delete()
 
-    def count_visitors(self, shelf: Shelf) -> None:
-        """Begin to count the visitors of the last 24 hours in memory."""
+    def count_visitors(self, shelf: Shelf, _txn: Transaction) -> None:
+        """Begin to count the visitors of the last 24 hours in memory, if it is not deleted."""
+        if shelf.is_deleted:
+            return
 
         def since(snapshot: Snapshot) -> tuple[list[int], int]:
             since_ms = newest_ms(snapshot) - DAY_MS

@@ -9,17 +9,12 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from attrs import define
-from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from medamad.store.blocks import (
-    Block,
-    encode_head,
-    head_key,
-)
+from medamad.store.blocks import Block, encode_head, head_key
 from medamad.store.corrections import (
     Corrected,
     Correction,
@@ -35,31 +30,19 @@ from medamad.store.planning import Planning, is_settled
 from medamad.store.reading import Writing
 from medamad.store.records import KEY_SIZE, journal_key, sequence_of
 from medamad.store.retaining import Bound
-from medamad.store.sealing import (
-    Content,
-)
+from medamad.store.sealing import Content
 from medamad.store.shelf import Shelf
 from medamad.store.sums import DaySums
 from medamad.store.tail import Cut
 from medamad.store.unused import remove_unused
 from medamad.store.watermark import write_watermark
-from medamad.store.writer import Transaction
+from medamad.store.writer import Submit, Transaction
 
-T = TypeVar("T")
-
-DAY_MS: Final = 86_400_000
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
 _STEP_BLOCKS: Final = 100
-
-
-class Submit(Protocol):
-    """Hands a change to the writer."""
-
-    def __call__(self, change: Callable[[Transaction], T], /) -> "Deferred[T]":
-        """Fire with what `change` returns once it is committed."""
 
 
 @define(eq=False)

@@ -47,6 +47,13 @@ class Transaction:
         self._after.append(call)
 
 
+class Submit(Protocol):
+    """Hands a change to the writer."""
+
+    def __call__(self, change: Callable[[Transaction], T], /) -> "Deferred[T]":
+        """Fire with what `change` returns once it is committed."""
+
+
 @define(eq=False)
 class _Job:
     change: Callable[[Transaction], Any]

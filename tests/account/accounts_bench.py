@@ -34,17 +34,17 @@ class Memory:
     is_held: bool = False
     writes: list[Deferred[None]] = field(factory=list)
 
-    def account(self) -> Account | None:
+    def read(self) -> Account | None:
         return self.kept
 
     def login(self, key: bytes) -> Login | None:
         return self.logins.get(key)
 
-    async def put_account(self, account: Account) -> None:
+    async def put(self, account: Account) -> None:
         await self._written()
         self.kept = account
 
-    async def change_account(
+    async def change(
         self, change: Callable[[Account], Account], *, login: bytes | None, end_logins: bool
     ) -> Account:
         await self._written()
@@ -55,7 +55,7 @@ class Memory:
             self.logins = {key: row for key, row in self.logins.items() if key == login}
         return self.kept
 
-    async def replace_account(self, account: Account) -> None:
+    async def replace(self, account: Account) -> None:
         await self._written()
         self.kept, self.websites = account, 0
         self.logins.clear()
@@ -119,7 +119,8 @@ class Bench:
     def accounts(self, environ: dict[str, str] = GIVEN) -> Accounts:
         self.clock.rightNow = float(NOW)
         return Accounts(
-            store=self.store,
+            records=self.store,
+            replace=self.store.replace,
             data_dir=self.folder,
             hashing=self.pool,
             clock=self.clock.seconds,

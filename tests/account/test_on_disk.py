@@ -26,7 +26,8 @@ def opened(tmp_path: Path) -> Open:
         settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
         store = Store.open(tmp_path, settings, reactor)
         accounts = Accounts(
-            store=store,
+            records=store.account,
+            replace=store.replace_account,
             data_dir=tmp_path,
             hashing=execute,
             clock=lambda: now,

@@ -50,7 +50,10 @@ def close(store: Store) -> None:
 
 def figures(store: Store) -> dict[str, Any]:
     """Give all that can be asked; what is counted is compared with what is there."""
-    found: dict[str, Any] = {"account": str(store.account()), "login": str(store.login(LOGIN))}
+    found: dict[str, Any] = {
+        "account": str(store.account.read()),
+        "login": str(store.account.login(LOGIN)),
+    }
     for website in store.websites.all():
         store.ask(website, agrees)
         found[website.hostname] = [website.number, store.ask(website, rows)]

@@ -13,6 +13,7 @@ from killed import killed
 from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
+from medamad.model.websites import Website
 from medamad.store.backing_up import back_up
 from medamad.store.backup_file import SUFFIX, Note
 from medamad.store.checking import Checking
@@ -34,16 +35,16 @@ def backup(tmp_path: Path) -> Path:
     return tmp_path / f"backup{SUFFIX}"
 
 
-async def filled(open_store: OpenStore) -> Store:
-    """Open a store with blocks, a tail, corrections and events."""
+async def filled(open_store: OpenStore) -> tuple[Store, Website]:
+    """Open a store with a website that has blocks, a tail, corrections and events."""
     store = open_store(sizes=SIZES)
-    await store.put_account(Account("ada", "hash", 1, 1))
-    await store.add_login(b"digest", Login(1, 2))
-    await store.add_website("example.com", 1)
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 2))
+    website = await store.add_website("example.com", 1)
     await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
     await store.append([*views(31, 40, NOW_MS + DAY_MS + HOUR_MS), leaving(3, 900)])
-    return store
+    return store, website
 
 
 def back_up_of(store: Store, target: Path, tell: Tell = tell_nobody, spare_bytes: int = 0) -> Note:
@@ -81,8 +82,7 @@ def files(directory: Path) -> set[str]:
 async def test_a_backup_of_a_store_in_use_holds_what_it_held(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    store = await filled(open_store)
-    (website,) = store.websites.all()
+    store, website = await filled(open_store)
     before = held(store, website)
     told: list[tuple[str, int, int]] = []
     note = back_up_of(store, backup, lambda *told_of: told.append(told_of))
@@ -101,8 +101,8 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
     again = open_store(sizes=SIZES, name="again")
     assert again.websites.all() == [website]
     assert held(again, website) == before
-    assert again.account() == Account("ada", "hash", 1, 1)
-    assert again.login(b"digest") is None, "a login has come back"
+    assert again.account.read() == Account("ada", "hash", 1, 1)
+    assert again.account.login(b"digest") is None, "a login has come back"
     assert await again.append(views(35, 35)) == [Outcome.REPEATED]
     await again.append([*views(41, 60), leaving(5, 800)])
     await settled(again, NOW_MS + 3 * DAY_MS)
@@ -115,10 +115,9 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
 
 @pytest_twisted.ensureDeferred
 async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, backup: Path) -> None:
-    store = await filled(open_store)
+    store, website = await filled(open_store)
     back_up_of(store, backup)
     await store.append(views(41, 50))
-    (website,) = store.websites.all()
     later = held(store, website)
     with pytest.raises(StoreInUse, match="another medamad uses this directory"):
         restore(backup, tmp_path / "data", tell_nobody)
@@ -186,7 +185,7 @@ CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 async def test_what_is_damaged_is_refused_and_nothing_touched(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    store = await filled(open_store)
+    store, _ = await filled(open_store)
     back_up_of(store, backup)
     await store.close()
     content = content_of(backup)
@@ -229,7 +228,7 @@ async def test_where_there_is_no_room_none_is_begun(
 async def test_a_backup_that_cannot_be_written_leaves_the_one_before(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    store = await filled(open_store)
+    store, _ = await filled(open_store)
     back_up_of(store, backup)
     before = content_of(backup)
 
@@ -248,8 +247,7 @@ async def test_a_backup_that_cannot_be_written_leaves_the_one_before(
 async def test_a_backup_can_be_killed_at_any_step(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    store = await filled(open_store)
-    (website,) = store.websites.all()
+    store, website = await filled(open_store)
     before = held(store, website)
     assert killed("backup", tmp_path / "data", backup) == {"copying", "reading it again"}
     assert files(tmp_path) == {"data", backup.name}
@@ -264,8 +262,7 @@ async def test_a_backup_can_be_killed_at_any_step(
 async def test_a_restoration_can_be_killed_at_any_step(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    store = await filled(open_store)
-    (website,) = store.websites.all()
+    store, website = await filled(open_store)
     before = held(store, website)
     back_up_of(store, backup)
     await store.append(views(41, 50))

@@ -52,8 +52,8 @@ def findings_in(environment: Environment) -> list[str]:
 async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     """A store with something in every sub-database but those of the doomed and of batches."""
     store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
-    await store.put_account(Account("ada", "hash", 1, 1))
-    await store.add_login(b"digest", Login(1, 2))
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 2))
     await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
     await store.shares.add(b"id", Share("id", "club", 1, 1))
     await store.add_website("example.com", 1)

@@ -54,8 +54,8 @@ async def test_a_store_of_before_gets_what_is_new(
     open_store: OpenStore, tmp_path: Path, version: bytes
 ) -> None:
     store = open_store()
-    await store.put_account(Account("ada", "hash", 1, 1))
-    await store.add_login(b"digest", Login(1, 2))
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 2))
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
     before = held(store, website)
@@ -65,8 +65,8 @@ async def test_a_store_of_before_gets_what_is_new(
         open_as_guest(tmp_path / "data")
     store = open_store(sizes=Sizes(chunk_views=4, group_members=2, counted_from=0))
     assert held(store, website) == before
-    assert store.account() == Account("ada", "hash", 1, 1)
-    assert store.login(b"digest") == Login(1, 2)
+    assert store.account.read() == Account("ada", "hash", 1, 1)
+    assert store.account.login(b"digest") == Login(1, 2)
     assert (await store.add_website("other.example", 1)).number == website.number + 1
     assert await store.append(views(4, 4)) == [Outcome.REPEATED]
     with store._environment.reading() as txn:

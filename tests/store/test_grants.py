@@ -41,7 +41,7 @@ async def test_they_are_kept_over_a_restart_in_order_of_when_they_were_made(
 @pytest_twisted.ensureDeferred
 async def test_they_end_with_the_account(open_store: OpenStore) -> None:
     store = open_store()
-    await store.put_account(Account("me", "hash", 1, 1))
+    await store.account.put(Account("me", "hash", 1, 1))
     await store.tokens.add(b"k", TOKEN)
     await store.shares.add(b"s", SHARE)
     await store.replace_account(Account("you", "hash", 2, 2))

@@ -76,6 +76,15 @@ async def load(store: Store, batch: Batch, bulk: Bulk, pieces: int = 4) -> None:
         )
 
 
+async def loaded(open_store: OpenStore) -> tuple[Store, Website, Batch]:
+    """Open a store with a batch that is loaded and not finished."""
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    batch = await begun(store, website)
+    await load(store, batch, made(1, 20, 5))
+    return store, website, batch
+
+
 def findings(store: Store) -> list[str]:
     with store._environment.reading() as txn:
         return list(Checking(store._environment, txn).findings())
@@ -196,10 +205,7 @@ async def test_impossible_numbers_are_refused(
 
 @pytest_twisted.ensureDeferred
 async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
-    store = open_store(sizes=SIZES)
-    website = await store.add_website("example.com", 1)
-    batch = await begun(store, website)
-    await load(store, batch, made(1, 20, 5))
+    store, website, batch = await loaded(open_store)
     await store.imports.undo(website, batch.number)
     with pytest.raises(NotFound, match="was given up"):
         await load(store, batch, made(1, 20, 5))
@@ -212,10 +218,7 @@ async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> None:
-    store = open_store(sizes=SIZES)
-    website = await store.add_website("example.com", 1)
-    batch = await begun(store, website)
-    await load(store, batch, made(1, 20, 5))
+    store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     environment = store._environment
     key = struct.pack(">II", website.number, batch.number)
@@ -234,10 +237,7 @@ async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> Non
 
 @pytest_twisted.ensureDeferred
 async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
-    store = open_store(sizes=SIZES)
-    website = await store.add_website("example.com", 1)
-    batch = await begun(store, website)
-    await load(store, batch, made(1, 20, 5))
+    store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     await store.delete_website(website)
     await settled(store, NOW_MS)

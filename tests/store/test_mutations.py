@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 async def sound(tmp_path: Path) -> Path:
     """A store with something of everything, in a file without free pages."""
     store = Store.open(tmp_path / "data", SETTINGS, reactor, SIZES)
-    await store.put_account(Account("ada", "hash", 1, 1))
-    await store.add_login(LOGIN, Login(1, 2))
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(LOGIN, Login(1, 2))
     telling = await Telling.begin(store)
     rng = random.Random(3)  # noqa: S311 - the same each time
     scene = Scene(rng, [website.number for website in telling.websites])

@@ -24,14 +24,14 @@ async def test_the_password_changes_while_a_daemon_has_the_store_open(
     open_store: Callable[..., Store], tmp_path: Path
 ) -> None:
     store = open_store()
-    await store.put_account(Account("me", "old", 1, 1))
-    await store.add_login(b"digest", Login(1, 1))
+    await store.account.put(Account("me", "old", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 1))
     arguments = ["-c", IN_ANOTHER_PROCESS, str(tmp_path / "data")]
     out, err, code = await getProcessOutputAndValue(sys.executable, arguments, env=None)
     assert (out, err, code) == (b"me\n", b"", 0)
-    assert store.account() == Account("me", "new", 1, 5)
-    assert store.login(b"digest") is None
-    await store.add_login(b"digest", Login(6, 6))
+    assert store.account.read() == Account("me", "new", 1, 5)
+    assert store.account.login(b"digest") is None
+    await store.account.add_login(b"digest", Login(6, 6))
     await store.close()
 
 
@@ -43,11 +43,11 @@ async def test_the_password_changes_while_no_daemon_runs(
     with pytest.raises(NoStore, match="no account yet"):
         change_password(tmp_path / "data", "new", 5)
     store = open_store()
-    await store.put_account(Account("me", "old", 1, 1))
+    await store.account.put(Account("me", "old", 1, 1))
     await store.close()
     assert change_password(tmp_path / "data", "new", 5) == "me"
     store = open_store()
-    assert store.account() == Account("me", "new", 1, 5)
+    assert store.account.read() == Account("me", "new", 1, 5)
     await store.close()
 
 

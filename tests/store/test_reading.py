@@ -230,7 +230,7 @@ async def test_a_deleted_website_is_kept_for_the_questions_that_see_it(
         await store.delete_website(website)
         for _ in range(30):
             # Time enough for the removal to begin, if it did not wait.
-            await store.end_login(b"nobody's")
+            await store.account.end_login(b"nobody's")
 
     first, second = await ask_meanwhile(store, website, delete, meanwhile=still_there)
     assert first == second

@@ -1,6 +1,7 @@
 """What a deleted website has left goes, also where there is next to no room for that."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 import pytest_twisted
@@ -15,6 +16,8 @@ from medamad.store.reading import Leases
 from medamad.store.removal import MOST_KEYS, Removal
 from medamad.store.websites import tombstones
 from medamad.store.writer import Transaction
+
+T = TypeVar("T")
 
 NAMES = 1_000
 
@@ -31,16 +34,16 @@ class Submitted:
     environment: Environment
     room: int
 
-    def __call__(self, change: Callable[[Transaction], bool]) -> "Deferred[bool]":
+    def __call__(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
         names = self.environment.databases.names
         txn = self.environment.lmdb.begin(write=True)
         before = txn.stat(names)["entries"]
-        is_gone = change(Transaction(txn))
+        result = change(Transaction(txn))
         if before - txn.stat(names)["entries"] > self.room:
             txn.abort()
             return fail(Unavailable("no room", retry_after=1))
         txn.commit()
-        return succeed(is_gone)
+        return succeed(result)
 
 
 def fill(environment: Environment, *websites: int) -> None:

@@ -1,38 +1,19 @@
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import pytest_twisted
-from attrs import evolve
-from held import settled
-from twisted.internet import reactor
+from shown import paths, reopened, seen, until_removed
 from twisted.internet.defer import Deferred
-from twisted.internet.task import deferLater
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from views import NOW_MS, a_view
 
-from medamad.model.accounts import Account, Login
-from medamad.model.dimensions import Dimension
-from medamad.model.errors import BadRequest, Conflict, NotFound, Unauthorised, Unavailable
+from medamad.model.errors import NotFound, Unavailable
 from medamad.model.hits import Event, Leaving
-from medamad.model.websites import Website
 from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
-from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
-
-
-def seen(store: Store, website: Website) -> Snapshot:
-    """What questions see of a website whose hits are all in the tail."""
-    return store.ask(website, lambda snapshot: snapshot)
-
-
-def paths(snapshot: Snapshot) -> list[str]:
-    texts = snapshot.texts(Dimension.PATH)
-    return [texts[code] for part in snapshot.parts for code in part.codes(Dimension.PATH)]
 
 
 def durations(snapshot: Snapshot) -> list[int]:
@@ -45,12 +26,6 @@ def event_views(snapshot: Snapshot) -> list[int]:
 
 def sequences(snapshot: Snapshot) -> list[int]:
     return [number for part in snapshot.parts for number in part.sequence.tolist()]
-
-
-async def reopened(store: Store, open_store: OpenStore) -> tuple[Store, Snapshot]:
-    await store.close()
-    again = open_store()
-    return again, seen(again, again.websites.all()[0])
 
 
 @pytest_twisted.ensureDeferred
@@ -131,71 +106,6 @@ async def test_an_event_does_not_belong_to_another_websites_view(open_store: Ope
 
 
 @pytest_twisted.ensureDeferred
-async def test_websites_keep_their_number_through_a_rename(open_store: OpenStore) -> None:
-    store = open_store()
-    website = await store.add_website("old.example", 10)
-    await store.append([a_view(path="/kept")])
-    renamed = await store.rename_website(website, "new.example", 20)
-    assert renamed == Website(website.number, "new.example", created=10, updated=20)
-    assert store.websites.by_hostname("old.example") is None
-    store, snapshot = await reopened(store, open_store)
-    assert paths(snapshot) == ["/kept"]
-    assert store.websites.all() == [renamed]
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_hostnames_are_unique(open_store: OpenStore) -> None:
-    store = open_store()
-    one = await store.add_website("one.example", 1)
-    await store.add_website("two.example", 1)
-    with pytest.raises(Conflict, match=r"one\.example is registered already"):
-        await store.add_website("one.example", 2)
-    with pytest.raises(BadRequest, match=r"two\.example is the name of another website"):
-        await store.rename_website(one, "two.example", 2)
-    await store.rename_website(one, "one.example", 3)
-    assert [website.hostname for website in store.websites.all()] == ["one.example", "two.example"]
-    await store.close()
-
-
-@pytest.mark.parametrize(
-    ("registered", "asked", "served"),
-    [
-        ("example.com", "example.com", True),
-        ("example.com", "www.example.com", True),
-        ("www.example.com", "example.com", True),
-        ("example.com", "blog.example.com", False),
-        ("example.com", "www.www.example.com", False),
-    ],
-)
-@pytest_twisted.ensureDeferred
-async def test_a_page_on_www_belongs_to_the_bare_name_and_back(
-    open_store: OpenStore, registered: str, asked: str, served: bool
-) -> None:
-    store = open_store()
-    website = await store.add_website(registered, 1)
-    assert store.websites.serving(asked) == (website if served else None)
-    await store.close()
-
-
-async def entries(store: Store) -> dict[str, int]:
-    databases = store._environment.databases
-    with store._environment.reading() as txn:
-        return {
-            name: txn.stat(getattr(databases, name))["entries"]
-            for name in ("journal", "names", "codes", "websites")
-        }
-
-
-async def until_removed(store: Store) -> None:
-    for _ in range(200):
-        if not any((await entries(store)).values()):
-            return
-        await deferLater(reactor, 0.01)
-    raise AssertionError(await entries(store))
-
-
-@pytest_twisted.ensureDeferred
 async def test_a_deleted_website_is_gone_at_once_and_its_keys_soon(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
@@ -240,119 +150,6 @@ async def test_a_load_of_a_deleted_website_does_not_stop_the_next(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_account_takes_the_place_of_everything(open_store: OpenStore) -> None:
-    store = open_store()
-    await store.add_website("one.example", 1)
-    await store.put_account(Account("old", "hash", 1, 1))
-    await store.add_login(b"digest", Login(1, 1))
-    await store.append([a_view()])
-    new = Account("new", "hash", 2, 2)
-    await store.replace_account(new)
-    assert (store.account(), store.login(b"digest"), store.websites.all()) == (new, None, [])
-    await until_removed(store)
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
-    open_store: OpenStore,
-) -> None:
-    store = open_store()
-    with pytest.raises(Unauthorised):
-        await store.change_account(lambda account: account)
-    await store.put_account(Account("me", "hash", 1, 1))
-    await store.add_login(b"digest", Login(1, 1))
-    await store.add_login(b"other", Login(1, 1))
-    password = Deferred.fromCoroutine(
-        store.change_account(
-            lambda account: evolve(account, password_hash="new"), login=b"digest", end_logins=True
-        )
-    )
-    name = Deferred.fromCoroutine(
-        store.change_account(lambda account: evolve(account, username="you"), login=b"digest")
-    )
-    late = Deferred.fromCoroutine(
-        store.change_account(lambda account: evolve(account, username="late"), login=b"other")
-    )
-    assert await password == Account("me", "new", 1, 1)
-    assert await name == store.account() == Account("you", "new", 1, 1)
-    with pytest.raises(Unauthorised, match="the login has ended"):
-        await late
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
-    store = open_store()
-    account = Account("admin", "hash", 1, 1)
-    await store.put_account(account)
-    for name in (b"a", b"b", b"c"):
-        await store.add_login(name, Login(10, 10))
-    await store.touch_login(b"a", 20)
-    await store.touch_login(b"a", 15)
-    await store.touch_login(b"unknown", 20)
-    await store.end_login(b"c")
-    await store.close()
-    store = open_store()
-    logins = [store.login(name) for name in (b"a", b"b", b"c", b"unknown")]
-    assert logins == [Login(10, 20), Login(10, 10), None, None]
-    await store.change_account(lambda kept: kept, login=b"a", end_logins=True)
-    assert [store.login(name) for name in (b"a", b"b")] == [Login(10, 20), None]
-    assert store.account() == account
-    assert await store.forget_logins(lambda login: login.last_seen < 20) == 0
-    assert await store.forget_logins(lambda login: login.last_seen < 21) == 1
-    assert store.login(b"a") is None
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_no_hits_are_taken_when_the_disk_is_nearly_full(open_store: OpenStore) -> None:
-    store = open_store(min_free_disk=1 << 60)
-    await store.add_website("example.com", 1)
-    with pytest.raises(Unavailable, match="min_free_disk") as refused:
-        await store.append([a_view()])
-    assert refused.value.retry_after > 0
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_full_map_refuses_hits_and_deleting_makes_room(open_store: OpenStore) -> None:
-    store = open_store(map_size=2 << 20)
-    website = await store.add_website("example.com", 1)
-
-    async def fill() -> None:
-        while True:
-            await store.append([a_view(path=f"/{'x' * 500}/{uuid4()}") for _ in range(50)])
-
-    with pytest.raises(Unavailable, match="map_size"):
-        await fill()
-    assert len(paths(seen(store, website))) > 100
-    await store.delete_website(website)
-    await until_removed(store)
-    again = await store.add_website("example.com", 2)
-    assert await store.append([a_view(again.number)]) == [Outcome.STORED]
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_freed_room_is_used_though_the_disk_is_nearly_full(open_store: OpenStore) -> None:
-    store = open_store(map_size=64 << 20)
-    website = await store.add_website("example.com", 1)
-    used = await store.add_website("used.example", 1)
-    for _ in range(20):
-        await store.append(
-            [a_view(used.number, path=f"/{'x' * 500}/{uuid4()}") for _ in range(500)]
-        )
-    store.apply(StoreSettings(min_free_disk=1 << 60))
-    with pytest.raises(Unavailable, match="min_free_disk"):
-        await store.append([a_view(website.number)])
-    await store.delete_website(used)
-    await settled(store, NOW_MS)
-    assert await store.append([a_view(website.number)]) == [Outcome.STORED]
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
 async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
@@ -393,30 +190,6 @@ async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_
     with pytest.raises(Unavailable, match="the store has failed"):
         await store.append([a_view()])
     assert "the store has failed" in await store.broken
-    await store.close()
-
-
-@pytest_twisted.ensureDeferred
-async def test_refusing_is_logged_when_it_begins_and_when_it_ends(open_store: OpenStore) -> None:
-    told: list[str] = []
-
-    def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.store.room.Room":
-            told.append(formatEvent(event))
-
-    globalLogPublisher.addObserver(observe)
-    store = open_store(min_free_disk=1 << 60)
-    await store.add_website("example.com", 1)
-    for _ in range(3):
-        with pytest.raises(Unavailable):
-            await store.append([a_view()])
-    store.apply(StoreSettings(min_free_disk=0))
-    await store.append([a_view()])
-    globalLogPublisher.removeObserver(observe)
-    assert [text.partition(":")[0] for text in told] == [
-        "no hits are taken, reading goes on",
-        "hits are taken again",
-    ]
     await store.close()
 
 
@@ -478,7 +251,7 @@ async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: Open
     await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])
     for _ in range(2):
         while (counted := store._shelves._visitors.get(website.number)) is None:
-            await store.end_login(b"nobody's")
+            await store.account.end_login(b"nobody's")
         assert counted.count(NOW_MS) == 2
         assert store.visitors_last_day(website, NOW_MS) == 2
         await store.close()

@@ -51,7 +51,7 @@ class House:
     async def owner(self) -> Browser:
         """Give a browser that is logged in."""
         token = new_token()
-        await self.store.add_login(
+        await self.store.account.add_login(
             digest(token), Login(since=int(self.now), last_seen=int(self.now))
         )
         return Browser(self.site, token)
@@ -76,7 +76,8 @@ async def build_house(
         return built.now
 
     accounts = Accounts(
-        store=store,
+        records=store.account,
+        replace=store.replace_account,
         data_dir=data_dir,
         hashing=execute,
         clock=clock,
@@ -101,6 +102,6 @@ async def build_house(
         reactor=turns,
     )
     built = House(site, store, collector, turns, now)
-    if store.account() is None:
-        await store.put_account(Account(USERNAME, HASH, created=NOW, updated=NOW))
+    if store.account.read() is None:
+        await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

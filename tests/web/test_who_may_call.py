@@ -265,7 +265,7 @@ class Shown:
         if which in ages:
             token = new_token()
             since, last_seen = (NOW - age for age in ages[which])
-            await self._house.store.add_login(
+            await self._house.store.account.add_login(
                 digest(token), Login(since=since, last_seen=last_seen)
             )
             return token
@@ -375,7 +375,7 @@ async def test_a_refusal_changes_nothing(house: House) -> None:
 def there(house: House) -> object:
     store = house.store
     tokens = [key for key, _ in store.tokens.all()]
-    return store.account(), store.websites.all(), tokens, store.shares.all()
+    return store.account.read(), store.websites.all(), tokens, store.shares.all()
 
 
 def test_every_route_is_in_the_table(house: House) -> None:

@@ -69,7 +69,7 @@ class Scripts:
 
     def chosen(self, call: Call) -> Reply:
         """Give the script that the account chose."""
-        account = call.backend.store.account()
+        account = call.backend.store.account.read()
         settings = Settings() if account is None else account.settings
         return self.give(call, file_name(settings.script_type))
 

@@ -110,7 +110,7 @@ async def test_deleting_the_account_leaves_a_first_start(
     await owner.log_in(USERNAME, PASSWORD)
     assert (await owner.ask("GET", "/websites")).json == []
     assert (await owner.ask("GET", f"/websites/{website}")).status == 404
-    assert house.store.account() is not None
+    assert house.store.account.read() is not None
 
 
 @pytest.mark.usefixtures("website")

@@ -1,0 +1,121 @@
+"""What a store does in the background: after a start, when a tail is full, and as time passes."""
+
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import Any, Final
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, DeferredLock
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.model.errors import Unavailable
+from medamad.store.beacons import DAY_MS, Beacons
+from medamad.store.names import Names
+from medamad.store.removal import Removal
+from medamad.store.retaining import Bound, bound_of
+from medamad.store.settings import Retention
+from medamad.store.shelf import Shelf
+from medamad.store.shelves import Shelves
+from medamad.store.upkeep import Upkeep
+from medamad.store.websites import Websites
+from medamad.store.writer import Submit
+
+_STEP_KEYS: Final = 500
+_HOUR_MS: Final = 3_600_000
+
+
+@define(eq=False)
+class Tending:
+    """Used in the reactor's thread. `retention` may be replaced at any time."""
+
+    retention: Retention
+    _submit: Submit
+    _websites: Websites
+    _names: Names
+    _beacons: Beacons
+    _shelves: Shelves
+    _removal: Removal
+    _upkeep: Upkeep
+    _one_at_a_time: DeferredLock
+    """Held by whatever makes blocks, or needs names to stay that nothing uses yet."""
+    _waiting: set[int] = field(factory=set)
+    """The websites that are waiting to be tended."""
+    _names_looked_at: int | None = None
+    """The day on which unused names were removed last."""
+    _closing: bool = False
+    _log = Logger()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin what nobody waits for. What fails is done at the next start, if not before."""
+        Deferred.fromCoroutine(work).addErrback(self._failed)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._closing = True
+
+    async def settle(self, to_clear: Sequence[Shelf]) -> None:
+        """Do after a start what the last run left undone."""
+        async with self._one_at_a_time:
+            for shelf in to_clear:
+                await self._upkeep.clear_journal(shelf)
+            await self._upkeep.remove_doomed()
+        for shelf in self._shelves.all():
+            await self._submit(partial(self._shelves.count_visitors, shelf))
+
+    async def tidy(self, now_ms: int) -> None:
+        """Do what the passing of time asks for; see Store.tidy."""
+        # First what makes room for the rest.
+        await self._removal.go_on(self._websites.has_number)
+        await self._forget_beacons(now_ms - DAY_MS - _HOUR_MS)
+        for shelf in self._shelves.all():
+            await self.tend(shelf, now_ms)
+        await self._remove_unused_names(now_ms // DAY_MS)
+
+    async def tend(self, shelf: Shelf, now_ms: int) -> None:
+        """Have all done that is due for a website, unless it is waiting for that already."""
+        if shelf.website in self._waiting:
+            return
+        self._waiting.add(shelf.website)
+        async with self._one_at_a_time:
+            self._waiting.discard(shelf.website)
+            if not self._closing:
+                try:
+                    await self._upkeep.tend(shelf, now_ms, self._bound(shelf, now_ms))
+                except Unavailable:
+                    # Where there is no room, what was written in vain has to go at once.
+                    await self._upkeep.remove_doomed()
+                    raise
+                await self._upkeep.remove_doomed()
+
+    def _bound(self, shelf: Shelf, now_ms: int) -> Bound | None:
+        """Give which hits of a website are to go."""
+        website = self._websites.by_number(shelf.website)
+        if website is None:
+            return None
+        return bound_of(self.retention.of(website.hostname), self.retention.zone, now_ms)
+
+    async def _forget_beacons(self, oldest_ms: int) -> None:
+        forgotten = _STEP_KEYS
+        while not self._closing and forgotten == _STEP_KEYS:
+            forgotten = await self._submit(
+                lambda txn: self._beacons.forget_before(txn.lmdb, oldest_ms, _STEP_KEYS)
+            )
+
+    async def _remove_unused_names(self, day: int) -> None:
+        """Once a day, remove the names that nothing uses."""
+        if self._names_looked_at == day:
+            return
+        self._names_looked_at = day
+        for shelf in self._shelves.all():
+            async with self._one_at_a_time:
+                if not self._closing:
+                    await self._upkeep.remove_unused_names(shelf, self._names)
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(Unavailable) and self._closing:
+            return
+        if failure.check(Unavailable):
+            self._log.warn("put off: {reason}", reason=str(failure.value))
+        else:
+            self._log.failure("work in the background failed", failure)

@@ -1,0 +1,38 @@
+"""What questions see of a website whose hits are all in the tail."""
+
+from collections.abc import Callable
+
+from held import entries
+from twisted.internet import reactor
+from twisted.internet.task import deferLater
+
+from medamad.model.dimensions import Dimension
+from medamad.model.websites import Website
+from medamad.store.parts import Snapshot
+from medamad.store.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+def seen(store: Store, website: Website) -> Snapshot:
+    return store.ask(website, lambda snapshot: snapshot)
+
+
+def paths(snapshot: Snapshot) -> list[str]:
+    texts = snapshot.texts(Dimension.PATH)
+    return [texts[code] for part in snapshot.parts for code in part.codes(Dimension.PATH)]
+
+
+async def reopened(store: Store, open_store: OpenStore) -> tuple[Store, Snapshot]:
+    await store.close()
+    again = open_store()
+    return again, seen(again, again.websites.all()[0])
+
+
+async def until_removed(store: Store) -> None:
+    """Wait until deleted websites have left nothing."""
+    for _ in range(1000):
+        if not any(entries(store, "journal", "names", "codes", "websites")):
+            return
+        await deferLater(reactor, 0.01)
+    raise AssertionError("something is left")

@@ -1,0 +1,84 @@
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from shown import until_removed
+from twisted.internet.defer import Deferred
+from views import a_view
+
+from medamad.model.accounts import Account, Login
+from medamad.model.errors import Unauthorised
+from medamad.store.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_new_account_takes_the_place_of_everything(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("one.example", 1)
+    await store.account.put(Account("old", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 1))
+    await store.append([a_view()])
+    new = Account("new", "hash", 2, 2)
+    await store.replace_account(new)
+    assert (store.account.read(), store.account.login(b"digest"), store.websites.all()) == (
+        new,
+        None,
+        [],
+    )
+    await until_removed(store)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    with pytest.raises(Unauthorised):
+        await store.account.change(lambda account: account)
+    await store.account.put(Account("me", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 1))
+    await store.account.add_login(b"other", Login(1, 1))
+    password = Deferred.fromCoroutine(
+        store.account.change(
+            lambda account: evolve(account, password_hash="new"), login=b"digest", end_logins=True
+        )
+    )
+    name = Deferred.fromCoroutine(
+        store.account.change(lambda account: evolve(account, username="you"), login=b"digest")
+    )
+    late = Deferred.fromCoroutine(
+        store.account.change(lambda account: evolve(account, username="late"), login=b"other")
+    )
+    assert await password == Account("me", "new", 1, 1)
+    assert await name == store.account.read() == Account("you", "new", 1, 1)
+    with pytest.raises(Unauthorised, match="the login has ended"):
+        await late
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
+    store = open_store()
+    account = Account("admin", "hash", 1, 1)
+    await store.account.put(account)
+    for name in (b"a", b"b", b"c"):
+        await store.account.add_login(name, Login(10, 10))
+    await store.account.touch_login(b"a", 20)
+    await store.account.touch_login(b"a", 15)
+    await store.account.touch_login(b"unknown", 20)
+    await store.account.end_login(b"c")
+    await store.close()
+    store = open_store()
+    logins = [store.account.login(name) for name in (b"a", b"b", b"c", b"unknown")]
+    assert logins == [Login(10, 20), Login(10, 10), None, None]
+    await store.account.change(lambda kept: kept, login=b"a", end_logins=True)
+    assert [store.account.login(name) for name in (b"a", b"b")] == [Login(10, 20), None]
+    assert store.account.read() == account
+    assert await store.account.forget_logins(lambda login: login.last_seen < 20) == 0
+    assert await store.account.forget_logins(lambda login: login.last_seen < 21) == 1
+    assert store.account.login(b"a") is None
+    await store.close()
