@@ -12,7 +12,8 @@ from medamad.account.first_login import remove_file
 from medamad.account.passwords import hash_password
 from medamad.commands.configured import add_data, on_data
 from medamad.model.errors import BadRequest
-from medamad.store.offline import change_password, check_store
+from medamad.store.environment import check_there
+from medamad.store.offline import change_password
 
 EXAMPLES: Final = (
     ("medamad passwd --data /var/lib/medamad", "asks for it twice"),
@@ -47,7 +48,7 @@ def _change(data_dir: Path) -> int:
 
 
 def _asked(data_dir: Path) -> str:
-    check_store(data_dir)
+    check_there(data_dir)
     password = getpass("New password: ")
     if getpass("Once more: ") != password:
         raise BadRequest("password: the two are not the same")

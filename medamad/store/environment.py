@@ -2,7 +2,8 @@
 
 import fcntl
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -180,7 +181,7 @@ def open_as_guest(directory: Path) -> Environment:
     LMDB's own lock keeps the two writers apart. Raises NoStore when there is none.
     """
     path = directory / FILE_NAME
-    _check_there(directory)
+    check_there(directory)
     _check_begin(path)
     return _open(path, 0, None)
 
@@ -191,15 +192,9 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
     """
     env, txn, path = open_to_copy(directory)
-    try:
+    with _closed_on_failure(env, path):
         check_format(path, read_format(env, txn))
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
-    except lmdb.Error as error:
-        env.close()
-        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
-    except BaseException:
-        env.close()
-        raise
     opened_env = Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None, only=txn)
     return opened_env, txn
 
@@ -207,18 +202,12 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
 def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
     """Open an existing store whatever its format, as `open_to_read` does; its pages are sound."""
     path = directory / FILE_NAME
-    _check_there(directory)
+    check_there(directory)
     _check_begin(path)
     env = open_lmdb(path, 0, readonly=True)
-    try:
+    with _closed_on_failure(env, path):
         txn = env.begin()
         _check_pages(path, tries=_TRIES)
-    except lmdb.Error as error:
-        env.close()
-        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
-    except BaseException:
-        env.close()
-        raise
     return env, txn, path
 
 
@@ -240,7 +229,8 @@ def is_in_use(directory: Path) -> bool:
     return False
 
 
-def _check_there(directory: Path) -> None:
+def check_there(directory: Path) -> None:
+    """Raise NoStore when there is no store in the directory."""
     if not (directory / FILE_NAME).exists():
         raise NoStore(f"{directory}: there is no store here")
 
@@ -283,7 +273,7 @@ def _create(path: Path, map_size: int) -> None:
 
 def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody) -> Environment:
     env = open_lmdb(path, map_size)
-    try:
+    with _closed_on_failure(env, path):
         if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
         with env.begin():
@@ -298,13 +288,20 @@ def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody)
             check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
+    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
+
+
+@contextmanager
+def _closed_on_failure(env: lmdb.Environment, path: Path) -> Iterator[None]:
+    """Close what was opened when it turns out not to be a store. Raises WrongFormat for that."""
+    try:
+        yield
     except lmdb.Error as error:
         env.close()
         raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
     except BaseException:
         env.close()
         raise
-    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
 
 
 def _check_pages(path: Path, tries: int = 1) -> None:

@@ -13,7 +13,6 @@ from medamad.store.backing_up import back_up
 from medamad.store.backup_file import Note
 from medamad.store.batches import Batch, State, origins_of, sound_batches
 from medamad.store.environment import (
-    FILE_NAME,
     Environment,
     Txn,
     open_as_guest,
@@ -32,12 +31,6 @@ from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.tail import CHUNK_VIEWS
 from medamad.store.websites import Websites
-
-
-def check_store(directory: Path) -> None:
-    """Raise NoStore when there is no store in the directory."""
-    if not (directory / FILE_NAME).exists():
-        raise NoStore(f"{directory}: there is no store here")
 
 
 def change_password(directory: Path, password_hash: str, now: int) -> str:
