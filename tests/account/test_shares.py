@@ -1,17 +1,12 @@
 """Share links on a real store."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import pytest_twisted
 from attrs import define
-from twisted.internet import reactor
-from twisted.internet.defer import Deferred, execute
+from twisted.internet.defer import execute
 
 from medamad.account.shares import OPEN_S, Shares, check_embed
 from medamad.model.errors import BadRequest, NotFound, TooMany, Unauthorised
-from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 
 NOW = 1_750_000_000
@@ -27,12 +22,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
-    store = Store.open(tmp_path, settings, reactor)
+def world(store: Store) -> World:
     made = World(store, Shares(store.shares, execute, lambda: made.now))
-    yield made
-    pytest_twisted.blockon(Deferred.fromCoroutine(store.close()))
+    return made
 
 
 @pytest_twisted.ensureDeferred

@@ -1,19 +1,15 @@
 """Tokens on a real store."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import pytest_twisted
 from attrs import define
-from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from medamad.account.tokens import Tokens, make_token
 from medamad.model.errors import BadRequest, Conflict, NotFound, TooMany, Unauthorised
 from medamad.model.tokens import MAX_TOKENS, Scope, Token
-from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 
 NOW = 1_750_000_000
@@ -29,12 +25,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
-    store = Store.open(tmp_path, settings, reactor)
+def world(store: Store) -> World:
     made = World(store, Tokens(store.tokens, lambda: made.now))
-    yield made
-    pytest_twisted.blockon(Deferred.fromCoroutine(store.close()))
+    return made
 
 
 async def settled(world: World) -> None:
