@@ -8,18 +8,16 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension, split_property
 from medamad.stats.filters import Passing
-from medamad.stats.period import Period
-from medamad.stats.question import Question
-from medamad.stats.rows import Columns, Row, fractions, page, records
-from medamad.stats.selecting import (
-    ViewFilter,
+from medamad.stats.matching import (
     dimension_filters,
-    leaves,
     passes_without_view,
-    places,
     property_filter,
     texts_from,
 )
+from medamad.stats.period import Period
+from medamad.stats.question import Question
+from medamad.stats.rows import Columns, Row, fractions, page, records
+from medamad.stats.selecting import ViewFilter, leaves, places
 from medamad.store.parts import (
     NO_EVENTS,
     EventCounts,

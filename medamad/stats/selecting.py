@@ -1,23 +1,15 @@
 """Which views of each part a question is about: the filters as codes, the period as times."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from attrs import Factory, evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.model.dimensions import Dimension, split_property
-from medamad.stats.filters import (
-    PROPERTY_FIELDS,
-    VIEW_FIELDS,
-    Condition,
-    Field,
-    Passing,
-    passing,
-    without_case,
-)
+from medamad.model.dimensions import Dimension
+from medamad.stats.filters import Passing
+from medamad.stats.matching import dimension_filters, property_filter
 from medamad.stats.period import ALWAYS, Period
 from medamad.stats.question import Question
 from medamad.store.parts import (
@@ -36,9 +28,6 @@ from medamad.vocabulary.sources import Sources
 T = TypeVar("T")
 
 _FEW: Final = 4
-_REMEMBERED: Final = 64
-_TOLD_AT_ONCE: Final = 5_000
-"""How many texts are gone through at a time."""
 
 
 @frozen(eq=False)
@@ -337,77 +326,3 @@ def leaves(parts: Iterable[Part]) -> Iterator[Views]:
             yield from leaves(part.members)
         else:
             yield part
-
-
-def dimension_filters(
-    snapshot: Snapshot, question: Question, sources: Sources
-) -> dict[Dimension, Passing]:
-    """Give which codes of each filtered dimension pass the filters on it."""
-    found: dict[Dimension, Passing] = {}
-    for name, field in VIEW_FIELDS.items():
-        conditions = tuple(question.conditions_on((name,)))
-        if conditions:
-            of = partial(_passing_texts, field, conditions, sources)
-            key = (conditions, sources)
-            found[field.dimension] = _remembered(snapshot, field.dimension, key, of)
-    return found
-
-
-def _passing_texts(
-    field: Field, conditions: Iterable[Condition], sources: Sources, texts: Sequence[str]
-) -> Passing:
-    names = [without_case(naming(text, sources) for text in texts) for naming in field.namings]
-    return passing(conditions, names)
-
-
-def _remembered(
-    snapshot: Snapshot,
-    dimension: Dimension,
-    key: Hashable,
-    of: Callable[[Sequence[str]], Passing],
-) -> Passing:
-    """Give what `of` tells of each text of a dimension, asking only of those not asked of before.
-
-    The questions of a dashboard all have the same filters.
-    """
-    memo = snapshot.memo
-    known: Passing = memo.pop(key, np.zeros(0, np.bool_))
-    pieces = [of(texts) for texts in texts_from(snapshot, dimension, len(known))]
-    if pieces:
-        known = np.concatenate([known, *pieces])
-    memo[key] = known
-    # Another question may be at the same: what is gone through is a copy.
-    for oldest in list(memo)[:-_REMEMBERED]:
-        memo.pop(oldest, None)
-    return known
-
-
-def texts_from(snapshot: Snapshot, dimension: Dimension, begin: int) -> Iterator[Sequence[str]]:
-    """Give the texts of a dimension from a code on, some at a time."""
-    size = len(snapshot.texts(dimension))
-    for first in range(begin, size, _TOLD_AT_ONCE):
-        # Asked for each time, so that a question that nobody waits for ends here.
-        yield snapshot.texts(dimension)[first : min(first + _TOLD_AT_ONCE, size)]
-
-
-def passes_without_view(question: Question) -> bool:
-    """Say whether an event that belongs to no view passes: it has the name "" everywhere."""
-    return all(
-        bool(passing(question.conditions_on((name,)), [[""]] * len(field.namings))[0])
-        for name, field in VIEW_FIELDS.items()
-    )
-
-
-def property_filter(snapshot: Snapshot, question: Question) -> Passing:
-    """Give which codes of properties match every filter on their name and their value."""
-    conditions = [tuple(question.conditions_on((field,))) for field in PROPERTY_FIELDS]
-
-    def of(texts: Sequence[str]) -> Passing:
-        parted = [split_property(text) for text in texts]
-        matching = np.ones(len(parted), np.bool_)
-        for place, asked in enumerate(conditions):
-            if asked:
-                matching &= passing(asked, [without_case(pair[place] for pair in parted)])
-        return matching
-
-    return _remembered(snapshot, Dimension.PROPERTY, tuple(conditions), of)
