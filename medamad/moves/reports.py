@@ -25,15 +25,7 @@ _COLUMNS: Final = MappingProxyType(
     {
         "referrers": dimensions.SOURCES_OF_REFERRERS,
         "referrer_urls": dimensions.REFERRERS,
-        "sources": dimensions.SOURCES,
-        "mediums": dimensions.MEDIUMS,
-        "campaigns": dimensions.CAMPAIGNS,
-        "terms": dimensions.TERMS,
-        "contents": dimensions.CONTENTS,
-        "browsers": dimensions.BROWSERS,
-        "os": dimensions.SYSTEMS,
-        "devices": dimensions.DEVICES,
-        "countries": dimensions.COUNTRIES,
+        **dimensions.BY_REPORT,
         "languages": dimensions.LANGUAGES,
         "locales": dimensions.LOCALES,
     }

@@ -1,6 +1,7 @@
 """The statistics by one dimension: referrers, campaigns, browsers, countries and the like."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,21 @@ DEVICES: Final = Column("device", Dimension.DEVICE)
 COUNTRIES: Final = Column("country", Dimension.COUNTRY, naming.country)
 LANGUAGES: Final = Column("language", Dimension.LOCALE, naming.language)
 LOCALES: Final = Column("language", Dimension.LOCALE, naming.locale)
+
+BY_REPORT: Final = MappingProxyType(
+    {
+        "sources": SOURCES,
+        "mediums": MEDIUMS,
+        "campaigns": CAMPAIGNS,
+        "terms": TERMS,
+        "contents": CONTENTS,
+        "browsers": BROWSERS,
+        "os": SYSTEMS,
+        "devices": DEVICES,
+        "countries": COUNTRIES,
+    }
+)
+"""Those that can be counted in one way only, by the names of their reports."""
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources, column: Column) -> list[Row]:

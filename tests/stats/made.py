@@ -303,19 +303,15 @@ def _events(events: Sequence[tuple[int, Entry]], names: Names) -> Events:
     )
 
 
-COLUMNS = {
-    "sources": dimensions.SOURCES,
-    "mediums": dimensions.MEDIUMS,
-    "campaigns": dimensions.CAMPAIGNS,
-    "terms": dimensions.TERMS,
-    "contents": dimensions.CONTENTS,
-    "browsers": dimensions.BROWSERS,
-    "os": dimensions.SYSTEMS,
-    "devices": dimensions.DEVICES,
-    "countries": dimensions.COUNTRIES,
-}
-
-ENDPOINTS = ("summary", "pages", "time", "referrers", *COLUMNS, "languages", "properties")
+ENDPOINTS = (
+    "summary",
+    "pages",
+    "time",
+    "referrers",
+    *dimensions.BY_REPORT,
+    "languages",
+    "properties",
+)
 
 
 def question_of(query: Pairs) -> Question:
@@ -356,5 +352,5 @@ def report(snapshot: Snapshot, endpoint: str, query: Pairs, now_ms: int) -> Any:
     elif endpoint == "languages":
         column = dimensions.LOCALES if given.get("locale") == "true" else dimensions.LANGUAGES
     else:
-        column = COLUMNS[endpoint]
+        column = dimensions.BY_REPORT[endpoint]
     return dimensions.report(snapshot, question, SOURCES, column)

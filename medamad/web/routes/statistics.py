@@ -1,8 +1,7 @@
-"""The statistics of a website: contract sections 5 and 6, interface section 4.5."""
+"""The statistics of a website, as rows and figures, over HTTP."""
 
 from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from attrs import evolve
@@ -26,21 +25,6 @@ from medamad.web.replies import Reply, json_reply
 MAX_OFFSET: Final = 5_000
 
 Report: TypeAlias = Callable[[Snapshot, Question, Sources], object]
-
-_COLUMNS: Final = MappingProxyType(
-    {
-        "sources": dimensions.SOURCES,
-        "mediums": dimensions.MEDIUMS,
-        "campaigns": dimensions.CAMPAIGNS,
-        "terms": dimensions.TERMS,
-        "contents": dimensions.CONTENTS,
-        "browsers": dimensions.BROWSERS,
-        "os": dimensions.SYSTEMS,
-        "devices": dimensions.DEVICES,
-        "countries": dimensions.COUNTRIES,
-    }
-)
-"""The statistics that count one dimension and take no parameter of their own."""
 
 
 def question_of(query: Query, *, has_summary: bool = True) -> Question:
@@ -163,7 +147,7 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", path + "pages", count_pages, Access.STATISTICS)
     routes.add("GET", path + "time", measure_times, Access.STATISTICS)
     routes.add("GET", path + "referrers", count_referrers, Access.STATISTICS)
-    for name, column in _COLUMNS.items():
+    for name, column in dimensions.BY_REPORT.items():
         routes.add("GET", path + name, partial(_count, column=column), Access.STATISTICS)
     routes.add("GET", path + "languages", count_languages, Access.STATISTICS)
     routes.add("GET", path + "properties", list_properties, Access.STATISTICS)
