@@ -14,7 +14,7 @@ MAX_TEXT: Final = 4_096
 _MAX_NUMBER: Final = (1 << 63) - 1
 _MAX_DURATION_MS: Final = 86_400_000
 _MAX_SMALL: Final = 65_535
-_YES: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
+_BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
 Read = Callable[[Any], Any]
 """Reads a cell: a text, or what JSON or Parquet makes of it. Raises ValueError."""
@@ -40,7 +40,7 @@ def _name(cell: Any) -> str:
     return name
 
 
-def _whole(most: int) -> Read:
+def _integer(most: int) -> Read:
     def read(cell: Any) -> int:
         if isinstance(cell, str) and cell.isascii() and cell.isdigit() and len(cell) < 20:  # noqa: PLR2004 - digits of 64 bits
             cell = int(cell)
@@ -51,11 +51,11 @@ def _whole(most: int) -> Read:
     return read
 
 
-def _yes(cell: Any) -> bool:
+def _boolean(cell: Any) -> bool:
     if isinstance(cell, bool):
         return cell
-    if isinstance(cell, str) and cell.lower() in _YES:
-        return _YES[cell.lower()]
+    if isinstance(cell, str) and cell.lower() in _BOOLEANS:
+        return _BOOLEANS[cell.lower()]
     raise ValueError("expected true or false")
 
 
@@ -78,20 +78,20 @@ _OF_BOTH: Final = {"store": ("store", _text), "time": ("time_ms", _time)}
 _VIEW: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
     {
         **_OF_BOTH,
-        "view": ("number", _whole(_MAX_NUMBER)),
+        "view": ("number", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
-        "first_today": ("first_today", _yes),
-        "first_of_page": ("first_of_page", _yes),
-        "number_today": ("number_today", _whole(_MAX_SMALL)),
-        "width_px": ("width_px", _whole(_MAX_SMALL)),
-        "duration_ms": ("duration_ms", _whole(_MAX_DURATION_MS)),
+        "first_today": ("first_today", _boolean),
+        "first_of_page": ("first_of_page", _boolean),
+        "number_today": ("number_today", _integer(_MAX_SMALL)),
+        "width_px": ("width_px", _integer(_MAX_SMALL)),
+        "duration_ms": ("duration_ms", _integer(_MAX_DURATION_MS)),
     }
 )
 _EVENT: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
     {
         **_OF_BOTH,
-        "event": ("number", _whole(_MAX_NUMBER)),
-        "view": ("view", _whole(_MAX_NUMBER)),
+        "event": ("number", _integer(_MAX_NUMBER)),
+        "view": ("view", _integer(_MAX_NUMBER)),
         "name": ("name", _name),
         "value": ("value", _text),
     }

@@ -31,7 +31,7 @@ _MARK: Final = re.compile(_BEGIN + MARK)
 _RECENT: Final = 1_024
 _LINE_END: Final = "\r\n"
 _MOST_OF_A_CELL: Final = 1 << 20
-_YES: Final = {True: "true", False: "false", None: ""}
+_BOOLEANS: Final = {True: "true", False: "false", None: ""}
 
 
 @frozen(eq=False)
@@ -63,10 +63,10 @@ def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
     match kind:
         case Kind.TEXT:
             return [marked(value) for value in values]
-        case Kind.TIME:
+        case Kind.TIMESTAMP:
             return written(values)  # type: ignore[arg-type] # they are numbers
-        case Kind.YES:
-            return [_YES[value] for value in values]  # type: ignore[index] # they are booleans
+        case Kind.BOOLEAN:
+            return [_BOOLEANS[value] for value in values]  # type: ignore[index] # they are booleans
     return values
 
 

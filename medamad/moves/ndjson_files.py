@@ -30,7 +30,7 @@ class NdjsonWriter:
     def rows(self, rows: Rows) -> bytes:
         """Give some rows."""
         columns = [
-            written(values) if column.kind is Kind.TIME else values  # type: ignore[arg-type]
+            written(values) if column.kind is Kind.TIMESTAMP else values  # type: ignore[arg-type]
             for column, values in zip(self.table.columns, rows, strict=True)
         ]
         names = self.table.names

@@ -109,11 +109,11 @@ def type_of(library: Any, column: Column) -> Any:
     match column.kind:
         case Kind.TEXT:
             return library.string()
-        case Kind.WHOLE:
+        case Kind.INTEGER:
             return library.uint64()
-        case Kind.SHARE:
+        case Kind.FRACTION:
             return library.float64()
-        case Kind.YES:
+        case Kind.BOOLEAN:
             return library.bool_()
     return library.timestamp("ms", "UTC")
 

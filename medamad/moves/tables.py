@@ -14,12 +14,12 @@ class Kind(Enum):
     """What a column holds. None stands in any of them for what is not known."""
 
     TEXT = auto()
-    WHOLE = auto()
-    """Whole numbers from 0."""
-    SHARE = auto()
-    """Fractions from 0 to 1."""
-    YES = auto()
-    TIME = auto()
+    INTEGER = auto()
+    """From 0."""
+    FRACTION = auto()
+    """From 0 to 1."""
+    BOOLEAN = auto()
+    TIMESTAMP = auto()
     """Unix milliseconds; written as instants of UTC."""
 
 
@@ -66,14 +66,14 @@ VIEWS: Final = Table(
     "views",
     (
         Column("store"),
-        Column("view", Kind.WHOLE),
-        Column("time", Kind.TIME),
+        Column("view", Kind.INTEGER),
+        Column("time", Kind.TIMESTAMP),
         *_of_dimensions(),
-        Column("first_today", Kind.YES),
-        Column("first_of_page", Kind.YES),
-        Column("number_today", Kind.WHOLE),
-        Column("width_px", Kind.WHOLE),
-        Column("duration_ms", Kind.WHOLE),
+        Column("first_today", Kind.BOOLEAN),
+        Column("first_of_page", Kind.BOOLEAN),
+        Column("number_today", Kind.INTEGER),
+        Column("width_px", Kind.INTEGER),
+        Column("duration_ms", Kind.INTEGER),
     ),
 )
 """`store` and `view` together name a view for good, wherever it is moved."""
@@ -82,9 +82,9 @@ EVENTS: Final = Table(
     "events",
     (
         Column("store"),
-        Column("event", Kind.WHOLE),
-        Column("view", Kind.WHOLE),
-        Column("time", Kind.TIME),
+        Column("event", Kind.INTEGER),
+        Column("view", Kind.INTEGER),
+        Column("time", Kind.TIMESTAMP),
         Column("name"),
         Column("value"),
     ),
@@ -98,17 +98,17 @@ STATISTICS: Final = Table(
         Column("date"),
         Column("name"),
         Column("value"),
-        Column("visitors", Kind.WHOLE),
-        Column("visitors_percentage", Kind.SHARE),
-        Column("pageviews", Kind.WHOLE),
-        Column("pageviews_percentage", Kind.SHARE),
-        Column("bounce_percentage", Kind.SHARE),
-        Column("duration", Kind.WHOLE),
-        Column("duration_percentage", Kind.SHARE),
-        Column("duration_lower_quartile", Kind.WHOLE),
-        Column("duration_upper_quartile", Kind.WHOLE),
-        Column("events", Kind.WHOLE),
-        Column("events_percentage", Kind.SHARE),
+        Column("visitors", Kind.INTEGER),
+        Column("visitors_percentage", Kind.FRACTION),
+        Column("pageviews", Kind.INTEGER),
+        Column("pageviews_percentage", Kind.FRACTION),
+        Column("bounce_percentage", Kind.FRACTION),
+        Column("duration", Kind.INTEGER),
+        Column("duration_percentage", Kind.FRACTION),
+        Column("duration_lower_quartile", Kind.INTEGER),
+        Column("duration_upper_quartile", Kind.INTEGER),
+        Column("events", Kind.INTEGER),
+        Column("events_percentage", Kind.FRACTION),
     ),
 )
 """The rows of all reports, one after the other; a cell is empty where a report has no such figure.

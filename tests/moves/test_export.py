@@ -54,7 +54,7 @@ def _cell(kind: Kind, cell: str) -> Any:
         return re.sub(r"(^|[;\t\r\n])'", r"\1", cell)
     if cell == "":
         return None
-    if kind is Kind.TIME:
+    if kind is Kind.TIMESTAMP:
         return _ms(cell)
     return json.loads(cell)
 
