@@ -72,7 +72,7 @@ class Connection:
         return _result(answer, result)
 
     def send(self, request: Request) -> None:
-        """Ask without waiting for the answer. Raises OSError."""
+        """Ask without waiting for the answer. Raises OSError, and ValueError for one too large."""
         frame = msgspec.msgpack.encode(request)
         if len(frame) > MAX_FRAME_BYTES:
             raise ValueError(f"a request of {len(frame)} bytes")

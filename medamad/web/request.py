@@ -40,8 +40,6 @@ _UNREAD: Final = frozenset(
 )
 """What browsers send with each hit and few answers depend on, as they spell it: not kept among
 the headers, see `sent`."""
-
-
 _WITHOUT_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
@@ -174,6 +172,7 @@ class Request(server.Request):
             stream.close()
         # The answer has begun, so that it can only be told by its missing end.
         channel.cut()
+        # To return is to end it well; the end of the connection cancels this.
         await Deferred()
 
     def answer(self, reply: Reply, further: Further = ()) -> None:

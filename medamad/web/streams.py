@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
@@ -34,7 +34,7 @@ class Flow:
     going_on: Callable[[], None]
     """Is told when the next piece is to be made: the client has taken what there was."""
     _waiting: "Deferred[None] | None" = None
-    _is_paused: bool = field(default=False)
+    _is_paused: bool = False
 
     def pauseProducing(self) -> None:
         """Take no more for now."""
@@ -45,7 +45,9 @@ class Flow:
         """Take more."""
         self._is_paused = False
         self.going_on()
-        self._go_on()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.callback(None)
 
     def stopProducing(self) -> None:
         """Take no more at all: whoever produces is told by the end of the request."""
@@ -57,11 +59,6 @@ class Flow:
             return succeed(None)
         self._waiting = Deferred()
         return self._waiting
-
-    def _go_on(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and not waiting.called:
-            waiting.callback(None)
 
 
 async def send(request: Any, stream: Stream, flow: Flow) -> None:

@@ -1,4 +1,4 @@
-"""Login and logout: contract section 2, interface section 4.1."""
+"""Login and logout."""
 
 from http import HTTPStatus
 from typing import Final

@@ -1,4 +1,4 @@
-"""The events that trackers send: contract section 4, interface section 4.2."""
+"""The events that trackers send, and servers for their visitors."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http import HTTPStatus
 from typing import Final
 
-from attrs import define, field
+from attrs import define
 from twisted.internet.defer import Deferred
 
 from medamad.model.errors import TooMany, Unavailable
@@ -34,7 +35,7 @@ class _Source:
 
     _backend: Backend
     _written: Iterator[Written]
-    _first: bytes | None = field(default=None)
+    _first: bytes | None = None
 
     async def begin(self) -> None:
         """Make the first piece, so that what cannot be made at all is refused."""
@@ -93,7 +94,7 @@ async def export(call: Call, hostname: str) -> Reply:
         await source.begin()
         name = asked.file_name(website.hostname).encode("ascii")
         return Reply(
-            200,
+            HTTPStatus.OK,
             content_type=FORMATS[asked.format].content_type,
             headers=(
                 NO_STORE,
@@ -105,8 +106,8 @@ async def export(call: Call, hostname: str) -> Reply:
 
 
 def _ended(backend: Backend, network: bytes) -> None:
-    # What is not positive is kept no longer.
-    backend.exports = +(backend.exports - Counter([network]))
+    # A network that receives none any more is kept no longer.
+    backend.exports -= Counter([network])
 
 
 def add_to(routes: Routes) -> None:

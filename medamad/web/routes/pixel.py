@@ -1,4 +1,4 @@
-"""The pixel, which counts a view where no script runs: contract section 4, beside the hits."""
+"""The pixel, which counts a view where no script runs."""
 
 from http import HTTPStatus
 from secrets import token_urlsafe

@@ -1,4 +1,4 @@
-"""Share links: made and revoked by the account, opened by whoever has one. Contract section 7."""
+"""Share links: made and revoked by the account, opened by whoever has one."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -70,8 +70,8 @@ def read(call: Call, share: str) -> Reply:
     try:
         opened = backend.shares.authenticate(keys[0].decode("latin-1"))
     except Unauthorised:
-        return json_reply({"protected": True})
-    if opened.id != share:
+        opened = None
+    if opened is None or opened.id != share:
         return json_reply({"protected": True})
     return json_reply({"protected": bool(opened.password_hash), "hostname": website.hostname})
 

@@ -1,4 +1,4 @@
-"""API tokens: contract section 7. Only the account itself makes and revokes them."""
+"""API tokens. Only the account itself makes and revokes them."""
 
 from http import HTTPStatus
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The account and the machine's use: contract section 2, interface section 4.3."""
+"""The account, and what of the machine is in use."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The registered websites: contract section 3, interface section 4.4."""
+"""The registered websites."""
 
 from http import HTTPStatus
 from typing import Any, Final
