@@ -1,14 +1,14 @@
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_twisted
-from attrs import define, evolve, field
+from attrs import evolve
 from logged import LoggedFailures
+from started import GIVEN, Told, config_in, daemon_of
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
@@ -20,59 +20,13 @@ from twisted.python.failure import Failure
 from views import a_view
 
 from medamad.build import VERSION
-from medamad.config import Config, ConfigError
-from medamad.config_values import Endpoints, MapSize, TimeOfDay
+from medamad.config import Config
+from medamad.config_values import TimeOfDay
 from medamad.operator.client import NotRunning, connect
 from medamad.operator.status import State, Status
-from medamad.service import Daemon, Started
+from medamad.service import Started
 from medamad.store.environment import LOCK_NAME, open_environment
-from medamad.systemd import READY, RELOADING, Supervisor
 from medamad.web.backend import Backend
-
-GIVEN = {"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "correct horse"}
-
-
-def config_in(folder: Path, *listen: str) -> Config:
-    config = Config()
-    server = msgspec.structs.replace(
-        config.server,
-        data_dir=str(folder),
-        listen=Endpoints(listen or ("tcp:0:interface=127.0.0.1",)),
-    )
-    store = msgspec.structs.replace(config.store, map_size=MapSize(64 << 20))
-    return evolve(config, server=server, store=store)
-
-
-@define
-class Told:
-    """What a daemon tells whoever started it: `Started`, or an exit status."""
-
-    first: "Deferred[Started | int]" = field(factory=Deferred)
-    all: list[Started | int] = field(factory=list)
-
-    def __call__(self, said: Started | int) -> None:
-        self.all.append(said)
-        if len(self.all) == 1:
-            self.first.callback(said)
-
-
-def daemon_of(
-    config: Config,
-    told: Told,
-    *,
-    prepare: Callable[[Backend], Awaitable[None]] | None = None,
-    read_config: Callable[[], Config] | None = None,
-) -> Daemon:
-    return Daemon(
-        config=config,
-        reactor=reactor,
-        environ=GIVEN,
-        supervisor=Supervisor(),
-        read_config=read_config or (lambda: config),
-        ended=told,
-        started=told,
-        prepare=prepare,
-    )
 
 
 class Sender(Protocol):
@@ -268,146 +222,6 @@ async def test_a_store_that_cannot_go_on_ends_it(tmp_path: Path) -> None:
     started = await told.first
     backends[0].store.broken.callback("the disk is gone")
     assert told.all == [started, 1]
-    await daemon.stopService()
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
-    told = Told()
-    backends: list[Backend] = []
-    before = config_in(tmp_path)
-    after = evolve(
-        before,
-        server=msgspec.structs.replace(before.server, demo=True),
-        store=msgspec.structs.replace(before.store, commit_max_hits=7, min_free_disk=9),
-        events=msgspec.structs.replace(before.events, bots="off"),
-        limits=msgspec.structs.replace(before.limits, hits_per_minute=11, new_values=13),
-    )
-    answers: list[Config | ConfigError] = [ConfigError(tmp_path / "f", "k", "r"), after]
-
-    def read() -> Config:
-        answer = answers.pop(0)
-        if isinstance(answer, ConfigError):
-            raise answer
-        return answer
-
-    async def prepare(backend: Backend) -> None:
-        backends.append(backend)
-
-    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
-    daemon.reload()
-    assert len(answers) == 2, "there is nothing to reload before the start"
-    daemon.startService()
-    await told.first
-    (backend,) = backends
-    daemon.reload()
-    assert not backend.settings.demo
-    daemon.reload()
-    collector = backend.collector
-    assert backend.settings.demo
-    assert backend.settings.data_dir == tmp_path
-    assert collector.queue.settings.max_hits == 7
-    assert collector.rules.bots == "off"
-    assert collector.rates.per_minute == 11
-    assert backend.store.settings.min_free_disk == 9
-    assert backend.store.settings.other_new_values == 13
-    await daemon.stopService()
-
-
-@define
-class Heard:
-    """A supervisor that remembers what it was told."""
-
-    beat_s: float | None = None
-    all: list[str] = field(factory=list)
-
-    def tell(self, *assignments: str) -> None:
-        self.all.append(assignments[0])
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> None:
-    told = Told()
-    lines: list[str] = []
-
-    def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.service.Daemon":
-            lines.append(formatEvent(event))
-
-    before = config_in(tmp_path)
-    elsewhere, nowhere = (
-        evolve(before, server=msgspec.structs.replace(before.server, listen=Endpoints((text,))))
-        for text in ("tcp:1", "banana:1")
-    )
-    answers = [elsewhere, elsewhere, before, nowhere]
-    daemon = daemon_of(before, told, read_config=lambda: answers.pop(0))
-    daemon.startService()
-    await told.first
-    globalLogPublisher.addObserver(observe)
-    for _ in range(4):
-        daemon.reload()
-    globalLogPublisher.removeObserver(observe)
-    late, done = (
-        "to take effect at the next start: server.listen",
-        "the configuration was read again",
-    )
-    assert lines[:-1] == [late, done, late, done, done]
-    assert lines[-1].startswith("the configuration stays as it was: ")
-    assert "server.listen: banana:1: " in lines[-1]
-    await daemon.stopService()
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_reload_that_fails_unforeseen_changes_nothing(
-    tmp_path: Path, logged_failures: LoggedFailures
-) -> None:
-    told, heard = Told(), Heard()
-    backends: list[Backend] = []
-
-    def read() -> Config:
-        raise LookupError("nothing to read")
-
-    async def prepare(backend: Backend) -> None:
-        backends.append(backend)
-
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare, read_config=read)
-    daemon.supervisor = heard
-    daemon.startService()
-    await told.first
-    before = backends[0].settings
-    daemon.reload()
-    assert heard.all == [READY, RELOADING, READY]
-    assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to read"]
-    assert backends[0].settings is before
-    await daemon.stopService()
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_reload_that_fails_halfway_changes_nothing(
-    tmp_path: Path, logged_failures: LoggedFailures
-) -> None:
-    told, before = Told(), config_in(tmp_path)
-    backends: list[Backend] = []
-    events = msgspec.structs.replace(before.events, bots="off")
-    unfit = msgspec.structs.replace(before.store, commit_interval_ms="soon")
-
-    async def prepare(backend: Backend) -> None:
-        backends.append(backend)
-
-    daemon = daemon_of(
-        before,
-        told,
-        prepare=prepare,
-        read_config=lambda: evolve(before, events=events, store=unfit),
-    )
-    daemon.startService()
-    await told.first
-    collector = backends[0].collector
-    rules, queue = collector.rules, collector.queue.settings
-    daemon.reload()
-    assert len(logged_failures.take(TypeError)) == 1
-    assert (collector.rules, collector.queue.settings) == (rules, queue)
-    assert daemon.config is before
     await daemon.stopService()
 
 

@@ -1,0 +1,153 @@
+from pathlib import Path
+
+import msgspec
+import pytest_twisted
+from attrs import define, evolve, field
+from logged import LoggedFailures
+from started import Told, config_in, daemon_of
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+
+from medamad.config import Config, ConfigError
+from medamad.config_values import Endpoints
+from medamad.systemd import READY, RELOADING
+from medamad.web.backend import Backend
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
+    told = Told()
+    backends: list[Backend] = []
+    before = config_in(tmp_path)
+    after = evolve(
+        before,
+        server=msgspec.structs.replace(before.server, demo=True),
+        store=msgspec.structs.replace(before.store, commit_max_hits=7, min_free_disk=9),
+        events=msgspec.structs.replace(before.events, bots="off"),
+        limits=msgspec.structs.replace(before.limits, hits_per_minute=11, new_values=13),
+    )
+    answers: list[Config | ConfigError] = [ConfigError(tmp_path / "f", "k", "r"), after]
+
+    def read() -> Config:
+        answer = answers.pop(0)
+        if isinstance(answer, ConfigError):
+            raise answer
+        return answer
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
+    daemon.reload()
+    assert len(answers) == 2, "there is nothing to reload before the start"
+    daemon.startService()
+    await told.first
+    (backend,) = backends
+    daemon.reload()
+    assert not backend.settings.demo
+    daemon.reload()
+    collector = backend.collector
+    assert backend.settings.demo
+    assert backend.settings.data_dir == tmp_path
+    assert collector.queue.settings.max_hits == 7
+    assert collector.rules.bots == "off"
+    assert collector.rates.per_minute == 11
+    assert backend.store.settings.min_free_disk == 9
+    assert backend.store.settings.other_new_values == 13
+    await daemon.stopService()
+
+
+@define
+class Heard:
+    """A supervisor that remembers what it was told."""
+
+    beat_s: float | None = None
+    all: list[str] = field(factory=list)
+
+    def tell(self, *assignments: str) -> None:
+        self.all.append(assignments[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> None:
+    told = Told()
+    lines: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        if event["log_namespace"] == "medamad.service.Daemon":
+            lines.append(formatEvent(event))
+
+    before = config_in(tmp_path)
+    elsewhere, nowhere = (
+        evolve(before, server=msgspec.structs.replace(before.server, listen=Endpoints((text,))))
+        for text in ("tcp:1", "banana:1")
+    )
+    answers = [elsewhere, elsewhere, before, nowhere]
+    daemon = daemon_of(before, told, read_config=lambda: answers.pop(0))
+    daemon.startService()
+    await told.first
+    globalLogPublisher.addObserver(observe)
+    for _ in range(4):
+        daemon.reload()
+    globalLogPublisher.removeObserver(observe)
+    late, done = (
+        "to take effect at the next start: server.listen",
+        "the configuration was read again",
+    )
+    assert lines[:-1] == [late, done, late, done, done]
+    assert lines[-1].startswith("the configuration stays as it was: ")
+    assert "server.listen: banana:1: " in lines[-1]
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_that_fails_unforeseen_changes_nothing(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told, heard = Told(), Heard()
+    backends: list[Backend] = []
+
+    def read() -> Config:
+        raise LookupError("nothing to read")
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare, read_config=read)
+    daemon.supervisor = heard
+    daemon.startService()
+    await told.first
+    before = backends[0].settings
+    daemon.reload()
+    assert heard.all == [READY, RELOADING, READY]
+    assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to read"]
+    assert backends[0].settings is before
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_that_fails_halfway_changes_nothing(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    told, before = Told(), config_in(tmp_path)
+    backends: list[Backend] = []
+    events = msgspec.structs.replace(before.events, bots="off")
+    unfit = msgspec.structs.replace(before.store, commit_interval_ms="soon")
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(
+        before,
+        told,
+        prepare=prepare,
+        read_config=lambda: evolve(before, events=events, store=unfit),
+    )
+    daemon.startService()
+    await told.first
+    collector = backends[0].collector
+    rules, queue = collector.rules, collector.queue.settings
+    daemon.reload()
+    assert len(logged_failures.take(TypeError)) == 1
+    assert (collector.rules, collector.queue.settings) == (rules, queue)
+    assert daemon.config is before
+    await daemon.stopService()
