@@ -27,6 +27,8 @@ from medamad.store.store import Store
 
 _BLOCK_VIEWS: Final = 65_536
 """How many views, or rows of events, are stored at once."""
+_DAY_ROWS: Final = 8_192
+"""How many rows of days are stored at once; a day as a whole."""
 MOST_BYTES: Final = 32 << 20
 """What is brought before that is stored too, however few rows it is: texts may be long."""
 _TEXT_BYTES: Final = 64
@@ -248,7 +250,7 @@ class ImportDesk:
             each.sums.nbytes + sum(_TEXT_BYTES + len(text) for text in each.texts)
             for each in counts
         )
-        if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
+        if incoming.rows >= _DAY_ROWS or incoming.bytes >= self._most_bytes:
             whole, begun = whole_days(incoming.days)
             if whole:
                 incoming.days = whole

@@ -12,7 +12,7 @@ from medamad.store.counters import SUMS, VIEWS, Counters, merge
 from medamad.store.parts import EventSums
 from medamad.store.sums import NO_EVENT_SUMS, DaySums
 
-NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
+_NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
 
 
 @frozen(eq=False)
@@ -40,59 +40,72 @@ def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]
     return {dimension: list(texts) for dimension, texts in found.items()}
 
 
+@frozen(eq=False)
+class CodedDay:
+    """All that is known of a day, and the codes of its texts."""
+
+    counts: Sequence[DayCounts]
+    codes: Mapping[Dimension, Mapping[str, int]]
+    batch: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its first and last millisecond."""
+        return self.counts[0].span
+
+    def sums(self) -> DaySums:
+        """Add it up. It takes a while: for the writer's thread."""
+        found: dict[Dimension | None, list[Counters]] = {}
+        for each in self.counts:
+            coded = np.array([self._code(each.dimension, text) for text in each.texts], np.uint32)
+            found.setdefault(each.dimension, []).append(Counters(coded, tuple(each.sums)))
+        # Merging puts the codes in order too.
+        sums = {dimension: merge(parts) for dimension, parts in found.items()}
+        return DaySums(
+            day=self.counts[0].day,
+            span=self.span,
+            total=sums.get(None, _NOTHING),
+            by_dimension={
+                dimension: sums[dimension] for dimension in VIEW_DIMENSIONS if dimension in sums
+            },
+            durations=None,
+            events=self._events(sums.get(Dimension.PROPERTY)),
+            batch=self.batch,
+        )
+
+    def _code(self, dimension: Dimension | None, text: str) -> int:
+        return 0 if dimension is None else self.codes[dimension][text]
+
+    def _events(self, counters: Counters | None) -> EventSums:
+        """Count by name too. An event carries one property."""
+        if counters is None:
+            return NO_EVENT_SUMS
+        text_of = {
+            self._code(each.dimension, text): text
+            for each in self.counts
+            if each.dimension is Dimension.PROPERTY
+            for text in each.texts
+        }
+        first: dict[str, int] = {}
+        events_of: dict[int, int] = {}
+        events = counters.sums[VIEWS]
+        for code, number in zip(counters.codes.tolist(), events.tolist(), strict=True):
+            named = first.setdefault(split_property(text_of[code])[0], code)
+            events_of[named] = events_of.get(named, 0) + number
+        return EventSums(
+            codes=counters.codes,
+            events=events,
+            names=np.array(list(events_of), np.uint32),
+            events_of_names=np.array(list(events_of.values()), np.int64),
+            total=int(events.sum()),
+            is_plain=True,
+        )
+
+
 def days_of(
     counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
-) -> list[DaySums]:
-    """Give the sums of each day by the codes of its texts. Days follow each other."""
-    text_of = {code: text for text, code in codes.get(Dimension.PROPERTY, {}).items()}
+) -> list[CodedDay]:
+    """Part what is known by days, which follow each other."""
     return [
-        _day_of(list(of_day), codes, text_of, batch)
-        for _, of_day in groupby(counts, lambda each: each.day)
+        CodedDay(list(of_day), codes, batch) for _, of_day in groupby(counts, lambda each: each.day)
     ]
-
-
-def _day_of(
-    counts: Sequence[DayCounts],
-    codes: Mapping[Dimension, Mapping[str, int]],
-    text_of: Mapping[int, str],
-    batch: int,
-) -> DaySums:
-    found: dict[Dimension | None, list[Counters]] = {}
-    for each in counts:
-        known = {"": 0} if each.dimension is None else codes[each.dimension]
-        coded = np.array([known[text] for text in each.texts], np.uint32)
-        found.setdefault(each.dimension, []).append(Counters(coded, tuple(each.sums)))
-    # Merging puts the codes in order too.
-    sums = {dimension: merge(parts) for dimension, parts in found.items()}
-    events = NO_EVENT_SUMS
-    if Dimension.PROPERTY in sums:
-        events = _events(sums[Dimension.PROPERTY], text_of)
-    return DaySums(
-        day=counts[0].day,
-        span=counts[0].span,
-        total=sums.get(None, NOTHING),
-        by_dimension={
-            dimension: sums[dimension] for dimension in VIEW_DIMENSIONS if dimension in sums
-        },
-        durations=None,
-        events=events,
-        batch=batch,
-    )
-
-
-def _events(counters: Counters, text_of: Mapping[int, str]) -> EventSums:
-    """Count by name too. An event carries one property."""
-    first: dict[str, int] = {}
-    events_of: dict[int, int] = {}
-    events = counters.sums[VIEWS]
-    for code, number in zip(counters.codes.tolist(), events.tolist(), strict=True):
-        named = first.setdefault(split_property(text_of[code])[0], code)
-        events_of[named] = events_of.get(named, 0) + number
-    return EventSums(
-        codes=counters.codes,
-        events=events,
-        names=np.array(list(events_of), np.uint32),
-        events_of_names=np.array(list(events_of.values()), np.int64),
-        total=int(events.sum()),
-        is_plain=True,
-    )

@@ -128,10 +128,9 @@ class Imports:
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
-            days = days_of(counts, codes, batch.number)
-            await self._upkeep.add_days(shelf, days)
-        visitors = sum(int(day.total.sums[VISITORS].sum()) for day in days)
-        self._add_visitors(batch, visitors)
+            await self._upkeep.add_days(shelf, days_of(counts, codes, batch.number))
+        in_all = (each for each in counts if each.dimension is None)
+        self._add_visitors(batch, sum(int(each.sums[VISITORS].sum()) for each in in_all))
 
     async def finish(self, batch: Batch) -> Batch:
         """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""

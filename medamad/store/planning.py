@@ -7,6 +7,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from medamad.store.blocks import Block
+from medamad.store.day_counts import CodedDay
 from medamad.store.doomed import Doomed
 from medamad.store.environment import Environment
 from medamad.store.making import Making, Piece
@@ -26,7 +27,7 @@ from medamad.store.sealing import (
     weight,
 )
 from medamad.store.shelf import Shelf
-from medamad.store.sums import DaySums, added_up, key_ms, open_sums, sums_of, written_sums
+from medamad.store.sums import added_up, open_sums, sums_of, written_sums
 from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.writer import Transaction
 
@@ -87,11 +88,13 @@ class Planning:
         whole = content if held is None else joined([held, content])
         return self._make_of(txn, shelf, writing, whole, old=small)
 
-    def addition_of_days(self, txn: Transaction, shelf: Shelf, days: Sequence[DaySums]) -> Making:
-        """Begin with sums of days whose views never were here."""
-        pieces = [
-            self._piece(txn, shelf, key_ms(sums), partial(written_sums, sums)) for sums in days
-        ]
+    def addition_of_days(self, txn: Transaction, shelf: Shelf, days: Sequence[CodedDay]) -> Making:
+        """Begin with days whose views never were here."""
+
+        def make(day: CodedDay, key: bytes) -> Written:
+            return written_sums(day.sums(), key)
+
+        pieces = [self._piece(txn, shelf, max(0, day.span[0]), partial(make, day)) for day in days]
         return Making(shelf, pieces, Writing(txn.lmdb))
 
     def _begin_sealing(self, txn: Transaction, shelf: Shelf, writing: Writing) -> Making:

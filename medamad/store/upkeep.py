@@ -21,6 +21,7 @@ from medamad.store.corrections import (
     delete_correction,
     write_correction,
 )
+from medamad.store.day_counts import CodedDay
 from medamad.store.doomed import Doomed
 from medamad.store.environment import Environment
 from medamad.store.errors import DamagedBlock
@@ -32,7 +33,6 @@ from medamad.store.records import KEY_SIZE, journal_key, sequence_of
 from medamad.store.retaining import Bound
 from medamad.store.sealing import Content
 from medamad.store.shelf import Shelf
-from medamad.store.sums import DaySums
 from medamad.store.tail import Cut
 from medamad.store.unused import remove_unused
 from medamad.store.watermark import write_watermark
@@ -89,11 +89,13 @@ class Upkeep:
             await self._submit(partial(self.planning.addition, shelf=shelf, content=content))
         )
 
-    async def add_days(self, shelf: Shelf, days: Sequence[DaySums]) -> None:
-        """Put sums of days whose views never were here beside what is there."""
-        await self._make(
-            await self._submit(partial(self.planning.addition_of_days, shelf=shelf, days=days))
-        )
+    async def add_days(self, shelf: Shelf, days: Sequence[CodedDay]) -> None:
+        """Put days whose views never were here beside what is there, some at a time."""
+        for begin in range(0, len(days), _STEP_BLOCKS):
+            some = days[begin : begin + _STEP_BLOCKS]
+            await self._make(
+                await self._submit(partial(self.planning.addition_of_days, shelf=shelf, days=some))
+            )
 
     async def remove_batch(self, shelf: Shelf, batch: int) -> None:
         """Remove the blocks of a batch, which no question sees any more."""
