@@ -9,11 +9,11 @@ belongs to the last view of its page in the session that stands before it.
 import re
 from collections.abc import Iterator, Mapping
 from typing import IO, BinaryIO, Final
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import is_zipfile
 
 from attrs import define, field
 
-from medamad.model.errors import BadRequest
+from medamad.moves.archives import opened_zip
 from medamad.moves.csv_files import read_records
 from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
 from medamad.moves.naming import browser_named, device_named, system_named
@@ -48,18 +48,15 @@ def read_umami(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Ref
         file.seek(0)
         yield from _Reading(into, visits).rows(file)
         return
-    try:
-        with ZipFile(file) as archive:
-            names = archive.namelist()
-            data: dict[str, list[tuple[str, str]]] = {}
-            for name in (name for name in names if _is_member(name, _DATA)):
-                with archive.open(name) as member:
-                    _add_data(member, data)
-            for name in (name for name in names if _is_member(name, _EVENTS)):
-                with archive.open(name) as member:
-                    yield from _Reading(into, visits, data).rows(member)
-    except BadZipFile as error:
-        raise BadRequest(f"not a sound zip: {error}") from None
+    with opened_zip(file) as archive:
+        names = archive.namelist()
+        data: dict[str, list[tuple[str, str]]] = {}
+        for name in (name for name in names if _is_member(name, _DATA)):
+            with archive.open(name) as member:
+                _add_data(member, data)
+        for name in (name for name in names if _is_member(name, _EVENTS)):
+            with archive.open(name) as member:
+                yield from _Reading(into, visits, data).rows(member)
 
 
 def _is_member(name: str, wanted: str) -> bool:
