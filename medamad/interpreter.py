@@ -8,7 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-_SWITCH_S: Final = 0.0002
+_SWITCH_S: Final = 0.00002
+"""Every call of the system by which the reactor lets the others run costs it this at most."""
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 20

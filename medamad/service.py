@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -138,6 +137,10 @@ class Daemon(Service):
         finally:
             self.supervisor.tell(READY)
 
+    def _tables_not_loaded(self, failure: Failure) -> None:
+        if not failure.check(CancelledError):
+            self._log.failure("hits will have to load their tables", failure)
+
     async def _one_after_another(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async with self._one_at_a_time:
             await step()
@@ -145,8 +148,10 @@ class Daemon(Service):
     async def _start(self) -> None:
         opened = self._open
         self._reload_on_hangup()
+        passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
+        opened.callback(passwords.stop)
         # Meanwhile: opening the store mostly waits for the disk.
-        Thread(target=load_tables, name="tables", daemon=True).start()
+        passwords(load_tables).addErrback(self._tables_not_loaded)
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         self._places = places(self.config, self.reactor)
@@ -160,8 +165,6 @@ class Daemon(Service):
         taking_over.end()
         opened.push_async_callback(store.close)
         store.broken.addCallback(self._store_broke)
-        passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
-        opened.callback(passwords.stop)
         questions = Pool.start("questions", QUESTION_THREADS, self.reactor)
         opened.callback(questions.stop)
         accounts = Accounts(
