@@ -19,7 +19,7 @@ class TokenDetails(msgspec.Struct, rename="camel"):
     name: str
     scope: str
     websites: list[str] | None = None
-    date_expires: int | None = None
+    date_expires: float | None = None
 
 
 _DETAILS: Final = msgspec.json.Decoder(TokenDetails)
@@ -52,9 +52,18 @@ async def make(call: Call) -> Reply:
         raise BadRequest(f"scope: expected one of {', '.join(Scope)}")
     websites = None if details.websites is None else _numbers(details.websites, backend)
     text, token = await backend.tokens.make(
-        details.name, Scope(details.scope), websites, details.date_expires
+        details.name, Scope(details.scope), websites, _second(details.date_expires)
     )
     return json_reply({**_token(token, backend), "token": text}, HTTPStatus.CREATED)
+
+
+def _second(sent: float | None) -> int | None:
+    """Give a Unix second, also one that is written with a point: JSON knows no difference."""
+    if sent is None:
+        return None
+    if not sent.is_integer():
+        raise BadRequest("dateExpires: expected a whole number or null")
+    return int(sent)
 
 
 def _numbers(hostnames: list[str], backend: Backend) -> list[int]:
