@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from medamad.collect.ping import Ping
 from medamad.collect.ping import answer as answer_ping
 from medamad.collect.sender import Sender
-from medamad.model.errors import Forbidden
+from medamad.model.errors import BadRequest, Forbidden
 from medamad.model.tokens import Scope
 from medamad.web import clients, origins
 from medamad.web.backend import Backend
@@ -99,6 +99,14 @@ def _is_counted(request: Request) -> bool:
     return request.query.startswith(_COUNTED)
 
 
+def _check_query(request: Request) -> None:
+    """Raise BadRequest for a query that is badly encoded; with `n` it need not be encoded."""
+    if request.query and not _is_counted(request):
+        query_of(request.query)
+    elif b"%00" in request.query:
+        raise BadRequest("n: expected text without NUL")
+
+
 def ping_of(request: Request, backend: Backend) -> Ping:
     """Tell what a visitor's browser remembers of today. Raises BadRequest."""
     values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
@@ -131,8 +139,7 @@ class Lanes:
     def ping(self, request: Request) -> None:
         """Answer a ping."""
         try:
-            if request.query and not _is_counted(request):
-                query_of(request.query)
+            _check_query(request)
             reply = _ping(request, self.backend)
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
             self._failed(Failure(), request, PING)

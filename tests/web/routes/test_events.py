@@ -273,6 +273,13 @@ async def test_a_ping_tells_the_number_of_views_before(stranger: Browser, target
     assert (await stranger.ask("GET", target, headers=headers)).body == b"3600"
 
 
+@pytest.mark.parametrize("query", ["n=a.test/%00", "n=x&u=a%00b"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_of_no_page_is_refused(stranger: Browser, query: str) -> None:
+    answer = await stranger.ask("GET", f"/event/ping?{query}")
+    assert (answer.status, answer.error) == (400, "n: expected text without NUL")
+
+
 @pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("path", ["//event/", "/api//event/"])
 @pytest_twisted.ensureDeferred
