@@ -16,6 +16,10 @@ SERVICE: Final = "medamad.service"
 SOCKET: Final = "medamad.socket"
 CONFIGURATION: Final = Path("/etc/medamad")
 UNITS: Final = Path("/etc/systemd/system")
+PACKAGED: Final = Path("/usr/lib/systemd/system")
+"""Where a package puts its units."""
+PORTS: Final = f"{SOCKET}.d/ports.conf"
+"""The drop-in that gives a package's socket the ports of the configuration."""
 MAIN_FILE: Final = "medamad.toml"
 EDITED: Final = (MAIN_FILE, "referrers.toml", "blocked.txt")
 """What an operator edits. spam.txt is not among them: the one that is shipped is kept current."""
@@ -26,6 +30,7 @@ _LISTEN: Final = "ListenStream=127.0.0.1:8080"
 _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
 """What the unit shuts the daemon out of."""
 _ELSEWHERE: Final = "install medamad elsewhere, for instance in /opt/medamad"
+_OF_PACKAGE: Final = "this service is that of a package; `apt-get remove medamad` removes it"
 _OTHERS_ENTER: Final = 0o001
 _ANYWHERE: Final = {"": "0.0.0.0"}  # noqa: S104 - what no interface means
 
@@ -50,17 +55,48 @@ class Installation:
         """The folder of the configuration."""
         return self._under(CONFIGURATION)
 
+    @property
+    def packaged(self) -> bool:
+        """Whether the units are a package's."""
+        return self.units != PACKAGED and (self._under(PACKAGED) / SERVICE).exists()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the units that are there, and not masked."""
+        found = {name: self._read(name) for name in (SOCKET, SERVICE)}
+        return [name for name, path in found.items() if path.is_file()]
+
+    @property
+    def ports(self) -> list[str]:
+        """The ports that systemd opens, as its files have them."""
+        lines: list[str] = []
+        for path in (self._read(SOCKET), self.unit(PORTS)):
+            if path.is_file():
+                lines += path.read_text("utf-8").splitlines()
+        return [line for line in lines if line.startswith("ListenStream=")]
+
     def install(self, program: Sequence[str]) -> Iterator[str]:
         """Write what is missing of the configuration, and the units; tells what was done.
 
-        A unit is written anew each time: what an operator changes belongs in a drop-in. Raises
-        CannotInstall, ConfigError, OSError.
+        A unit is written anew each time: what an operator changes belongs in a drop-in. Those of a
+        package are left to it: a drop-in of its socket has the ports. Raises CannotInstall,
+        ConfigError, OSError.
         """
+        run = " ".join(map(_quoted, program))
+        if self.packaged:
+            unit = self._under(PACKAGED) / SERVICE
+            if f"ExecStart={run} run " not in unit.read_text("utf-8"):
+                raise CannotInstall(f"{unit}: {_OF_PACKAGE}")
         yield from self._install_configuration()
-        yield from self._install_units(program)
+        if self.packaged:
+            yield from self._install_ports()
+        else:
+            yield from self._install_units(run)
 
     def uninstall(self) -> Iterator[str]:
-        """Remove the units; tells what was done. Raises OSError."""
+        """Remove the units; tells what was done. Raises CannotInstall, OSError."""
+        if self.packaged:
+            raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
         for name in (SOCKET, SERVICE):
             if self.unit(name).exists():
                 self.unit(name).unlink()
@@ -77,8 +113,7 @@ class Installation:
                 (folder / name).chmod(0o644)
                 yield f"wrote {folder / name}"
 
-    def _install_units(self, program: Sequence[str]) -> Iterator[str]:
-        run = " ".join(map(_quoted, program))
+    def _install_units(self, run: str) -> Iterator[str]:
         texts = {SERVICE: shipped_unit(SERVICE).read_text("utf-8").replace(_PROGRAM, run)}
         addresses = listened_on(self.configuration / MAIN_FILE)
         if addresses:
@@ -88,10 +123,37 @@ class Installation:
             self.unit(SOCKET).unlink()
             yield f"removed {self.unit(SOCKET)}: no port is configured"
         for name, text in texts.items():
-            self.unit(name).parent.mkdir(parents=True, exist_ok=True)
-            self.unit(name).write_text(text, "utf-8")
-            self.unit(name).chmod(0o644)
-            yield f"wrote {self.unit(name)}"
+            yield self._write(self.unit(name), text)
+
+    def _install_ports(self) -> Iterator[str]:
+        for name in (SOCKET, SERVICE):
+            unit = self.unit(name)
+            if unit.exists() and not unit.is_symlink():
+                unit.unlink()
+                yield f"removed {unit}: it hid the package's"
+        addresses = listened_on(self.configuration / MAIN_FILE)
+        if not addresses:
+            yield f"no port is configured: systemctl mask --now {SOCKET}"
+        listen = [f"ListenStream={address}" for address in addresses]
+        if listen and listen != [_LISTEN]:
+            # The empty one takes away the package's.
+            text = "\n".join(["[Socket]", "ListenStream=", *listen, ""])
+            yield self._write(self.unit(PORTS), text)
+        elif self.unit(PORTS).exists():
+            self.unit(PORTS).unlink()
+            yield f"removed {self.unit(PORTS)}"
+
+    def _write(self, path: Path, text: str) -> str:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # a masked unit is a link to /dev/null
+        path.write_text(text, "utf-8")
+        path.chmod(0o644)
+        return f"wrote {path}"
+
+    def _read(self, name: str) -> Path:
+        """Give the file of a unit that systemd goes by."""
+        unit = self.unit(name)
+        return unit if unit.exists() else self._under(PACKAGED) / name
 
     def _under(self, path: Path) -> Path:
         return self.root / path.relative_to("/")

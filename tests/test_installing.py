@@ -6,6 +6,7 @@ import pytest
 
 from medamad.config import ConfigError
 from medamad.installing import (
+    PACKAGED,
     CannotInstall,
     Installation,
     check_reach,
@@ -71,6 +72,81 @@ def test_without_a_port_there_is_no_socket(installation: Installation) -> None:
     socket = installation.unit("medamad.socket")
     assert f"removed {socket}: no port is configured" in list(installation.install(PROGRAM))
     assert not socket.exists()
+
+
+@pytest.fixture
+def packaged(tmp_path: Path) -> Installation:
+    """Give an installation beside the units of a package."""
+    list(Installation(tmp_path, PACKAGED).install(PROGRAM))
+    return Installation(tmp_path)
+
+
+def listen(installation: Installation, value: str) -> None:
+    file = installation.configuration / "medamad.toml"
+    file.write_text(f"[server]\nlisten = {value}", "utf-8")
+
+
+def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> None:
+    listen(packaged, '["tcp:80", "tcp:8081:interface=127.0.0.1"]')
+    written = [line for line in packaged.install(PROGRAM) if line.startswith("wrote ")]
+    drop_in = tmp_path / "etc/systemd/system/medamad.socket.d/ports.conf"
+    assert written == [f"wrote {drop_in}"]
+    assert drop_in.read_text("utf-8") == (
+        "[Socket]\nListenStream=\nListenStream=0.0.0.0:80\nListenStream=127.0.0.1:8081\n"
+    )
+    assert packaged.names == ["medamad.socket", "medamad.service"]
+    assert not packaged.unit("medamad.service").exists()
+    listen(packaged, '"tcp:8080:interface=127.0.0.1"')
+    assert f"removed {drop_in}" in list(packaged.install(PROGRAM))
+    assert not drop_in.exists()
+
+
+def test_what_hides_the_units_of_a_package_goes(packaged: Installation) -> None:
+    unit, masked = packaged.unit("medamad.service"), packaged.unit("medamad.socket")
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]", "utf-8")
+    masked.symlink_to("/dev/null")
+    assert f"removed {unit}: it hid the package's" in list(packaged.install(PROGRAM))
+    assert not unit.exists()
+    assert masked.is_symlink()
+    assert packaged.names == ["medamad.service"]
+
+
+def test_a_package_without_a_port_has_its_socket_masked(packaged: Installation) -> None:
+    listen(packaged, '"unix:/run/medamad/s"')
+    told = list(packaged.install(PROGRAM))
+    assert "no port is configured: systemctl mask --now medamad.socket" in told
+
+
+def test_the_service_of_a_package_is_left_to_it(packaged: Installation) -> None:
+    with pytest.raises(CannotInstall, match="that of a package; `apt-get remove medamad`"):
+        list(packaged.install(["/srv/medamad/bin/medamad"]))
+    with pytest.raises(CannotInstall, match="that of a package; `apt-get remove medamad`"):
+        list(packaged.uninstall())
+    assert packaged.packaged
+
+
+def test_a_link_in_the_place_of_a_unit_is_not_written_through(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """A package that was removed, not purged, leaves its units masked by links to /dev/null."""
+    null = tmp_path / "null"
+    null.write_text("", "utf-8")
+    unit = installation.unit("medamad.service")
+    unit.parent.mkdir(parents=True)
+    unit.symlink_to(null)
+    list(installation.install(PROGRAM))
+    assert null.read_text("utf-8") == ""
+    assert unit.read_text("utf-8") == shipped_unit("medamad.service").read_text("utf-8")
+
+
+def test_ports_that_change_show(installation: Installation) -> None:
+    assert installation.ports == []
+    list(installation.install(PROGRAM))
+    assert installation.ports == ["ListenStream=127.0.0.1:8080"]
+    listen(installation, '"tcp:80"')
+    list(installation.install(PROGRAM))
+    assert installation.ports == ["ListenStream=0.0.0.0:80"]
 
 
 @pytest.mark.parametrize("text", ["[server]\nlisten = 'tcp:x'", "[server]\nlisten = 1", "["])

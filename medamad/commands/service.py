@@ -17,7 +17,8 @@ _LEFT: Final = (
     "  rm -r /etc/medamad /var/lib/medamad /var/lib/private/medamad\n"
     "deletes both for ever."
 )
-_NEXT: Final = "systemctl enable --now"
+_STOP: Final = ("stop", SOCKET, SERVICE)
+_START: Final = ("enable", "--now")
 EXAMPLES: Final = (
     ("medamad service install --now", "as root: installs and starts it"),
     ("medamad service uninstall", "as root: removes it, without its data and configuration"),
@@ -64,21 +65,28 @@ def run(arguments: Namespace) -> int:
 def _install(*, now: bool) -> None:
     program = this_program()
     installation = Installation()
+    ports = installation.ports
     _print(installation.install(program))
-    units = [name for name in (SOCKET, SERVICE) if installation.unit(name).exists()]
+    # systemd gives a socket other ports only while it is stopped.
+    moved = bool(ports) and installation.ports != ports
+    units = installation.names
     _systemctl("daemon-reload")
     if now:
-        _systemctl("enable", "--now", *units)
+        if moved:
+            _systemctl(*_STOP)
+        _systemctl(*_START, *units)
         print("It runs: systemctl status medamad")
         print("The first login: /var/lib/medamad/first-login.txt")
     else:
-        print(f"Start it, now and at every boot: {_NEXT} {' '.join(units)}")
+        if moved:
+            print(f"The ports are others now, so stop it first: systemctl {' '.join(_STOP)}")
+        print(f"Start it, now and at every boot: systemctl {' '.join((*_START, *units))}")
 
 
 def _uninstall() -> None:
     installation = Installation()
-    for name in (SOCKET, SERVICE):
-        if installation.unit(name).exists():
+    if not installation.packaged:
+        for name in installation.names:
             _systemctl("disable", "--now", name)
     _print(installation.uninstall())
     _systemctl("daemon-reload")
