@@ -109,6 +109,7 @@ def test_the_service_says_what_the_daemon_goes_by() -> None:
         "ExecReload=/bin/sh -c 'kill -HUP $$MAINPID'",
         "Restart=on-failure",
         "RestartPreventExitStatus=78",
+        "Wants=medamad.socket",
         "SystemCallErrorNumber=EPERM",
     ):
         assert line in unit
