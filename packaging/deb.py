@@ -30,6 +30,7 @@ COMPLETIONS: Final = {
     "zsh": "zsh/vendor-completions/_medamad",
 }
 """Where Debian's shells look, below /usr/share."""
+EXTRAS: Final = ("duckdb", "parquet")
 SCRIPTS: Final = ("postinst", "prerm", "postrm")
 PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -38,6 +39,13 @@ def main() -> None:
     """Build the package and print its path."""
     parser = argparse.ArgumentParser(description="Build the Debian package.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder for it")
+    parser.add_argument(
+        "--extra",
+        action="append",
+        choices=EXTRAS,
+        default=[],
+        help="what to put in, too: for files of DuckDB or Parquet; may be repeated",
+    )
     parser.add_argument("--revision", type=int, default=1, help="what follows the version")
     parser.add_argument(
         "--upgrade", action="store_true", help="build the next revision, too: for trying upgrades"
@@ -45,20 +53,25 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        stage, version = fill(Path(folder))
+        stage, version = fill(Path(folder), arguments.extra)
         for revision in range(arguments.revision, arguments.revision + 1 + arguments.upgrade):
             print(pack(stage, f"{version}-{revision}", arguments.out))
 
 
-def fill(folder: Path) -> tuple[Path, str]:
+def fill(folder: Path, extras: list[str]) -> tuple[Path, str]:
     """Make what the package holds in a scratch folder; gives where, and the version."""
     wheels = folder / "wheels"
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(ROOT))
     (wheel,) = wheels.iterdir()
     stage = folder / "stage"
-    fill_environment(stage, wheel)
+    fill_environment(stage, requirement(wheel, extras))
     fill_system(stage)
     return stage, wheel.name.split("-")[1]
+
+
+def requirement(wheel: Path, extras: list[str]) -> str:
+    """Give what pip is asked for."""
+    return f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
 
 
 def pack(stage: Path, version: str, out: Path) -> Path:
@@ -70,12 +83,12 @@ def pack(stage: Path, version: str, out: Path) -> Path:
     return package
 
 
-def fill_environment(stage: Path, wheel: Path) -> None:
+def fill_environment(stage: Path, wanted: str) -> None:
     """Make the virtual environment, as it will be where it is installed."""
     target = stage / ENVIRONMENT
     venv.create(target, symlinks=True)
     python = target / "bin" / "python3"
-    run(sys.executable, "-m", "pip", "-q", "--python", str(python), "install", str(wheel))
+    run(sys.executable, "-m", "pip", "-q", "--python", str(python), "install", wanted)
     compileall.compile_dir(target / "lib", quiet=2, stripdir=str(stage), prependdir="/")
     programs = target / "bin"
     for program in list(programs.iterdir()):

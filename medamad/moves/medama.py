@@ -18,7 +18,9 @@ from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import MAX_MS, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 
-MISSING: Final = "a file of DuckDB needs the library: `pip install 'medamad[duckdb]'`"
+MISSING: Final = (
+    "a file of DuckDB needs the extra `duckdb` (Install, in the documentation, says how)"
+)
 _MARK: Final = b"DUCK"
 _MARK_AT: Final = 8
 _ROWS: Final = 4_096

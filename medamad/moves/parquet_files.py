@@ -15,7 +15,9 @@ GROUP_ROWS: Final = 65_536
 """How many rows make a row group: so many are kept in memory."""
 
 _READ_ROWS: Final = 4_096
-MISSING: Final = "format: Parquet needs pyarrow: `pip install medamad[parquet]`"
+MISSING: Final = (
+    "format: Parquet needs the extra `parquet` (Install, in the documentation, says how)"
+)
 
 
 def pyarrow() -> Any:

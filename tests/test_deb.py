@@ -1,0 +1,44 @@
+import importlib.util
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def deb() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("deb", ROOT / "packaging" / "deb.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("extras", "wanted"),
+    [
+        ([], "/w/medamad-1.whl"),
+        (["duckdb"], "/w/medamad-1.whl[duckdb]"),
+        (["duckdb", "parquet"], "/w/medamad-1.whl[duckdb,parquet]"),
+    ],
+)
+def test_a_package_takes_extras_in(deb: ModuleType, extras: list[str], wanted: str) -> None:
+    assert deb.requirement(Path("/w/medamad-1.whl"), extras) == wanted
+
+
+def test_its_extras_are_those_of_the_project(deb: ModuleType) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(deb.EXTRAS) <= set(project["optional-dependencies"])
+
+
+def test_an_extra_that_is_not_there_is_refused(
+    deb: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["deb.py", "--extra", "excel"])
+    with pytest.raises(SystemExit):
+        deb.main()
+    assert "invalid choice: 'excel'" in capsys.readouterr().err
