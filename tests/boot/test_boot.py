@@ -46,6 +46,12 @@ def machine(
     subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=True)
 
 
+@pytest.fixture(autouse=True)
+def _starts_are_counted_anew(machine: Machine) -> None:
+    """The tests together start the service more often than systemd lets it in five minutes."""
+    machine.run("systemctl", "reset-failed")
+
+
 def until_active(machine: Machine) -> None:
     machine.until(lambda: machine.shown("ActiveState") == "active", machine.journal)
 
@@ -96,10 +102,10 @@ def test_a_reload_applies_the_configuration(machine: Machine) -> None:
     assert set(answered) == {"204"}
 
 
-def asking(path: str) -> str:
+def asking(path: str, port: int = 8080) -> str:
     return (
         "import urllib.request as r;"
-        f"print(r.urlopen('http://127.0.0.1:8080{path}', timeout=30).status)"
+        f"print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=30).status)"
     )
 
 
@@ -155,9 +161,61 @@ def test_without_a_configuration_it_is_not_started_again_and_again(machine: Mach
     assert machine.shown("NRestarts") == restarts == "0"
     assert "No such file or directory" in machine.journal()
     machine.run("mv", f"{EDITED}.away", EDITED)
-    machine.run("systemctl", "reset-failed", "medamad.service", "medamad.socket")
-    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    machine.run("systemctl", "start", "medamad")
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
     assert machine.ask("hit") == 204
+
+
+def test_visits_do_not_start_what_has_no_configuration_again_and_again(machine: Machine) -> None:
+    machine.run("mv", EDITED, f"{EDITED}.away")
+    with machine.load() as answered:
+        machine.run("systemctl", "restart", "medamad", fails=True)
+        machine.until(lambda: machine.shown("ActiveState") == "failed", machine.journal)
+        machine.until(
+            lambda: machine.shown("ActiveState", "medamad.socket") == "inactive", machine.journal
+        )
+        tried = machine.shown("InvocationID")
+        machine.run("sleep", "4")
+        assert machine.shown("InvocationID") == tried
+        machine.run("mv", f"{EDITED}.away", EDITED)
+        machine.run("systemctl", "start", "medamad")
+    assert answered["204"] > 0
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    assert machine.ask("hit") == 204
+
+
+def test_ports_change_by_the_steps_that_are_printed(machine: Machine) -> None:
+    machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
+    printed = machine.run("medamad", "service", "install").splitlines()
+    steps = [line.partition(": ")[2] for line in printed if ": systemctl " in line]
+    assert len(steps) == 2
+    for step in steps:
+        machine.run(*step.split())
+    assert machine.run("python3", "-c", asking("/pulse.js", 9090)) == "200"
+    assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:9090 (Stream)"
+    for unit in ("medamad.service", "medamad.socket"):
+        assert machine.shown("FragmentPath", unit).endswith(f"/lib/systemd/system/{unit}")
+    machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
+    machine.run("medamad", "service", "install", "--now")
+    assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:8080 (Stream)"
+    assert machine.ask("hit") == 204
+
+
+def test_a_certificate_is_handed_over(machine: Machine) -> None:
+    lineage = machine.root / "root/lineage"
+    lineage.mkdir()
+    for name in ("privkey", "cert", "chain"):
+        (lineage / f"{name}.pem").write_text(name, "utf-8")
+    hook = (ROOT / "etc/certbot-deploy").read_text("utf-8")
+    owner = machine.run("stat", "--format=%u:%g", f"/proc/{machine.shown('MainPID')}")
+    for act in ("stop", "start"):
+        machine.run("systemctl", act, "medamad.socket", "medamad.service")
+        machine.run("env", "RENEWED_LINEAGE=/root/lineage", "sh", "-c", hook)
+        for name in ("privkey", "cert", "chain"):
+            path = f"/var/lib/private/medamad/tls/{name}.pem"
+            assert machine.run("stat", "--format=%u:%g %a", path) == f"{owner} 400"
+            assert machine.run("cat", path) == name
+    assert machine.shown("ActiveState") == "active"
 
 
 def test_it_comes_back_with_the_machine(machine: Machine) -> None:
@@ -191,7 +249,8 @@ def test_what_it_has_can_leave_and_come_back(machine: Machine) -> None:
     machine.run("medamad", "restore", *data, "/root/backup.zst")
     # The account is that of the backup, and with it the password.
     machine.run("cp", "--no-preserve=mode", "/root/login.txt", login)
-    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    machine.run("systemctl", "start", "medamad")
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
     assert machine.ask("views") == before
     assert machine.ask("hit") == 204
     assert machine.run("medamad", "check", *data)
@@ -207,6 +266,15 @@ def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -
     assert 'script_name = "pulse.js"' in machine.run("cat", EDITED)
 
 
+def test_a_removal_that_is_given_up_starts_it_again(machine: Machine) -> None:
+    by_dpkg = ("env", "DPKG_MAINTSCRIPT_PACKAGE=medamad", "sh")
+    machine.run(*by_dpkg, "/var/lib/dpkg/info/medamad.prerm", "remove")
+    assert machine.shown("ActiveState") == "inactive"
+    machine.run(*by_dpkg, "/var/lib/dpkg/info/medamad.postinst", "abort-remove")
+    assert machine.shown("ActiveState") == "active"
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+
+
 def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None:
     views = machine.ask("views")
     machine.run("dpkg", "--force-unsafe-io", "--remove", "medamad")
@@ -219,6 +287,7 @@ def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None
     machine.run("dpkg", "--force-unsafe-io", "--purge", "medamad")
     assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
     assert machine.run("ls", "/opt", fails=True) == ""
+    assert machine.run("find", "/etc/systemd", "-name", "medamad.socket*") == ""
     assert machine.run("ls", "/var/lib/private/medamad/store.mdb")
 
 
@@ -237,9 +306,7 @@ def test_the_command_installs_the_service_too(machine: Machine) -> None:
     socket = machine.root / "etc/systemd/system/medamad.socket"
     assert "ListenStream=0.0.0.0:9090\n" in socket.read_text("utf-8")
     machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
-    machine.run(program, "service", "install")
-    machine.run("systemctl", "stop", "medamad.socket", "medamad.service")
-    machine.run("systemctl", "start", "medamad.socket", "medamad.service")
+    machine.run(program, "service", "install", "--now")
     assert machine.ask("views") == views
     said = machine.run(program, "service", "uninstall")
     assert "/var/lib/medamad" in said
