@@ -19,11 +19,13 @@ from medamad.config import load
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest
 from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked
+from medamad.moves.day_rows import date_of
 from medamad.moves.exporting import Exported
 from medamad.settings import sources
 from medamad.stats.period import period_of
 from medamad.store.errors import DamagedBlock
 from medamad.store.offline import reading_beside
+from medamad.store.parts import Missed, Missing
 
 _STANDARD_OUTPUT: Final = "-"
 _MODE: Final = 0o600
@@ -96,11 +98,13 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         # What waits for a slow reader waits without a transaction.
         with _output(arguments.output) as file, reading_beside(data_dir) as guest:
             website = guest.website(arguments.hostname)
+            config = load(arguments.config)
             exported = Exported(
                 held=guest.hold(website, damaged),
                 origins=guest.origins(website),
-                sources=sources(load_lists(load(arguments.config))),
+                sources=sources(load_lists(config)),
                 period=asked.period,
+                zone=config.events.timezone,
             )
             telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
             for written in asked.written(exported, int(time.time() * 1000)):
@@ -113,7 +117,20 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     telling.end()
     for place in dict.fromkeys(left_out):
         print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
+    for what in _without(exported.missed):
+        print(f"medamad: {what}, since there are only sums of them", file=sys.stderr)
     return 1 if left_out else 0
+
+
+def _without(missed: Missed) -> Iterator[str]:
+    """Say what statistics are without, of days of which there are sums alone."""
+    for missing, told in (
+        (Missing.FIGURES, "some reports are without"),
+        (Missing.INTERVAL, "the series is without"),
+        (Missing.DURATIONS, "medians and quartiles of time are without"),
+    ):
+        if days := missed.days(missing):
+            yield f"{told} days from {date_of(days[0])} to {date_of(days[-1])}"
 
 
 @contextmanager

@@ -5,11 +5,12 @@ than a part of a website is in memory, and nothing is open between two steps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
@@ -19,7 +20,7 @@ from medamad.stats.period import Period
 from medamad.store.flags import PAGE_VISITOR, VISITOR
 from medamad.store.held import Held
 from medamad.store.origins import Origins
-from medamad.store.parts import Events, Views
+from medamad.store.parts import Events, Missed, Views
 from medamad.vocabulary.sources import Sources
 
 _STEP_ROWS: Final = 4_096
@@ -37,12 +38,18 @@ class Piece:
 
 @frozen(kw_only=True)
 class Exported:
-    """A website at one moment, and what of it is wanted."""
+    """A website at one moment, and what of it is wanted.
+
+    Days are those of `zone`: of others there may be no sums. What an answer turns out to be
+    without is noted in `missed`.
+    """
 
     held: Held
     origins: Origins
     sources: Sources
     period: Period
+    zone: tzinfo = UTC
+    missed: Missed = field(factory=Missed)
 
 
 def views(exported: Exported) -> Iterator[Piece]:

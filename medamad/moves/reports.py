@@ -13,7 +13,7 @@ from medamad.moves.tables import STATISTICS, Rows
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.filters import Condition
 from medamad.stats.question import Question
-from medamad.store.parts import Snapshot
+from medamad.store.parts import Missed, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Report: TypeAlias = Callable[[Snapshot, Question, Sources], list[Any]]
@@ -35,16 +35,20 @@ _COLUMNS: Final = MappingProxyType(
 def statistics(
     exported: Exported, conditions: tuple[Condition, ...], now_ms: int
 ) -> Iterator[Piece]:
-    """Give the rows of one report after the other; the days of a series are those of UTC."""
-    question = Question(exported.period, conditions, limit=_ALL_ROWS)
+    """Give the rows of one report after the other; a series is of the days of the zone."""
+    period = evolve(exported.period, zone=exported.zone)
+    question = Question(period, conditions, limit=_ALL_ROWS)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        found = exported.held.ask(partial(_put, report, question, exported.sources))
+        found, missed = exported.held.ask(partial(_put, report, question, exported.sources))
+        exported.missed.join(missed)
         yield Piece(_rows(name, found), number + 1, len(reports))
 
 
-def _put(report: Report, question: Question, sources: Sources, snapshot: Snapshot) -> list[Any]:
-    return report(snapshot, question, sources)
+def _put(
+    report: Report, question: Question, sources: Sources, snapshot: Snapshot
+) -> tuple[list[Any], Missed]:
+    return report(snapshot, question, sources), snapshot.missed
 
 
 def _reports(now_ms: int) -> Mapping[str, Report]:

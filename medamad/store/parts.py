@@ -282,6 +282,11 @@ class Missed:
         """Note that a day could not answer."""
         self._days[missing].add(sums.day)
 
+    def join(self, other: "Missed") -> None:
+        """Note what another answer is without too."""
+        for missing, days in self._days.items():
+            days.update(other.days(missing))
+
     def days(self, missing: Missing) -> list[int]:
         """Give the days that an answer is without, ascending; but for those left out altogether."""
         left_out = self._days[Missing.FIGURES] if missing is not Missing.FIGURES else set()

@@ -87,6 +87,32 @@ def test_what_cannot_be_is_said(
     assert said.out == ""
 
 
+def test_it_is_said_what_statistics_are_without(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "visitors.csv"
+    file.write_text("date,visitors,pageviews\n2024-03-28,5,9\n2024-03-29,1,2\n")
+    config = tmp_path / "medamad.toml"
+    config.write_text('[events]\ntimezone = "Asia/Tokyo"\n')
+    with running(tmp_path / "there") as daemon:
+        daemon.client().add_website("example.com")
+        both = ["--data", str(daemon.data), "--config", str(config)]
+        assert main(["import", str(file), "--website", "example.com", *both]) == 0
+        capsys.readouterr()
+        out = tmp_path / "statistics.csv"
+        export = ["export", "example.com", "--what", "statistics", "-o", str(out)]
+        assert main([*export, *both]) == 0
+    rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
+    assert [(row["date"], row["pageviews"]) for row in rows[:2]] == [
+        ("2024-03-28T00:00:00+09:00", "9"),
+        ("2024-03-29T00:00:00+09:00", "2"),
+    ]
+    assert capsys.readouterr().err == (
+        "medamad: some reports are without days from 2024-03-28 to 2024-03-29, "
+        "since there are only sums of them\n"
+    )
+
+
 def test_an_unknown_format_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["export", "example.com", "--format", "xlsx"])

@@ -22,6 +22,7 @@ from medamad.model.zones import start_of_day
 from medamad.moves import reports
 from medamad.moves.asked import Asked
 from medamad.moves.day_survey import DayGathering, DaySurvey, are_of_days, days_there, survey_days
+from medamad.moves.exporting import Exported
 from medamad.moves.survey import Given, digest_of
 from medamad.moves.visits import Into
 from medamad.operator.import_days import days_request
@@ -30,7 +31,7 @@ from medamad.stats import properties, summary
 from medamad.stats.filters import Condition
 from medamad.stats.question import Question
 from medamad.store.checking import Checking
-from medamad.store.parts import Missing, Snapshot
+from medamad.store.parts import Missed, Missing, Snapshot
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 
@@ -329,6 +330,44 @@ async def test_answers_say_of_which_days_they_know_nothing(
     assert store.ask(website, missed("languages")) == [numbers, []]
     assert store.ask(website, missed("summary")) == [[], numbers]
     assert store.ask(website, missed("time")) == [[], numbers]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_are_of_the_days_of_which_there_are_sums(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    tokyo = ZoneInfo("Asia/Tokyo")
+    export = Plausible()
+    await take_days(store, website, [export.zip(tmp_path / "export.zip")], zone=tokyo)
+
+    def written(zone: tzinfo) -> tuple[dict[str, Any], Missed]:
+        held = store.hold(website)
+        asked = Asked(what="statistics", format="ndjson")
+        source = Exported(
+            held=held,
+            origins=store.imports.origins(website),
+            sources=SOURCES,
+            period=asked.period,
+            zone=zone,
+        )
+        data = b"".join(piece.data for piece in asked.written(source, END_MS))
+        held.close()
+        rows = [json.loads(line) for line in data.splitlines()]
+        return {
+            row["date"]: row["pageviews"]
+            for row in rows
+            if row["report"] == "days" and row["pageviews"]
+        }, source.missed
+
+    days, missed = written(tokyo)
+    assert days == {f"{day}T00:00:00+09:00": of[0] for day, of in export.sums().of["days"].items()}
+    numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
+    assert missed.days(Missing.INTERVAL) == []
+    assert missed.days(Missing.FIGURES) == numbers, "of languages"
+    assert written(UTC)[0] == {}
     await store.close()
 
 

@@ -89,6 +89,7 @@ async def export(call: Call, hostname: str) -> Reply:
             origins=backend.store.imports.origins(website),
             sources=backend.settings.sources,
             period=asked.period,
+            zone=backend.collector.rules.zone,
         )
         source = _Source(backend, asked.written(exported, int(backend.clock() * 1000)))
         await source.begin()
