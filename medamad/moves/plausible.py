@@ -1,13 +1,16 @@
 """Plausible's export: tables of days as CSV, in a zip or as single files.
 
-It goes by Plausible's documentation ("Import stats using CSV files"). A table is told by its
-columns, whatever they are in order and the file is called. Of exit pages, regions, cities, visits
-and their duration nothing is taken: there is no such figure here.
+It goes by Plausible's documentation ("Import stats using CSV files"). In a zip a table is told by
+the name of its file; a single file by its columns, whatever they are in order and it is called. Of
+exit pages, regions, cities, visits and their duration nothing is taken: there is no such figure
+here.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from functools import lru_cache
+from types import MappingProxyType
 from typing import IO, BinaryIO, Final
 from zipfile import is_zipfile
 
@@ -77,9 +80,12 @@ def _source(reading: _Reading, record: _Record) -> tuple[str, ...]:
 
 
 def _event(_: _Reading, record: _Record) -> tuple[str, ...]:
-    name = record["name"].replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME]
-    value = (record.get("link_url") or record.get("path") or "").strip()[:MAX_VALUE]
-    return (property_text(name, value),)
+    return _property(record["name"], record.get("link_url") or record.get("path") or "")
+
+
+def _property(name: str, value: str) -> tuple[str, ...]:
+    name = name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME]
+    return (property_text(name, value.strip()[:MAX_VALUE]),)
 
 
 _OF_VISITS: Final = {
@@ -149,6 +155,13 @@ _TABLES: Final = (
         _source,
     ),
     _Table(
+        DayTable("imported_custom_props", (Dimension.PROPERTY,)),
+        frozenset({"property"}),
+        ("property", "value", "events"),
+        {"views": "events"},
+        lambda _, record: _property(record["property"], record["value"]),
+    ),
+    _Table(
         DayTable("imported_custom_events", (Dimension.PROPERTY,)),
         frozenset({"events"}),
         ("name", "events"),
@@ -159,8 +172,11 @@ _TABLES: Final = (
 _IN_ALL: Final = _Table(
     DayTable("imported_visitors", is_total=True), _TOTAL, _BY_VISITS, _OF_VISITS, lambda *_: ()
 )
+_BY_NAME: Final = MappingProxyType({each.table.name: each for each in (*_TABLES, _IN_ALL)})
 _WITHOUT: Final = "exit_page"
 """A column of the table of which nothing is taken."""
+_NAME: Final = re.compile(r"(imported_[a-z_]*[a-z])(?:_\d+)*\.csv\Z")
+"""What a file of a table is called, in a zip: the table, and the days of the export."""
 _OURS: Final = "report"
 """A column of our own statistics."""
 
@@ -182,7 +198,10 @@ def read_plausible(file: BinaryIO, into: Into) -> Iterator[DayRow | Refused]:
         yield from _rows(file, "", reading)
         return
     with opened_zip(file) as archive:
-        for name in sorted(filter(_is_member, archive.namelist())):
+        names = sorted(filter(_is_member, archive.namelist()))
+        if not names:
+            raise BadRequest("imported_visitors: there is no such table in the zip")
+        for name in names:
             try:
                 with archive.open(name) as member:
                     yield from _rows(member, name, reading)
@@ -195,10 +214,15 @@ def _is_member(name: str) -> bool:
     return base.startswith("imported_") and base.endswith(".csv")
 
 
-def _table_of(columns: Collection[str]) -> _Table | None:
-    """Tell which table has such columns, None for none of which anything is taken."""
+def _table_of(columns: Collection[str], place: str = "") -> _Table | None:
+    """Tell which table has such columns, None for none of which anything is taken.
+
+    `place` is the name of its file in a zip.
+    """
     if _WITHOUT in columns or _OURS in columns:
         return None
+    if columns and (named := _NAME.match(place.rpartition("/")[2])):
+        return _BY_NAME.get(named[1])
     for table in _TABLES:
         if not table.told_by.isdisjoint(columns):
             return table
@@ -210,7 +234,7 @@ def _rows(file: IO[bytes], place: str, reading: _Reading) -> Iterator[DayRow | R
     """Read a table."""
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
-        table = _table_of(names)
+        table = _table_of(names, place)
         if table is None:
             if _WITHOUT not in names:
                 reason = f"no table of Plausible's: {', '.join(names)}"

@@ -5,7 +5,7 @@ from zipfile import ZipFile
 import pytest
 from day_files import HOST, Plausible
 
-from medamad.model.dimensions import Dimension
+from medamad.model.dimensions import Dimension, property_text
 from medamad.model.errors import BadRequest
 from medamad.moves.day_rows import DayRow, day_of
 from medamad.moves.day_survey import DaySurvey, are_of_days, survey_days
@@ -111,6 +111,48 @@ def test_what_is_unknown_in_a_zip_is_told(tmp_path: Path) -> None:
     assert (refused[0], refused[1].line) == (str(path), 0)
     assert refused[1].field == "imported_moods_20240328_20240402.csv"
     assert refused[1].reason == "no table of Plausible's: date, mood, visitors, pageviews"
+
+
+def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
+    """Exports have had a table of them since 2025: it has a column of events too."""
+    path = Plausible(days=1).zip(tmp_path / "export.zip")
+    text = "date,property,value,visitors,events\n2024-03-28,plan ,pro,2,3\n2024-03-28,plan,,1,x\n"
+    with ZipFile(path, "a") as archive:
+        archive.writestr("imported_custom_props_20240328_20240328.csv", text)
+    found = [
+        row
+        for row in Given.of(path, None, Into(HOST)).day_rows()
+        if "props" in (row.table.name if isinstance(row, DayRow) else row.field)
+    ]
+    row, refused = found
+    assert isinstance(row, DayRow)
+    assert (row.table.dimensions, row.texts) == (
+        (Dimension.PROPERTY,),
+        (property_text("plan", "pro"),),
+    )
+    assert (row.views, row.visitors) == (3, 0)
+    assert isinstance(refused, Refused)
+    assert refused.field == "imported_custom_props_20240328_20240328.csv: events"
+    (alone, _) = read(tmp_path / "any.csv", text)
+    assert isinstance(alone, DayRow)
+    assert (alone.table, alone.texts) == (row.table, row.texts)
+
+
+def test_a_table_that_is_not_known_is_none_by_its_columns_in_a_zip(tmp_path: Path) -> None:
+    path = Plausible(days=1).zip(tmp_path / "export.zip")
+    with ZipFile(path, "a") as archive:
+        archive.writestr("imported_goals_20240328_20240328.csv", "date,goal,visitors,events\n")
+    (refused,) = surveyed(Given.of(path, None)).refused
+    assert refused[1].field == "imported_goals_20240328_20240328.csv"
+    assert refused[1].reason == "no table of Plausible's: date, goal, visitors, events"
+
+
+def test_another_zip_is_no_export_when_it_is_called_one(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("website_event.csv", "date,page\n")
+    with pytest.raises(BadRequest, match=r"export\.zip: imported_visitors: there is no such table"):
+        list(Given.of(path, "plausible").day_rows())
 
 
 def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
