@@ -5,21 +5,20 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.import_list import batches, list_imports
 from medamad.commands.import_plan import KnownDays, Plan, known_rows
-from medamad.commands.import_report import date_of_time, nothing_in, report, tell_refused
+from medamad.commands.import_report import counted, nothing_in, report, tell_refused
 from medamad.commands.telling import Telling
 from medamad.config import load
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest, NotFound
-from medamad.model.websites import Website
-from medamad.model.zones import day_at
+from medamad.model.zones import DAY_S, day_at
 from medamad.moves.day_survey import DaySurvey, are_of_days, survey_days
 from medamad.moves.formats import SOURCE_NAMES
 from medamad.moves.gathering import Known
@@ -36,8 +35,8 @@ from medamad.operator.imports import (
     UndoImport,
 )
 from medamad.settings import rules
-from medamad.store.batches import Batch, check_new, check_ranges
-from medamad.store.offline import Guest, reading_beside
+from medamad.store.batches import check_new, check_ranges
+from medamad.store.offline import reading_beside
 from medamad.store.origins import Span
 
 _ANSWERS_WITHIN_S: Final = 300.0
@@ -80,6 +79,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="write JSON on standard output")
     add_data(parser)
+    parser.set_defaults(misused=parser.error)
     parser.epilog = (
         "Needs a running daemon, but for --dry-run and --list. All files of one call become one\n"
         "import, which is seen when it is whole, and counts once: hits that the website has\n"
@@ -92,14 +92,38 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Import, list or undo; the exit status is 1 when nothing came in that was to."""
+    """Import, list or undo; the exit status is 1 when not all came in that was to."""
+    if (wrong := _misuse(arguments)) is not None:
+        arguments.misused(wrong)
     return on_data(arguments, lambda data_dir: _run(data_dir, arguments))
+
+
+def _misuse(arguments: Namespace) -> str | None:
+    """Say what is wrong with the arguments, if anything is."""
+    alone = "--list" if arguments.list else "--undo" if arguments.undo is not None else ""
+    others = {
+        "FILE": arguments.files,
+        "--website": arguments.website is not None,
+        "--from": arguments.source is not None,
+        "--dry-run": arguments.dry_run,
+        "--skip-refused": arguments.skip_refused,
+        "--overlapping": arguments.overlapping,
+        "--undo": arguments.list and arguments.undo is not None,
+    }
+    if alone:
+        wrong = next((name for name, is_there in others.items() if is_there), None)
+        return wrong and f"{wrong}: not expected with {alone}"
+    if not arguments.files:
+        return "FILE: expected at least one file"
+    if arguments.website is None:
+        return "--website: expected the website that it goes into"
+    return None
 
 
 def _run(data_dir: Path, arguments: Namespace) -> int:
     try:
         if arguments.list:
-            return _list(data_dir, arguments)
+            return list_imports(data_dir, as_json=arguments.json)
         if arguments.undo is not None:
             return _undo(data_dir, arguments)
         return _import(data_dir, arguments)
@@ -109,21 +133,18 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _import(data_dir: Path, arguments: Namespace) -> int:
-    if not arguments.files:
-        raise BadRequest("FILE: expected at least one file")
-    if arguments.website is None:
-        raise BadRequest("--website: expected the website that it goes into")
     telling = Telling("rows looked through", sys.stderr)
     with reading_beside(data_dir) as guest:
         website = guest.website(arguments.website)
-        batches = guest.batches(website)
+        before = guest.batches(website)
     # The files may be long or slow: no transaction waits for them.
     config = load(arguments.config)
-    into = Into(website.hostname, rules(config, load_lists(config)))
+    latest_ms = round((time.time() + DAY_S) * 1000)
+    into = Into(website.hostname, rules(config, load_lists(config)), latest_ms)
     files = [Given.of(path, arguments.source, into) for path in arguments.files]
     digest = digest_of(files)
-    newest = max((batch.number for batch in batches), default=0)
-    check_new(batches, digest, newest)
+    newest = max((batch.number for batch in before), default=0)
+    check_new(before, digest, newest)
     found = Survey()
     for found in survey_days(files) if are_of_days(files) else survey(files):
         telling.tell(found.rows, 0)
@@ -142,8 +163,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         return _dry_run(plan, arguments)
     if found.refused_rows and not arguments.skip_refused:
         tell_refused(found)
-        told = f"{found.refused_rows:,} of {found.rows:,} rows are refused, and nothing was stored"
-        print(f"medamad: {told}; --skip-refused imports the others", file=sys.stderr)
+        _tell_unskipped(found, "and nothing was stored")
         return 1
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
         return _send(plan, daemon, holding, arguments)
@@ -157,7 +177,18 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
         telling.tell(gathering.rows, plan.survey.rows)
     telling.end()
     report(plan, gathering, None, as_json=arguments.json)
+    if plan.survey.refused_rows and not arguments.skip_refused:
+        _tell_unskipped(plan.survey, "and nothing would be stored")
+        return 1
+    if not gathering.views + gathering.events:
+        print(f"medamad: {nothing_in(gathering)}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _tell_unskipped(found: Survey, what: str) -> None:
+    told = f"{found.refused_rows:,} of {found.rows:,} rows are refused, {what}"
+    print(f"medamad: {told}; --skip-refused imports the others", file=sys.stderr)
 
 
 def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
@@ -200,56 +231,10 @@ def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[
         raise error from None
 
 
-class Listed(msgspec.Struct):
-    """An import, as it is listed."""
-
-    number: int
-    website: str
-    source: str
-    made: str
-    views: int
-    visitors: int
-    events: int
-    first: str
-    last: str
-
-
-def _list(data_dir: Path, arguments: Namespace) -> int:
-    with reading_beside(data_dir) as guest:
-        found = [
-            Listed(
-                number=batch.number,
-                website=website.hostname,
-                source=batch.source,
-                made=datetime.fromtimestamp(batch.made, UTC).isoformat(),
-                views=batch.views,
-                visitors=batch.visitors,
-                events=batch.events,
-                first=date_of_time(batch.first_ms),
-                last=date_of_time(batch.last_ms),
-            )
-            for website, batch in _batches(guest)
-        ]
-    if arguments.json:
-        print(msgspec.json.encode(found).decode())
-        return 0
-    for each in found:
-        print(
-            f"{each.number}  {each.website}  {each.made}  {each.views:,} views, "
-            f"{each.events:,} events, {each.first} to {each.last}: {each.source!r}"
-        )
-    return 0
-
-
-def _batches(guest: Guest) -> Iterator[tuple[Website, Batch]]:
-    found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
-    yield from sorted(found, key=lambda pair: pair[1].number)
-
-
 def _undo(data_dir: Path, arguments: Namespace) -> int:
     number = arguments.undo
     with reading_beside(data_dir) as guest:
-        of = [website for website, batch in _batches(guest) if batch.number == number]
+        of = [website for website, batch in batches(guest) if batch.number == number]
     if not of:
         raise NotFound(f"--undo: nothing was imported as number {number}")
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon:
@@ -259,7 +244,7 @@ def _undo(data_dir: Path, arguments: Namespace) -> int:
         print(msgspec.json.encode(told).decode())
     else:
         print(
-            f"{of[0].hostname}: removed {gone.views:,} views and {gone.events:,} events "
-            f"that were imported as number {number}"
+            f"{of[0].hostname}: removed {counted(gone.views, 'view')} and "
+            f"{counted(gone.events, 'event')} that were imported as number {number}"
         )
     return 0

@@ -28,9 +28,12 @@ class Report(msgspec.Struct, kw_only=True):
     last: str | None
     """The days of the first and of the last row, in UTC; of days that were added up, they."""
     already_there: int
+    """Views and events that were left out, those too of a time that was counted already."""
     refused: int
     reasons: list[str]
     """Why rows were refused: the first of them."""
+    already_counted: int = 0
+    """How many of those that were left out it was only by their time."""
     days: int = 0
     """Of files that have days added up: how many came in."""
     days_there: int = 0
@@ -49,18 +52,16 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"{found.website}: this would come in, and nothing was stored:")
     else:
         print(f"{found.website}: imported as number {found.number}:")
-    print(f"  {found.views:,} views of {found.visitors:,} visitors, {found.events:,} events")
+    views, visitors = counted(found.views, "view"), counted(found.visitors, "visitor")
+    print(f"  {views} of {visitors}, {counted(found.events, 'event')}")
     if found.first is not None:
         print(f"  from {found.first} to {found.last}")
     if found.days:
-        print(f"  {_days(found.days)}, of which only sums are known")
-    if found.already_there:
-        print(f"  {found.already_there:,} views and events are there already, and left out")
-    if isinstance(gathering, DayGathering):
-        for told in _left_out(gathering):
-            print(f"  {told}, left out")
+        print(f"  {counted(found.days, 'day')}, of which only sums are known")
+    for told in _left_out(gathering):
+        print(f"  {told}, left out")
     if found.refused:
-        print(f"  {found.refused:,} rows are refused:")
+        print(f"  {counted(found.refused, 'row')} refused:")
         tell_refused(plan.survey)
     if ended is not None:
         print(f"`medamad import --undo {found.number}` removes them again.")
@@ -68,9 +69,8 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
 
 def nothing_in(gathering: Gathered) -> str:
     """Say why there is nothing to be imported."""
-    told = "the website has all of it already"
-    if isinstance(gathering, DayGathering):
-        told = ", ".join(_left_out(gathering)) or "there is no day in it"
+    nothing = "day" if isinstance(gathering, DayGathering) else "view or event"
+    told = ", ".join(_left_out(gathering)) or f"there is no {nothing} in it"
     return f"nothing was imported: {told}"
 
 
@@ -114,6 +114,7 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
     if found.last_ms >= 0:
         report.first, report.last = date_of_time(found.first_ms), date_of_time(found.last_ms)
     report.already_there = gathering.there
+    report.already_counted = gathering.counted
     return report
 
 
@@ -123,15 +124,23 @@ def _reasons(found: Survey) -> Iterator[str]:
         yield f"{file}{line}: {row.field}: {row.reason}"
 
 
-def _left_out(gathering: DayGathering) -> Iterator[str]:
+def _left_out(gathering: Gathered) -> Iterator[str]:
+    """Say what does not come in, and why."""
+    if not isinstance(gathering, DayGathering):
+        if there := gathering.there - gathering.counted:
+            yield f"{counted(there, 'hit')} there already"
+        if gathering.counted:
+            yield f"{counted(gathering.counted, 'hit')} of a time that was counted already"
+        return
     for days, why in (
         (gathering.days_there, "there is something already"),
         (gathering.days_not_over, "not all is known yet"),
         (gathering.days_without_total, "no total is known"),
     ):
         if days:
-            yield f"{_days(days)} of which {why}"
+            yield f"{counted(days, 'day')} of which {why}"
 
 
-def _days(number: int) -> str:
-    return "1 day" if number == 1 else f"{number:,} days"
+def counted(number: int, noun: str) -> str:
+    """Say how many there are of something."""
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -18,7 +18,7 @@ from medamad.collect.bots import is_bot
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 from medamad.moves.log_lines import NoLine, Request, request_of
-from medamad.moves.rows import Refused, Row, ViewRow
+from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 from medamad.vocabulary.languages import locale_of
 
@@ -52,7 +52,9 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
         except NoLine as error:
             yield Refused(number, error.field, str(error))
             continue
-        if request is not None and (row := _view(request, into, visits)) is not None:
+        if request is not None and into.is_ahead(request.time_ms):
+            yield Refused(number, "time", AHEAD)
+        elif request is not None and (row := _view(request, into, visits)) is not None:
             yield row
 
 

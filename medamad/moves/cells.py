@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from medamad.model.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest
-from medamad.moves.rows import MAX_MS, EventRow, Refused, Row, ViewRow
+from medamad.moves.rows import AHEAD, MAX_MS, EventRow, Refused, Row, ViewRow
 from medamad.stats.period import parse_instant
 
 MAX_TEXT: Final = 4_096
@@ -98,7 +98,9 @@ _EVENT: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
 )
 
 
-def row_maker(columns: Iterable[str]) -> Callable[[int, Mapping[str, Any]], Row | Refused]:
+def row_maker(
+    columns: Iterable[str], latest_ms: int = MAX_MS
+) -> Callable[[int, Mapping[str, Any]], Row | Refused]:
     """Give what makes rows of records that have these columns; None in them is not known.
 
     Raises BadRequest naming the column that is missing. Columns of other names are passed over.
@@ -116,7 +118,7 @@ def row_maker(columns: Iterable[str]) -> Callable[[int, Mapping[str, Any]], Row 
     known = [(name, *cells[name]) for name in cells if name in there]
 
     def make(line: int, record: Mapping[str, Any]) -> Row | Refused:
-        values = {}
+        values: dict[str, Any] = {}
         for name, attribute, read in known:
             cell = record.get(name)
             if cell is None:
@@ -127,9 +129,18 @@ def row_maker(columns: Iterable[str]) -> Callable[[int, Mapping[str, Any]], Row 
                 values[attribute] = read(cell)
             except ValueError as error:
                 return Refused(line, name, str(error))
-        return made(**values)
+        if values["time_ms"] > latest_ms:
+            return Refused(line, "time", AHEAD)
+        return _rooted(made(**values))
 
     return make
+
+
+def _rooted(row: ViewRow | EventRow) -> ViewRow | EventRow:
+    """Give a path its slash, but for that of a store of ours: that is as it is for good."""
+    if isinstance(row, ViewRow) and not row.store and not row.path.startswith("/"):
+        row.path = f"/{row.path}"
+    return row
 
 
 IS_TEXT: Final = frozenset(

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from medamad.model.errors import BadRequest
 from medamad.moves.cells import IS_TEXT, row_maker
-from medamad.moves.rows import Refused, Row
+from medamad.moves.rows import MAX_MS, Refused, Row
 from medamad.moves.tables import Kind, Rows, Table
 from medamad.moves.times import written
 
@@ -81,11 +81,11 @@ def unmarked(cell: str) -> str:
     return _MARK.sub("", cell)
 
 
-def read_csv(file: BinaryIO) -> Iterator[Row | Refused]:
+def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
     """Read a file of ours. Raises BadRequest where it is none."""
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
-        make = row_maker(names)
+        make = row_maker(names, latest_ms)
         for line, cells in lines:
             if len(cells) != len(names):
                 yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")

@@ -11,6 +11,8 @@ from medamad.moves.rows import MAX_MS, EventRow
 
 MAX_WIDTH: Final = 65_535
 _COUNTRY: Final = re.compile(r"([A-Z]{2})(?:-[A-Z0-9]{1,3})?\Z")
+_NOWHERE: Final = "ZZ"
+"""What the CLDR has for a country that is not known."""
 
 
 def time_ms_of(text: str) -> int:
@@ -28,7 +30,7 @@ def time_ms_of(text: str) -> int:
 def country_of(text: str) -> str:
     """Give the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
     found = _COUNTRY.match(text.strip().upper())
-    return found[1] if found else ""
+    return found[1] if found and found[1] != _NOWHERE else ""
 
 
 def event_rows(

@@ -71,7 +71,7 @@ _LINES_TRIED: Final = 20
 
 def _own(reader: Reader) -> ForeignReader:
     """Give a reader of files that tell all by themselves."""
-    return lambda file, _into, _visits: reader(file)
+    return lambda file, into, _visits: reader(file, into.latest_ms)
 
 
 SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
@@ -80,7 +80,9 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
         "goatcounter": Source(read_goatcounter, is_goatcounter),
         "medama": Source(read_medama, is_medama),
         "access-log": Source(
-            read_access_log, lambda head: any(map(is_log, head.splitlines()[:_LINES_TRIED]))
+            read_access_log,
+            # A log that was begun just now has nothing in it.
+            lambda head: not head or any(map(is_log, head.splitlines()[:_LINES_TRIED])),
         ),
         "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
         "ndjson": Source(_own(read_ndjson), lambda head: head.lstrip().startswith(b"{")),
@@ -118,6 +120,8 @@ def guessed(head: bytes) -> str | None:
 def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file; what gzip has made smaller is read as it was before."""
     with path.open("rb") as file:
+        if not file.seekable():
+            raise BadRequest("expected a file, not a pipe: it is read more than once")
         begins = file.read(len(_GZIP))
         file.seek(0)
         if begins == _GZIP:

@@ -109,7 +109,9 @@ class Gathering:
     visitors: int = 0
     events: int = 0
     there: int = 0
-    """Views and events that the website has already."""
+    """Views and events that the website has already, or that were counted already."""
+    counted: int = 0
+    """Those of them of which that is known by nothing but their time."""
     rows: int = 0
     """All that were gone through."""
     _view_rows: list[ViewRow] = field(factory=list)
@@ -165,13 +167,18 @@ class Gathering:
             self._seen.add(key)
         return True
 
+    def _is_there(self, row: ViewRow | EventRow, *, is_view: bool) -> bool:
+        """Tell whether a hit is left out, and count it."""
+        is_counted = self._known.is_counted(row)
+        is_there = is_counted or self._known.number_of(row.store, row.number, is_view=is_view) > 0
+        self.counted += is_counted
+        self.there += is_there
+        return is_there
+
     def _add_view(self, file: Given, row: ViewRow) -> None:
         if not self._is_first(file, row, "view"):
             return
-        if self._known.is_counted(row) or self._known.number_of(
-            row.store, row.number, is_view=True
-        ):
-            self.there += 1
+        if self._is_there(row, is_view=True):
             return
         self.views += 1
         self.visitors += row.first_today
@@ -183,11 +190,7 @@ class Gathering:
         if not self.continues(row):
             self._event, self._event_ms = (row.store, row.number), row.time_ms
             self._is_kept = self._is_first(file, row, "event")
-            if self._is_kept and (
-                self._known.is_counted(row)
-                or self._known.number_of(row.store, row.number, is_view=False)
-            ):
-                self.there += 1
+            if self._is_kept and self._is_there(row, is_view=False):
                 self._is_kept = False
             self.events += self._is_kept
         if not self._is_kept:

@@ -15,7 +15,7 @@ from medamad.model.errors import BadRequest
 from medamad.moves.csv_files import read_records
 from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
 from medamad.moves.naming import browser_named, system_named
-from medamad.moves.rows import Refused, Row, ViewRow
+from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 
 _HEAD: Final = re.compile(rb'(?:\xef\xbb\xbf)?"?(\d+),?Path"?,')
@@ -58,6 +58,9 @@ def _rows(
         time_ms = time_ms_of(record["Date"])
     except ValueError:
         yield Refused(line, "Date", "expected a time such as 2026-01-31T12:00:00Z")
+        return
+    if into.is_ahead(time_ms):
+        yield Refused(line, "Date", AHEAD)
         return
     if record["Event"] in {"true", "1"}:
         yield from event_rows(visits.number(), time_ms, [(record[path], "")])

@@ -1,9 +1,10 @@
 """The lines of web servers' access logs, taken apart.
 
 Common and combined are Apache's (mod_log_config, "Common Log Format" and "Combined Log Format",
-with the escapes of its "Security considerations"); nginx's `combined` (module
-ngx_http_log_module) is the same. JSON is Caddy's (directive `log`, the access log's fields) and
-what nginx writes by a `log_format` with `escape=json` whose keys are the names of its variables.
+with the escapes of its "Security considerations"), also after a virtual host, as in Debian's
+vhost_combined; nginx's `combined` (module ngx_http_log_module) is the same. JSON is Caddy's
+(directive `log`, the access log's fields) and what nginx writes by a `log_format` with
+`escape=json` whose keys are the names of its variables.
 """
 
 import re
@@ -17,8 +18,14 @@ import msgspec
 from attrs import frozen
 
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*)"'
+_VIRTUAL_HOST: Final = (
+    rb"(?:((?:[^\s:\[\]]+|\[[^\s\]]+\]):\d{1,5}"
+    rb"|[^\s:\[\]]*[A-Za-z][^\s:\[\]]*(?= [0-9A-Fa-f:.]{3,45} - )) )?"
+)
+"""Apache's %v:%p (vhost_combined), or %v alone before an address; no address reads as it."""
 _LINE: Final = re.compile(
-    rb"(\S+) \S+ [^\[]+ ?\[([^\]]{20,40})\] "
+    _VIRTUAL_HOST
+    + rb"(\S+) \S+ [^\[]+ ?\[([^\]]{20,40})\] "
     + _QUOTED
     + rb" (\d{3}) (?:\d+|-)(?: "
     + _QUOTED
@@ -88,7 +95,7 @@ def request_of(line: bytes) -> Request | None:
     match = _LINE.match(line)
     if match is None:
         raise NoLine("line", "not a line of an access log in common or combined form")
-    address, time, request, status, referrer, agent = match.groups(b"")
+    host, address, time, request, status, referrer, agent = match.groups(b"")
     method, target = _asked(_text(request))
     return Request(
         time_ms=_local_ms(time.decode("ascii", "replace")),
@@ -96,6 +103,7 @@ def request_of(line: bytes) -> Request | None:
         method=method,
         target=target,
         status=int(status),
+        host=_text(host),
         referrer=_said(_text(referrer)),
         user_agent=_said(_text(agent)),
     )

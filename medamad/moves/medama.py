@@ -15,7 +15,7 @@ from medamad.model.dimensions import UNKNOWN
 from medamad.model.errors import BadRequest
 from medamad.moves.foreign import country_of, event_rows
 from medamad.moves.naming import browser_named, device_named, system_named
-from medamad.moves.rows import MAX_MS, Refused, Row, ViewRow
+from medamad.moves.rows import AHEAD, MAX_MS, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 
 MISSING: Final = (
@@ -75,7 +75,8 @@ class _Reading:
         self._database = database
         self._into = into
         self._visits = visits
-        self._hosts = [into.hostname.removeprefix("www."), f"www.{into.hostname}"]
+        bare = into.hostname.removeprefix("www.")
+        self._hosts = [bare, f"www.{bare}"]
         self._numbers: dict[str, int] = {}
         """Of the views that have events, by what Medama calls them."""
 
@@ -114,7 +115,7 @@ class _Reading:
             "WHERE hostname IN (?, ?) ORDER BY date_created"
         )
 
-    def _events(self) -> Iterator[Row]:
+    def _events(self) -> Iterator[Row | Refused]:
         if not self._has_events():
             return
         there = self._columns("events")
@@ -124,7 +125,8 @@ class _Reading:
         )
         last: object = None
         pairs: list[tuple[str, str]] = []
-        time_ms = view = 0
+        time_ms: int | None = None
+        view = 0
         for record in self._asked(
             f"SELECT epoch_ms(date_created) AS time_ms, {chosen} FROM events "  # noqa: S608 - names of ours
             "WHERE group_name IN (?, ?) ORDER BY date_created, batch_id"
@@ -134,11 +136,17 @@ class _Reading:
                 pairs, time_ms = [], record["time_ms"]
                 view = self._numbers.get(record["bid"] or "", 0)
                 last = record["batch_id"]
-            pairs.append((record["name"], record["value"]))
+            pairs.append((record["name"] or "", record["value"] or ""))
         yield from self._event(time_ms, pairs, view)
 
-    def _event(self, time_ms: int, pairs: list[tuple[str, str]], view: int) -> Iterator[Row]:
-        if pairs and 0 <= time_ms <= MAX_MS:
+    def _event(
+        self, time_ms: int | None, pairs: list[tuple[str, str]], view: int
+    ) -> Iterator[Row | Refused]:
+        if not pairs or time_ms is None or not 0 <= time_ms <= MAX_MS:
+            return
+        if self._into.is_ahead(time_ms):
+            yield Refused(0, "events: date_created", AHEAD)
+        else:
             yield from event_rows(self._visits.number(), time_ms, pairs, view)
 
     def _asked(self, sql: str) -> Iterator[dict[str, Any]]:
@@ -152,6 +160,8 @@ class _Reading:
         time_ms = record["time_ms"]
         if time_ms is None or not 0 <= time_ms <= MAX_MS:
             return Refused(number, "date_created", "expected a time of the years 1970 to 9999")
+        if self._into.is_ahead(time_ms):
+            return Refused(number, "date_created", AHEAD)
         page = self._into.page("", record["pathname"] or "/")
         host = record["referrer_host"]
         referrer = self._into.referrer(f"https://{host}" if host else "", "")

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from medamad.model.errors import BadRequest
 from medamad.moves.cells import row_maker
-from medamad.moves.rows import Refused, Row
+from medamad.moves.rows import MAX_MS, Refused, Row
 from medamad.moves.tables import Kind, Rows, Table
 from medamad.moves.times import written
 
@@ -46,7 +46,7 @@ class NdjsonWriter:
         return b""
 
 
-def read_ndjson(file: BinaryIO) -> Iterator[Row | Refused]:
+def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
     """Read a file of ours; one may hold views and events, line by line."""
     makers: dict[tuple[str, ...], Callable[[int, Any], Row | Refused]] = {}
     number = 0
@@ -62,7 +62,7 @@ def read_ndjson(file: BinaryIO) -> Iterator[Row | Refused]:
             if columns not in makers:
                 if len(makers) > _MOST_SHAPES:
                     makers.clear()
-                makers[columns] = row_maker(columns)
+                makers[columns] = row_maker(columns, latest_ms)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             yield Refused(number, "line", f"not a JSON object: {error}")
         except BadRequest as error:

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from medamad.model.errors import BadRequest
 from medamad.moves.cells import row_maker
-from medamad.moves.rows import Refused, Row
+from medamad.moves.rows import MAX_MS, Refused, Row
 from medamad.moves.tables import Column, Kind, Rows, Table
 
 GROUP_ROWS: Final = 65_536
@@ -120,12 +120,12 @@ def type_of(library: Any, column: Column) -> Any:
     return library.timestamp("ms", "UTC")
 
 
-def read_parquet(file: BinaryIO) -> Iterator[Row | Refused]:
+def read_parquet(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
     """Read a file of ours. Raises BadRequest where it is none."""
     library = pyarrow()
     try:
         opened = library.parquet.ParquetFile(file)
-        make = row_maker(opened.schema_arrow.names)
+        make = row_maker(opened.schema_arrow.names, latest_ms)
         number = 0
         for batch in opened.iter_batches(_READ_ROWS):
             for record in batch.to_pylist():

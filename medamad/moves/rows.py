@@ -67,10 +67,14 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 Row: TypeAlias = ViewRow | EventRow
-Reader: TypeAlias = Callable[[BinaryIO], Iterator[Row | Refused]]
+Reader: TypeAlias = Callable[[BinaryIO, int], Iterator[Row | Refused]]
+"""Takes the last time that is taken in too, in Unix milliseconds."""
 
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 """Gives the texts of a view, in the order of VIEW_DIMENSIONS."""
 
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+
+AHEAD: Final = "expected a time that is at most a day ahead"
+"""Why a row is refused that is of the future: all before its time would count as counted."""

@@ -13,11 +13,12 @@ from zipfile import is_zipfile
 
 from attrs import define, field
 
+from medamad.model.errors import BadRequest
 from medamad.moves.archives import opened_zip
 from medamad.moves.csv_files import read_records
 from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
 from medamad.moves.naming import browser_named, device_named, system_named
-from medamad.moves.rows import EventRow, Refused, Row, ViewRow
+from medamad.moves.rows import AHEAD, EventRow, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
 from medamad.vocabulary.languages import locale_of
 
@@ -50,6 +51,8 @@ def read_umami(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Ref
         return
     with opened_zip(file) as archive:
         names = archive.namelist()
+        if not any(_is_member(name, _EVENTS) for name in names):
+            raise BadRequest(f"{_EVENTS}: there is no such file in the zip")
         data: dict[str, list[tuple[str, str]]] = {}
         for name in (name for name in names if _is_member(name, _DATA)):
             with archive.open(name) as member:
@@ -97,6 +100,9 @@ class _Reading:
                 time_ms = time_ms_of(record["created_at"])
             except ValueError:
                 yield Refused(line, "created_at", "expected a time such as 2026-01-31 12:00:00")
+                continue
+            if self.into.is_ahead(time_ms):
+                yield Refused(line, "created_at", AHEAD)
                 continue
             if record["event_type"] == _VIEW:
                 if (view := self._view(record, time_ms)) is not None:

@@ -12,6 +12,7 @@ from medamad.collect.pages import Page, page_of
 from medamad.collect.referrers import referrer_of
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
+from medamad.moves.rows import MAX_MS
 
 _DAYS: Final = 8
 """How many days of log lines are kept in mind: they come nearly in order."""
@@ -23,6 +24,12 @@ class Into:
 
     hostname: str = ""
     rules: Rules = field(factory=Rules)
+    latest_ms: int = MAX_MS
+    """The last time of which anything is taken in."""
+
+    def is_ahead(self, time_ms: int) -> bool:
+        """Tell whether a time lies too far in the future."""
+        return time_ms > self.latest_ms
 
     def page(self, host: str, path: str, query: str = "") -> Page | None:
         """Give the page at a path of a host, "" for the website's own; None where it is none."""

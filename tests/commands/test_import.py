@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,6 @@ def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daem
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "FILE: expected at least one file"),
-        (["/nowhere.csv"], "--website: expected the website"),
         (["/nowhere.csv", "--website", "example.org"], "/nowhere.csv"),
         (["/nowhere.csv", "--website", "other.example"], "no website other.example is registered"),
         (["--undo", "5"], "--undo: nothing was imported as number 5"),
@@ -182,6 +181,97 @@ def test_what_cannot_be_is_said(
     assert said.startswith("medamad: ")
     assert reason in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "FILE: expected at least one file"),
+        (["a.csv"], "--website: expected the website that it goes into"),
+        (["--undo", "1", "--dry-run"], "--dry-run: not expected with --undo"),
+        (["--undo", "1", "a.csv"], "FILE: not expected with --undo"),
+        (["--undo", "1", "--website", "example.org"], "--website: not expected with --undo"),
+        (["--list", "--undo", "1"], "--undo: not expected with --list"),
+        (["--list", "--overlapping"], "--overlapping: not expected with --list"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["import", *arguments])
+    assert end.value.code == 64
+    assert capsys.readouterr().err.endswith(f"medamad import: {reason}\n")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A store of a website, without a daemon."""
+    environment = open_environment(tmp_path, 64 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        Websites(environment.databases).add(Transaction(txn), "example.org", 1)
+    environment.close()
+    return tmp_path
+
+
+def dry_run(data: Path, content: str, *arguments: str) -> int:
+    file = data / "views.csv"
+    file.write_text(content)
+    made = ["import", str(file), "--website", "example.org", "--dry-run", "--data", str(data)]
+    return main([*made, *arguments])
+
+
+def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    later = datetime.now(UTC) + timedelta(days=3)
+    content = f"time,path\n2026-01-01T00:00:00Z,nopath\n{later:%Y-%m-%dT%H:%M:%SZ},/a\n"
+    assert dry_run(data, content) == 1
+    said = capsys.readouterr()
+    assert "  1 view of 0 visitors, 0 events\n" in said.out
+    assert said.err == (
+        f"medamad: {data}/views.csv, line 3: time: "
+        "expected a time that is at most a day ahead\n"
+        "medamad: 1 of 2 rows are refused, and nothing would be stored; "
+        "--skip-refused imports the others\n"
+    )
+    assert dry_run(data, content, "--skip-refused") == 0
+    capsys.readouterr()
+    assert dry_run(data, "time,path\n") == 1
+    assert capsys.readouterr().err == (
+        "medamad: nothing was imported: there is no view or event in it\n"
+    )
+
+
+def test_a_reader_of_the_list_may_leave(data: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        ended = subprocess.run(
+            [*MEDAMAD, "import", "--list", "--json", "--data", str(data)],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) -> None:
+    head = "time,path,first_today\n"
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text(f"{head}2026-01-01T00:00:00Z,a,true\n2026-01-03T00:00:00Z,/b,true\n")
+    second.write_text(f"{head}2026-01-02T00:00:00Z,/c,true\n")
+    done = call(daemon.data, "import", first, "--website", "example.org")
+    assert "  2 views of 2 visitors, 0 events\n" in done.stdout
+    pages = daemon.client().get("/api/website/example.org/pages")
+    assert sorted(row["path"] for row in pages) == ["/a", "/b"]
+    again = call(daemon.data, "import", second, "--website", "example.org")
+    assert (again.returncode, again.stderr) == (
+        1,
+        "medamad: nothing was imported: 1 hit of a time that was counted already\n",
+    )
+    planned = call(daemon.data, "import", second, "--website", "example.org", "--dry-run", "--json")
+    found = json.loads(planned.stdout)
+    assert (planned.returncode, found["already_there"], found["already_counted"]) == (1, 1, 1)
 
 
 def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import tracemalloc
 from datetime import UTC, datetime
 from ipaddress import ip_network
@@ -79,6 +80,51 @@ def test_a_line_of_common(tmp_path: Path) -> None:
     view = view_of(tmp_path, common)
     assert (view.time_ms, view.path) == (ms("2000-10-10T20:55:36+00:00"), "/")
     assert (view.browser, view.referrer) == ("Unknown", "")
+
+
+@pytest.mark.parametrize("before", ["example.com:443 ", "www.example.com:80 ", "Example.com "])
+@pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
+def test_a_virtual_host_may_stand_first(tmp_path: Path, before: str, address: str) -> None:
+    own = line(address=address)
+    view, twice = read(tmp_path, before + own + before + own)
+    assert isinstance(view, ViewRow)
+    assert isinstance(twice, ViewRow)
+    assert view.host == before.strip().partition(":")[0].lower()
+    assert (view.first_today, twice.first_today) == (True, False)
+    assert read(tmp_path, before + line(address="203.0.113.9")) == [], "it is blocked"
+    assert read(tmp_path, "other.example:80 " + own + "other.example " + own) == []
+
+
+@pytest.mark.parametrize("user", ["-", "frank", "frank van der berg"])
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::1", "client.example"])
+def test_an_address_is_no_virtual_host(tmp_path: Path, address: str, user: str) -> None:
+    view = view_of(tmp_path, line(address=address).replace(" - - [", f" - {user} ["))
+    assert view.host == ""
+
+
+def test_a_log_that_was_begun_just_now_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.touch()
+    given = Given.of(path, None)
+    assert (given.source, list(given.rows())) == ("access-log", [])
+
+
+def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
+    into = Into("example.com", RULES, ms("2026-02-01T00:30:00+00:00"))
+    later = line(time="31/Jan/2026:23:30:01 -0100")
+    view, refused = read(tmp_path, line() + later, into=into)
+    assert isinstance(view, ViewRow)
+    assert refused == Refused(2, "time", "expected a time that is at most a day ahead")
+
+
+def test_a_pipe_is_no_file_to_import() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, line().encode())
+    os.close(writing)
+    path = Path(f"/dev/fd/{reading}")
+    with pytest.raises(BadRequest, match=f"{path}: expected a file, not a pipe"):
+        Given.of(path, None)
+    os.close(reading)
 
 
 def test_what_is_escaped_is_read(tmp_path: Path) -> None:

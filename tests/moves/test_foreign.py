@@ -22,6 +22,7 @@ from views import views
 
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest, Conflict
+from medamad.moves.foreign import country_of
 from medamad.moves.medama import country_by_name, locale_by_name
 from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow
@@ -519,6 +520,58 @@ def test_an_older_medama_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert row == ViewRow(number=1, time_ms=1_714_521_600_000, path="/a")
 
 
+@pytest.mark.parametrize("registered", [HOST, f"www.{HOST}"])
+def test_a_database_of_medama_is_read_by_either_name(tmp_path: Path, registered: str) -> None:
+    path = tmp_path / "analytics.db"
+    with duckdb.connect(str(path)) as database:
+        database.execute(
+            "CREATE TABLE views (hostname TEXT, pathname TEXT, date_created TIMESTAMPTZ);"
+            "INSERT INTO views VALUES ('example.org', '/a', '2024-05-01T00:00:00Z');"
+            "INSERT INTO views VALUES ('www.example.org', '/b', '2024-05-02T00:00:00Z');"
+        )
+    found = [row for row in read(path, Into(registered)) if isinstance(row, ViewRow)]
+    assert [row.path for row in found] == ["/a", "/b"]
+
+
+def test_an_event_of_medama_may_lack_its_value(tmp_path: Path) -> None:
+    path = medama_file([], tmp_path / "analytics.db")
+    with duckdb.connect(str(path)) as database:
+        database.execute(
+            "CREATE TABLE loose AS SELECT * FROM events; DROP TABLE events;"
+            "ALTER TABLE loose RENAME TO events;"
+            "INSERT INTO events VALUES"
+            " (NULL, 'a', 'example.org', 'plan', NULL, '2024-05-01T00:00:00Z'),"
+            " (NULL, 'b', 'example.org', NULL, 'pro', '2024-05-01T00:00:01Z'),"
+            " (NULL, 'c', 'example.org', 'none', 'at any time', NULL);"
+        )
+    (row,) = read(path)
+    assert isinstance(row, EventRow)
+    assert (row.name, row.value) == ("plan", "")
+
+
+def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("imported_visitors.csv", "date\n")
+    with pytest.raises(BadRequest, match=r"website_event\.csv: there is no such file in the zip"):
+        list(Given.of(path, "umami").rows())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
+    """Or all that comes in later would be of a time that was counted."""
+    things = seen(60)
+    path = PROGRAMS[program](things, tmp_path / "export")
+    latest_ms = round(things[30].time.timestamp() * 1_000)
+    found = read(path, Into(HOST, latest_ms=latest_ms))
+    refused = [row for row in found if isinstance(row, Refused)]
+    assert {row.reason for row in refused} == {"expected a time that is at most a day ahead"}
+    assert len(refused) == 29
+    taken = {row.time_ms for row in found if not isinstance(row, Refused)}
+    assert max(taken) == latest_ms
+    assert all(row.line for row in refused if row.field != "events: date_created")
+
+
 def test_what_is_no_database_of_medama(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with duckdb.connect(str(path)) as database:
@@ -583,6 +636,10 @@ def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> 
 )
 def test_names_of_systems(text: str, wanted: tuple[str, str]) -> None:
     assert system_named(text) == wanted
+
+
+def test_no_country_is_called_unknown() -> None:
+    assert (country_of("ZZ"), country_of("de-BY")) == ("", "DE")
 
 
 def test_names_of_devices_countries_and_languages() -> None:

@@ -1,0 +1,71 @@
+"""What was imported, by number: listed by `medamad import --list`."""
+
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from medamad.commands.import_report import counted, date_of_time
+from medamad.model.websites import Website
+from medamad.store.batches import Batch
+from medamad.store.offline import Guest, reading_beside
+
+
+class Listed(msgspec.Struct):
+    """An import, as it is listed."""
+
+    number: int
+    website: str
+    source: str
+    made: str
+    views: int
+    visitors: int
+    events: int
+    first: str
+    last: str
+
+
+def list_imports(data_dir: Path, *, as_json: bool) -> int:
+    """Write the list on standard output; gives the exit status."""
+    with reading_beside(data_dir) as guest:
+        found = [
+            Listed(
+                number=batch.number,
+                website=website.hostname,
+                source=batch.source,
+                made=datetime.fromtimestamp(batch.made, UTC).isoformat(),
+                views=batch.views,
+                visitors=batch.visitors,
+                events=batch.events,
+                first=date_of_time(batch.first_ms),
+                last=date_of_time(batch.last_ms),
+            )
+            for website, batch in batches(guest)
+        ]
+    try:
+        if as_json:
+            print(msgspec.json.encode(found).decode())
+        else:
+            for each in found:
+                print(_line(each))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads it has had enough. What Python would still write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def batches(guest: Guest) -> Iterator[tuple[Website, Batch]]:
+    """Give the imports of all websites, by number."""
+    found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
+    yield from sorted(found, key=lambda pair: pair[1].number)
+
+
+def _line(each: Listed) -> str:
+    return (
+        f"{each.number}  {each.website}  {each.made}  {counted(each.views, 'view')}, "
+        f"{counted(each.events, 'event')}, {each.first} to {each.last}: {each.source!r}"
+    )
