@@ -6,12 +6,13 @@ it puts before the parser's epilog. Only the module of the command that is calle
 """
 
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Final, NoReturn
 
+from medamad.commands.service_paths import SERVICE, ServicePaths
 from medamad.commands.statuses import INTERRUPTED_STATUS, USAGE_STATUS, statuses
 
 COMMANDS: Final = {
@@ -43,10 +44,10 @@ class Parser(ArgumentParser):
         self.exit(USAGE_STATUS, f"{self.prog}: {message}\n")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> int:
     """Run a command and give its exit status."""
     given = sys.argv[1:] if argv is None else argv
-    arguments = make_parser(given[:1]).parse_args(given)
+    arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
     try:
         status: int = arguments.run(arguments)
     except KeyboardInterrupt:

@@ -27,7 +27,7 @@ EXAMPLES: Final = (
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    add_data(parser)
+    add_data(parser, of_service=False)
     add_listen(parser)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from medamad.commands.configured import add_data, read_config, refused
+from medamad.commands.configured import add_data, refused, settle
 from medamad.commands.statuses import NOT_RUNNING_STATUS
 from medamad.commands.telling import told_bytes
 from medamad.config import ConfigError
@@ -37,7 +37,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Ask the daemon and tell."""
     try:
-        config = read_config(arguments.config, arguments.data, None)
+        config = settle(arguments, os.environ)
     except ConfigError as error:
         return refused(error)
     data_dir = config.data_dir(os.environ)
