@@ -5,7 +5,7 @@ from datetime import tzinfo
 from typing import Any, Final
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.model.zones import day_at, start_of_day
@@ -37,6 +37,20 @@ class Bound:
         head = block.head
         least_ms = min(head.time_bounds[0], head.event_time_bounds[0])
         return least_ms < self.before_ms
+
+
+@define
+class Gone:
+    """How many hits that are past their time have gone, and of how many days the sums."""
+
+    views: int = 0
+    events: int = 0
+    days: int = 0
+
+    def add(self, content: Content) -> None:
+        """Count the hits of a block."""
+        self.views += len(content)
+        self.events += len(np.unique(content.events.event))
 
 
 def bound_of(keep: Keep, zone: tzinfo, now_ms: int) -> Bound | None:

@@ -1,6 +1,7 @@
 """What a store does in the background: after a start, when a tail is full, and as time passes."""
 
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from medamad.model.errors import Unavailable
 from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.names import Names
 from medamad.store.removal import Removal
-from medamad.store.retaining import Bound, bound_of
+from medamad.store.retaining import Bound, Gone, bound_of
 from medamad.store.settings import Retention
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
@@ -80,12 +81,16 @@ class Tending:
         async with self._one_at_a_time:
             self._waiting.discard(shelf.website)
             if not self._closing:
+                bound, gone = self._bound(shelf, now_ms), Gone()
                 try:
-                    await self._upkeep.tend(shelf, now_ms, self._bound(shelf, now_ms))
+                    await self._upkeep.tend(shelf, now_ms, bound, gone)
                 except Unavailable:
                     # Where there is no room, what was written in vain has to go at once.
                     await self._upkeep.remove_doomed()
                     raise
+                finally:
+                    if bound is not None:
+                        self._tell(shelf, bound, gone)
                 await self._upkeep.remove_doomed()
 
     def _bound(self, shelf: Shelf, now_ms: int) -> Bound | None:
@@ -94,6 +99,29 @@ class Tending:
         if website is None:
             return None
         return bound_of(self.retention.of(website.hostname), self.retention.zone, now_ms)
+
+    def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
+        """Tell the operator what has gone of a website: it cannot be had back."""
+        website = self._websites.by_number(shelf.website)
+        hostname = "" if website is None else website.hostname
+        before = datetime.fromtimestamp(bound.before_ms // 1000, bound.zone).date()
+        if gone.views or gone.events:
+            self._log.info(
+                "{website}: {views} views and {events} events from before {date} were removed;"
+                " {remains}",
+                website=hostname,
+                views=gone.views,
+                events=gone.events,
+                date=before.isoformat(),
+                remains="sums of their days remain" if bound.sums else "nothing of them remains",
+            )
+        if gone.days:
+            self._log.info(
+                "{website}: sums of {days} days from before {date} were removed",
+                website=hostname,
+                days=gone.days,
+                date=before.isoformat(),
+            )
 
     async def _forget_beacons(self, oldest_ms: int) -> None:
         forgotten = _STEP_KEYS

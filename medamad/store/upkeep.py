@@ -30,7 +30,7 @@ from medamad.store.names import Names
 from medamad.store.planning import Planning, is_settled
 from medamad.store.reading import Writing
 from medamad.store.records import KEY_SIZE, journal_key, sequence_of
-from medamad.store.retaining import Bound
+from medamad.store.retaining import Bound, Gone
 from medamad.store.sealing import Content
 from medamad.store.shelf import Shelf
 from medamad.store.tail import Cut
@@ -55,19 +55,27 @@ class Upkeep:
     planning: Planning
     doomed: Doomed
 
-    async def tend(self, shelf: Shelf, now_ms: int, bound: Bound | None = None) -> None:
-        """Do all that is due for a website; hits beyond a bound, if there is one, go."""
+    async def tend(
+        self,
+        shelf: Shelf,
+        now_ms: int,
+        bound: Bound | None = None,
+        gone: Gone | None = None,
+    ) -> None:
+        """Do all that is due for a website; hits beyond a bound go, and are counted in `gone`."""
         while not shelf.is_deleted:
             try:
                 making = await self._submit(partial(self._begin, shelf, now_ms, bound))
                 if making is None:
                     return
-                await self._make(making)
+                if await self._make(making) and gone is not None:
+                    _count(making, gone)
             except DamagedBlock as error:
                 shelf.damaged.add(error.number)
                 _log.error("a block is damaged and stays as it is: {place}", place=str(error))
 
-    async def _make(self, making: Making) -> None:
+    async def _make(self, making: Making) -> bool:
+        """Write and show it; returns whether it was done."""
         try:
             while not await self._submit(partial(self._write_some, making)):
                 pass
@@ -79,6 +87,7 @@ class Upkeep:
             self._give_up(making)
         elif making.cut is not None:
             await self.clear_journal(making.shelf, making.cut.latest_ms)
+        return is_shown
 
     def _give_up(self, making: Making) -> None:
         self.doomed.may_go(piece.key for piece in making.pieces)
@@ -243,6 +252,14 @@ class Upkeep:
                 else:
                     cursor.delete()  # it is at the next record then
             return cursor.key() or None
+
+
+def _count(making: Making, gone: Gone) -> None:
+    """Count what has gone for being past its time."""
+    if making.gone is not None:
+        gone.add(making.gone)
+    elif not making.pieces:
+        gone.days += len({block.head.day.span for block in making.replaced if block.head.day})
 
 
 def _for_a_while(work: Iterator[None]) -> bool:

@@ -13,7 +13,9 @@ from held import agrees, entries, held, orphans, settled
 from listening import Listening
 from stats.made import ENDPOINTS, SOURCES, answer
 from stats.oracle import Entry, Oracle
+from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel
 from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
 
 from medamad.model.dimensions import Dimension
@@ -110,6 +112,35 @@ async def test_nothing_remains_where_nothing_is_to(open_store: OpenStore) -> Non
     assert ask(store, website, "summary")[0]["current"]["pageviews"] == 12
     assert orphans(store._environment) == []
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_goes_is_told_in_the_log_once(open_store: OpenStore) -> None:
+    store = open_store(sizes=SMALL)
+    await past(store, 9)
+    await settled(store, NOW_MS)
+    with told_in_log(LogLevel.info) as lines:
+        store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(5)))
+        await settled(store, NOW_MS)
+        removed = f"12 views and 8 events from before {date_before(5)} were removed"
+        assert lines == [f"example.com: {removed}; sums of their days remain"]
+        lines.clear()
+        store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
+        await settled(store, NOW_MS)
+        removed = f"6 views and 4 events from before {date_before(3)} were removed"
+        assert lines == [
+            f"example.com: {removed}; nothing of them remains",
+            f"example.com: sums of 4 days from before {date_before(3)} were removed",
+        ]
+        lines.clear()
+        await store.tidy(NOW_MS)
+        assert lines == []
+    await store.close()
+
+
+def date_before(days: int) -> str:
+    """Give the date some days before today."""
+    return datetime.fromtimestamp(MIDNIGHT_MS / 1000 - days * 86_400, UTC).date().isoformat()
 
 
 @pytest_twisted.ensureDeferred

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
 
 
 @contextmanager
-def told_in_log() -> Iterator[list[str]]:
-    """Gather warnings and errors."""
+def told_in_log(least: Any = LogLevel.warn) -> Iterator[list[str]]:
+    """Gather warnings and errors, or what is told from another level on."""
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
-        if event["log_level"] in (LogLevel.warn, LogLevel.error, LogLevel.critical):
+        if event["log_level"] >= least:
             lines.append(formatEvent(event))
 
     globalLogPublisher.addObserver(observe)
