@@ -205,15 +205,17 @@ def test_every_operation_of_the_interface_is_there() -> None:
     assert len({entry.raw["operationId"] for entry in OPERATIONS}) == len(OPERATIONS)
 
 
-def takes(entry: Operation, scheme: str) -> bool:
-    return {scheme: []} in entry.raw.get("security", ())
+def known_by(entry: Operation) -> list[dict[str, list[str]]]:
+    """Give by what whoever asks is known, nothing where anybody may."""
+    named: list[dict[str, list[str]]] = entry.raw.get("security", DOCUMENT["security"])
+    return named
 
 
 @pytest.mark.parametrize(("name", "statuses"), LISTED.items(), ids=LISTED)
 def test_statuses_are_those_of_the_interface(name: str, statuses: str) -> None:
     (entry,) = (entry for entry in OPERATIONS if entry.name == name)
-    # A token may be for something else than what is asked.
-    ours = {"403"} if name in BY_COOKIE or takes(entry, "token") else set()
+    # A token or a share link may be for something else than what is asked.
+    ours = {"403"} if name in BY_COOKIE or known_by(entry) else set()
     if name == "POST /event/hit":
         ours = {"401", "403"}  # where a token is shown
     assert set(entry.raw["responses"]) - TRANSPORT == set(statuses.split()) | ours
@@ -291,9 +293,10 @@ def test_who_may_ask_is_said_as_the_routes_have_it() -> None:
     routes = interface_routes(cast(Backend, None))
     for entry in OPERATIONS:
         access = routes.access(entry.method, entry.path.replace("{", "").replace("}", ""))
-        named = entry.raw.get("security", DOCUMENT["security"])
+        named = known_by(entry)
         assert [name for each in named for name in each] == said.get(access, []), entry.name
         assert (named == []) == (entry.path in OPEN)
+        assert not named or {"401", "403"} <= entry.raw["responses"].keys(), entry.name
         if "token" in str(named):
             assert "429" in entry.raw["responses"], entry.name
 
