@@ -10,6 +10,7 @@ import msgspec
 from medamad.model.errors import BadRequest, Unauthorised
 from medamad.model.hits import Properties
 from medamad.model.websites import canonical_hostname
+from medamad.vocabulary.countries import country_of_code
 
 MAX_DURATION_MS: Final = 86_400_000
 """A page counts as seen for a day at most."""
@@ -57,7 +58,8 @@ class Stated(msgspec.Struct, frozen=True):
     """What a server says of a hit beside what a tracker would; None for what it does not say.
 
     `time_ms` in Unix milliseconds; `visitor` is any name by which it tells visitors apart, ""
-    where the hit says itself whether it is the first; `country` an ISO 3166 alpha-2 code.
+    where the hit says itself whether it is the first; `country` an ISO 3166 alpha-2 code, "" for
+    none.
     """
 
     time_ms: int | None = None
@@ -95,7 +97,7 @@ def decode_stated(body: bytes) -> tuple[Load | Unload | Custom, Stated]:
         visitor=visitor,
         user_agent=_said(wire.userAgent),
         language=_said(wire.language),
-        country=None if country is None else country.upper(),
+        country=None if country is None else country_of_code(country),
     )
     return _payload(wire, by_visitor=bool(visitor)), stated
 

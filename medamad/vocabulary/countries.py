@@ -14,7 +14,9 @@ _CLOCKS_ALONE: Final = frozenset(
 """Names of a clock, not of a place; the zone database ties each to one arbitrary country."""
 
 _NOWHERE: Final = "ZZ"
-"""CLDR's territory of zones such as Etc/UTC."""
+"""CLDR's territory of zones such as Etc/UTC, and of what is not known."""
+_UNKNOWN: Final = frozenset([_NOWHERE, "XX"])
+"""What stands for no country: CLDR's code, and the one that services in front of websites give."""
 
 
 def country_of_zone(zone: str) -> str:
@@ -23,6 +25,12 @@ def country_of_zone(zone: str) -> str:
     Old names are known (Asia/Calcutta); case matters not.
     """
     return _countries().get(zone.lower(), "")
+
+
+def country_of_code(code: str) -> str:
+    """Give an ISO 3166 alpha-2 code in capitals, "" for one that says that none is known."""
+    capitals = code.upper()
+    return "" if capitals in _UNKNOWN else capitals
 
 
 def country_name(code: str) -> str:

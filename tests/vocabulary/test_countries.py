@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.vocabulary.countries import country_name, country_of_zone
+from medamad.vocabulary.countries import country_name, country_of_code, country_of_zone
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,14 @@ def test_every_zone_with_a_place_has_a_country() -> None:
 @given(st.text())
 def test_no_zone_raises(zone: str) -> None:
     assert len(country_of_zone(zone)) in {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("code", "country"),
+    [("DE", "DE"), ("jp", "JP"), ("ZZ", ""), ("zz", ""), ("XX", ""), ("XK", "XK"), ("", "")],
+)
+def test_a_code_of_no_country_is_none(code: str, country: str) -> None:
+    assert country_of_code(code) == country
 
 
 @pytest.mark.parametrize(

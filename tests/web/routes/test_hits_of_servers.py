@@ -156,6 +156,16 @@ async def test_agent_language_and_country_come_from_the_body(house: House, owner
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
+async def test_a_code_of_no_country_is_the_same_as_none(house: House, owner: Browser) -> None:
+    sender = await server(house)
+    for said in ({}, {"country": "ZZ"}, {"country": "xx"}):
+        assert (await sender.load(visitor=f"v {said}", **said)).status == 204
+    (row,) = await ask(owner, "countries")
+    assert (row["country"], row["visitors"]) == ("Unknown", 3)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
 async def test_the_servers_own_address_and_page_say_nothing(house: House) -> None:
     """As networks the operator has blocked, or other websites' pages, trackers are ignored."""
     sender = await server(house, peer="192.0.2.9")
