@@ -17,6 +17,7 @@ from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
+from medamad.moves.foreign import view_row
 from medamad.moves.log_lines import NoLine, Request, request_of
 from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
@@ -73,27 +74,15 @@ def _view(request: Request, into: Into, visits: Visits) -> ViewRow | None:
     referrer = into.referrer(request.referrer, page.host)
     if referrer is None:
         return None
-    agent = describe(request.user_agent)
     visitor = (request.address, request.user_agent)
-    first_today, first_of_page = visits.first(request.time_ms, visitor, page.path)
-    return ViewRow(
-        time_ms=request.time_ms,
-        path=page.path,
-        first_today=first_today,
-        first_of_page=first_of_page,
+    return view_row(
+        request.time_ms,
+        page,
+        describe(request.user_agent),
+        firsts=visits.first(request.time_ms, visitor, page.path),
         referrer=referrer,
-        utm_source=page.utm_source,
-        utm_medium=page.utm_medium,
-        utm_campaign=page.utm_campaign,
-        utm_term=page.utm_term,
-        utm_content=page.utm_content,
-        browser=agent.browser,
-        browser_version=agent.browser_version,
-        os=agent.os,
-        os_version=agent.os_version,
-        device=agent.device,
-        locale=locale_of(request.accept_language),
         host=host,
+        locale=locale_of(request.accept_language),
     )
 
 

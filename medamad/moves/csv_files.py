@@ -10,7 +10,7 @@ back exactly is to take one apostrophe off in each of these places that has one.
 import csv
 import io
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
 from typing import IO, BinaryIO, Final
@@ -86,16 +86,17 @@ def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
         make = row_maker(names, latest_ms)
-        for line, cells in lines:
-            if len(cells) != len(names):
-                yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
+        for found in by_column(names, lines):
+            if isinstance(found, Refused):
+                yield found
             else:
-                yield make(line, dict(zip(names, map(_cell, names, cells), strict=True)))
+                line, record = found
+                yield make(line, {name: _cell(name, cell) for name, cell in record.items()})
 
 
 def read_records(
     file: IO[bytes], needed: Iterable[str]
-) -> Iterator[tuple[int, Mapping[str, str]] | Refused]:
+) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Read a file of another program: line and cells by their column.
 
     Raises BadRequest where it is none, naming the column that is missing.
@@ -105,11 +106,18 @@ def read_records(
         for name in needed:
             if name not in names:
                 raise BadRequest(f"{name}: there is no such column")
-        for line, cells in lines:
-            if len(cells) != len(names):
-                yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
-            else:
-                yield line, dict(zip(names, cells, strict=True))
+        yield from by_column(names, lines)
+
+
+def by_column(
+    names: Sequence[str], lines: Iterable[tuple[int, Sequence[str]]]
+) -> Iterator[tuple[int, dict[str, str]] | Refused]:
+    """Give line and cells by their column."""
+    for line, cells in lines:
+        if len(cells) != len(names):
+            yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
+        else:
+            yield line, dict(zip(names, cells, strict=True))
 
 
 def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:

@@ -13,7 +13,14 @@ from typing import BinaryIO, Final
 from medamad.collect.agents import Agent, describe
 from medamad.model.errors import BadRequest
 from medamad.moves.csv_files import read_records
-from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
+from medamad.moves.foreign import (
+    country_of,
+    event_rows,
+    time_ms_of,
+    view_row,
+    width_of,
+    with_campaign,
+)
 from medamad.moves.naming import browser_named, system_named
 from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
@@ -23,7 +30,6 @@ _VERSIONS: Final = frozenset({"1", "2"})
 _NEEDED: Final = ("Event", "Bot", "Session", "FirstVisit", "Date")
 _AGENT: Final = "Mozilla/"
 _URL, _CAMPAIGN = "h", "c"
-_WIDTH: Final = re.compile(r"(\d{1,5})\b")
 
 
 def is_goatcounter(head: bytes) -> bool:
@@ -80,30 +86,21 @@ def _view(
     referrer = into.referrer(f"https://{found}", "") if scheme == _URL else found
     if referrer is None:
         return None
-    agent = _agent(record)
+    if scheme == _CAMPAIGN:
+        page, referrer = with_campaign(page, utm_source=found), ""
     if session := record["Session"]:
         firsts = visits.first_in_any_order(time_ms, session, page.path)
     else:
         firsts = (record["FirstVisit"] in {"true", "1"},) * 2
-    return ViewRow(
+    return view_row(
+        time_ms,
+        page,
+        _agent(record),
+        firsts=firsts,
+        referrer=referrer,
         number=visits.number(),
-        time_ms=time_ms,
-        path=page.path,
-        first_today=firsts[0],
-        first_of_page=firsts[1],
-        width_px=_width(record.get("Screen size", "")),
-        referrer="" if scheme == _CAMPAIGN else referrer,
-        utm_source=found if scheme == _CAMPAIGN else page.utm_source,
-        utm_medium=page.utm_medium,
-        utm_campaign=page.utm_campaign,
-        utm_term=page.utm_term,
-        utm_content=page.utm_content,
-        browser=agent.browser,
-        browser_version=agent.browser_version,
-        os=agent.os,
-        os_version=agent.os_version,
-        device=agent.device,
         country=country_of(record.get("Location", "")),
+        width_px=width_of(record.get("Screen size", "")),
     )
 
 
@@ -115,8 +112,3 @@ def _agent(record: Mapping[str, str]) -> Agent:
     name, version = browser_named(browser)
     system, system_version = system_named(record.get("System", ""))
     return Agent(name, version, system, system_version)
-
-
-def _width(screen: str) -> int:
-    found = _WIDTH.match(screen)
-    return min(int(found[1]), MAX_WIDTH) if found else 0

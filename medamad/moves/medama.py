@@ -11,9 +11,10 @@ from typing import Any, BinaryIO, Final
 
 from babel.core import Locale
 
+from medamad.collect.agents import Agent
 from medamad.model.dimensions import UNKNOWN
 from medamad.model.errors import BadRequest
-from medamad.moves.foreign import country_of, event_rows
+from medamad.moves.foreign import country_of, event_rows, view_row, with_campaign
 from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import AHEAD, MAX_MS, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
@@ -167,24 +168,21 @@ class _Reading:
         referrer = self._into.referrer(f"https://{host}" if host else "", "")
         if page is None or referrer is None:
             return None
-        browser, _ = browser_named(record["ua_browser"] or "")
-        os, _ = system_named(record["ua_os"] or "")
-        return ViewRow(
-            number=self._visits.number(),
-            time_ms=time_ms,
-            path=page.path,
-            first_today=bool(record["is_unique_user"]),
-            first_of_page=bool(record["is_unique_page"]),
-            duration_ms=min(max(record["duration_ms"] or 0, 0), _MAX_DURATION_MS),
+        campaign = ("utm_source", "utm_medium", "utm_campaign")
+        return view_row(
+            time_ms,
+            with_campaign(page, **{name: record[name] or "" for name in campaign}),
+            Agent(
+                browser=browser_named(record["ua_browser"] or "")[0],
+                os=system_named(record["ua_os"] or "")[0],
+                device=device_named(record["ua_device_type"] or ""),
+            ),
+            firsts=(bool(record["is_unique_user"]), bool(record["is_unique_page"])),
             referrer=referrer,
-            utm_source=record["utm_source"] or "",
-            utm_medium=record["utm_medium"] or "",
-            utm_campaign=record["utm_campaign"] or "",
-            browser=browser,
-            os=os,
-            device=device_named(record["ua_device_type"] or ""),
+            number=self._visits.number(),
             country=country_by_name(record["country"] or ""),
             locale=locale_by_name(record["language_base"] or "", record["language_dialect"] or ""),
+            duration_ms=min(max(record["duration_ms"] or 0, 0), _MAX_DURATION_MS),
         )
 
 

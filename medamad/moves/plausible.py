@@ -21,7 +21,7 @@ from medamad.collect.payload import MAX_NAME, MAX_VALUE
 from medamad.model.dimensions import PROPERTY_SEPARATOR, Dimension, property_text
 from medamad.model.errors import BadRequest
 from medamad.moves.archives import opened_zip
-from medamad.moves.csv_files import read_cells
+from medamad.moves.csv_files import by_column, read_cells
 from medamad.moves.day_rows import MOST, DayRow, DayTable, day_of
 from medamad.moves.foreign import country_of
 from medamad.moves.naming import browser_named, device_named, system_named
@@ -245,12 +245,11 @@ def _rows(file: IO[bytes], place: str, reading: _Reading) -> Iterator[DayRow | R
                 raise BadRequest(f"{name}: there is no such column")
         figures = _figures(table, names)
         before = f"{place}: " if place else ""
-        for line, cells in lines:
-            if len(cells) != len(names):
-                reason = f"expected {len(names)} cells, got {len(cells)}"
-                yield Refused(line, f"{before}{names[0]}", reason)
+        for found in by_column(names, lines):
+            if isinstance(found, Refused):
+                yield Refused(found.line, f"{before}{found.field}", found.reason)
                 continue
-            record = dict(zip(names, cells, strict=True))
+            line, record = found
             try:
                 day = _day(record)
                 values = {name: _whole(record, column) for name, column in figures.items()}

@@ -13,10 +13,18 @@ from zipfile import is_zipfile
 
 from attrs import define, field
 
+from medamad.collect.agents import Agent
 from medamad.model.errors import BadRequest
 from medamad.moves.archives import opened_zip
 from medamad.moves.csv_files import read_records
-from medamad.moves.foreign import MAX_WIDTH, country_of, event_rows, time_ms_of
+from medamad.moves.foreign import (
+    country_of,
+    event_rows,
+    time_ms_of,
+    view_row,
+    width_of,
+    with_campaign,
+)
 from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import AHEAD, EventRow, Refused, Row, ViewRow
 from medamad.moves.visits import Into, Visits
@@ -28,7 +36,7 @@ _NEEDED: Final = ("session_id", "url_path", "event_type", "created_at")
 _VIEW, _EVENT = "1", "2"
 """Umami's types; others are links, pixels and figures of speed."""
 _MARKED: Final = re.compile(r"'(?=[=+\-@\t\r])")
-_WIDTH: Final = re.compile(r"(\d{1,5})x\d")
+_CAMPAIGN: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 Record = Mapping[str, str]
 Data = Mapping[str, list[tuple[str, str]]]
@@ -121,32 +129,25 @@ class _Reading:
         referrer = self.into.referrer(url, page.host)
         if referrer is None:
             return None
-        session = record["session_id"]
-        first_today, first_of_page = self.visits.first_in_any_order(time_ms, session, page.path)
-        browser, _ = browser_named(_text(record, "browser"))
-        os, os_version = system_named(_text(record, "os"))
-        number = self.visits.number()
+        session, number = record["session_id"], self.visits.number()
         self._views[session] = (page.path, number)
-        return ViewRow(
-            number=number,
-            time_ms=time_ms,
-            path=page.path,
-            first_today=first_today,
-            first_of_page=first_of_page,
-            width_px=_width(_text(record, "screen")),
+        os, os_version = system_named(_text(record, "os"))
+        return view_row(
+            time_ms,
+            with_campaign(page, **{name: _text(record, name) for name in _CAMPAIGN}),
+            Agent(
+                browser=browser_named(_text(record, "browser"))[0],
+                os=os,
+                os_version=os_version,
+                device=device_named(_text(record, "device")),
+            ),
+            firsts=self.visits.first_in_any_order(time_ms, session, page.path),
             referrer=referrer,
-            utm_source=_text(record, "utm_source") or page.utm_source,
-            utm_medium=_text(record, "utm_medium") or page.utm_medium,
-            utm_campaign=_text(record, "utm_campaign") or page.utm_campaign,
-            utm_term=_text(record, "utm_term") or page.utm_term,
-            utm_content=_text(record, "utm_content") or page.utm_content,
-            browser=browser,
-            os=os,
-            os_version=os_version,
-            device=device_named(_text(record, "device")),
+            number=number,
+            host=page.host if record.get("hostname") else "",
             country=country_of(_text(record, "country")),
             locale=locale_of(_text(record, "language")),
-            host=page.host if record.get("hostname") else "",
+            width_px=width_of(_text(record, "screen")),
         )
 
     def _event(self, record: Record, time_ms: int) -> Iterator[EventRow]:
@@ -163,8 +164,3 @@ class _Reading:
 def _text(record: Record, name: str) -> str:
     """Give a cell; an apostrophe before what looks like a formula is Umami's."""
     return _MARKED.sub("", record.get(name) or "", count=1)
-
-
-def _width(screen: str) -> int:
-    found = _WIDTH.match(screen)
-    return min(int(found[1]), MAX_WIDTH) if found else 0
