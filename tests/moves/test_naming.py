@@ -1,0 +1,53 @@
+import pytest
+
+from medamad.moves.foreign import country_of
+from medamad.moves.medama import country_by_name, locale_by_name
+from medamad.moves.naming import browser_named, device_named, system_named
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "wanted"),
+    [
+        ("crios", "", ("Chrome", "")),
+        ("Chrome 79.0", "", ("Chrome", "79")),
+        ("Safari", "16.3", ("Safari", "16.3")),
+        ("Microsoft Edge", "111.0", ("Edge", "111")),
+        ("Vivaldi 6.5.3", "", ("Vivaldi", "6.5")),
+        ("(unknown)", "", ("Unknown", "")),
+    ],
+)
+def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> None:
+    assert browser_named(text, version) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Mac OS", ("macOS", "")),
+        ("macOS 10.15", ("macOS", "10.15")),
+        ("Windows 10", ("Windows", "10")),
+        ("Android OS", ("Android", "")),
+        ("iOS 17.1", ("iOS", "17.1")),
+        ("Linux Ubuntu", ("Linux", "")),
+        ("", ("Unknown", "")),
+    ],
+)
+def test_names_of_systems(text: str, wanted: tuple[str, str]) -> None:
+    assert system_named(text) == wanted
+
+
+def test_no_country_is_called_unknown() -> None:
+    assert (country_of("ZZ"), country_of("de-BY")) == ("", "DE")
+
+
+def test_names_of_devices_countries_and_languages() -> None:
+    assert [device_named(text) for text in ("Laptop", "tablet", "toaster")] == [
+        "Desktop",
+        "Tablet",
+        "Unknown",
+    ]
+    assert [country_by_name(name) for name in ("Germany", "GB", "Atlantis")] == ["DE", "GB", ""]
+    assert locale_by_name("English", "British English") == "en-GB"
+    assert locale_by_name("German", "German (Germany)") == "de-DE"
+    assert locale_by_name("German", "") == "de"
+    assert locale_by_name("Klingonese", "") == ""

@@ -1,0 +1,102 @@
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from programs import INTO, UMAMI, UMAMI_DATA, UMAMI_VIEW, read, seen, umami, write
+
+from medamad.model.errors import BadRequest
+from medamad.moves.rows import EventRow, ViewRow
+from medamad.moves.survey import Given, numbered
+
+
+def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
+    record = UMAMI_VIEW | {
+        "hostname": "www.example.org",
+        "browser": "edge-chromium",
+        "os": "Windows 8.1",
+        "device": "mobile",
+        "screen": "99999x20",
+        "language": "de-AT",
+        "country": "at",
+        "url_query": "utm_medium=mail&x=1",
+        "utm_source": "'=news",
+        "referrer_domain": "www.other.example",
+        "referrer_path": "/page/",
+    }
+    (row,) = read(write(tmp_path / "website_event.csv", UMAMI, record))
+    assert row == ViewRow(
+        number=1,
+        time_ms=1_769_902_200_250,
+        path="/café",
+        first_today=True,
+        first_of_page=True,
+        width_px=65_535,
+        referrer="other.example/page",
+        utm_source="=news",
+        utm_medium="mail",
+        browser="Edge",
+        os="Windows",
+        os_version="8.1",
+        device="Mobile",
+        country="AT",
+        locale="de-AT",
+        host="www.example.org",
+    )
+
+
+def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> None:
+    """Exports of months may overlap: what has the same identity comes in once."""
+    first = write(tmp_path / "first", UMAMI, UMAMI_VIEW, UMAMI_VIEW | {"event_id": "e2"})
+    second = write(
+        tmp_path / "second",
+        UMAMI,
+        UMAMI_VIEW | {"event_id": "e2"},
+        UMAMI_VIEW | {"event_id": "e3", "event_type": "3"},
+        UMAMI_VIEW | {"event_id": "e4", "referrer_domain": "spam.example"},
+        UMAMI_VIEW | {"event_id": "e5", "session_id": "s2", "created_at": "2026-01-30 10:00:00"},
+    )
+    files = [Given.of(path, None, INTO) for path in (first, second)]
+    found = [row for _, row in numbered(files) if isinstance(row, ViewRow)]
+    assert [(row.number, row.first_today, row.first_of_page) for row in found] == [
+        (1, True, True),
+        (2, False, False),
+        (3, True, True),
+    ]
+
+
+def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) -> None:
+    event = {"event_type": "2", "event_name": "buy"}
+    found = read(
+        write(
+            tmp_path / "events",
+            UMAMI,
+            UMAMI_VIEW,
+            UMAMI_VIEW | event | {"event_id": "e2"},
+            UMAMI_VIEW | event | {"event_id": "e3", "url_path": "/other"},
+            UMAMI_VIEW | event | {"event_id": "e4", "session_id": "s2"},
+        )
+    )
+    assert [row.view for row in found if isinstance(row, EventRow)] == [1, 0, 0]
+
+
+def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
+    alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
+    with pytest.raises(BadRequest, match="expected a file of umami"):
+        Given.of(alone, None)
+    with pytest.raises(BadRequest, match=r"event_data\.csv: event_type: there is no such column"):
+        list(Given.of(alone, "umami").rows())
+
+
+def test_a_zip_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    path = umami(seen(50), tmp_path / "export.zip")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(BadRequest, match=r"export\.zip: not a sound zip"):
+        Given.of(path, None)
+
+
+def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("imported_visitors.csv", "date\n")
+    with pytest.raises(BadRequest, match=r"website_event\.csv: there is no such file in the zip"):
+        list(Given.of(path, "umami").rows())
