@@ -5,6 +5,7 @@ exit status, and EXAMPLES, pairs of a command line and what it does. What else i
 it puts before the parser's epilog. Only the module of the command that is called is imported.
 """
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,13 +46,18 @@ class Parser(ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> int:
-    """Run a command and give its exit status."""
+    """Run a command and give its exit status: 1 if whoever reads what it writes has gone."""
     given = sys.argv[1:] if argv is None else argv
     arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
     try:
         status: int = arguments.run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
+    except BrokenPipeError:
+        # Whoever reads it has had enough. What Python would still write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return status
 
 

@@ -86,6 +86,17 @@ def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
         return work(config.data_dir(os.environ))
     except ConfigError as error:
         return refused(error)
-    except (Refusal, StoreError, OSError) as error:
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"medamad: {_told(error)}", file=sys.stderr)
+        return 1
+    except (Refusal, StoreError) as error:
         print(f"medamad: {error}", file=sys.stderr)
         return 1
+
+
+def _told(error: OSError) -> str:
+    """Say what the system would not do, and of which file, without its number for that."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"

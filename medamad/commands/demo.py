@@ -2,8 +2,7 @@
 
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -13,6 +12,7 @@ from attrs import evolve
 
 from medamad.commands.configured import add_listen, read_config, refused
 from medamad.commands.run import run_daemon
+from medamad.commands.writing import whole
 from medamad.config import Config, ConfigError
 from medamad.config_values import Size
 from medamad.demo.filling import fill
@@ -36,14 +36,14 @@ def configure(parser: ArgumentParser) -> None:
     add_listen(parser)
     parser.add_argument(
         "--days",
-        type=_whole(_MAX_DAYS),
+        type=whole(1, _MAX_DAYS),
         default=30,
         metavar="N",
         help="the days of traffic that end now (without: 30)",
     )
     parser.add_argument(
         "--views",
-        type=_whole(_MAX_VIEWS),
+        type=whole(1, _MAX_VIEWS),
         default=50_000,
         metavar="N",
         help="the views on those days, over all websites (without: 50000)",
@@ -85,14 +85,3 @@ def _greet(started: Started) -> None:
     print(f"Websites: {', '.join(site.hostname for site in SITES)}")
     print("Nothing can be changed, and nothing is kept. Ctrl-C stops it.\n")
     sys.stdout.flush()
-
-
-def _whole(most: int) -> Callable[[str], int]:
-    """Give what reads a whole number from 1 to `most`."""
-
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-            raise ArgumentTypeError(f"expected a whole number from 1 to {most}")
-        return int(text)
-
-    return read

@@ -94,26 +94,21 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     def damaged(error: DamagedBlock) -> None:
         left_out.append(str(error))
 
-    try:
-        # What waits for a slow reader waits without a transaction.
-        with _output(arguments.output) as file, reading_beside(data_dir) as guest:
-            website = guest.website(arguments.hostname)
-            config = load(arguments.config)
-            exported = Exported(
-                held=guest.hold(website, damaged),
-                origins=guest.origins(website),
-                sources=sources(load_lists(config)),
-                period=asked.period,
-                zone=config.events.timezone,
-            )
-            telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
-            for written in asked.written(exported, int(time.time() * 1000)):
-                file.write(written.data)
-                telling.tell(written.done, written.total)
-    except BrokenPipeError:
-        # Whoever reads it has had enough. What Python would still write goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    # What waits for a slow reader waits without a transaction.
+    with _output(arguments.output) as file, reading_beside(data_dir) as guest:
+        website = guest.website(arguments.hostname)
+        config = load(arguments.config)
+        exported = Exported(
+            held=guest.hold(website, damaged),
+            origins=guest.origins(website),
+            sources=sources(load_lists(config)),
+            period=asked.period,
+            zone=config.events.timezone,
+        )
+        telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+        for written in asked.written(exported, int(time.time() * 1000)):
+            file.write(written.data)
+            telling.tell(written.done, written.total)
     telling.end()
     for place in dict.fromkeys(left_out):
         print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
@@ -148,7 +143,11 @@ def _output(name: str) -> Iterator[BinaryIO]:
         return
     part = whole.with_name(f".{whole.name}.part")
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as file:  # noqa: PTH123 - it is for nobody else to read
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - it is for nobody else to read
             yield file
         part.replace(whole)
     finally:

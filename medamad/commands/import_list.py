@@ -1,7 +1,5 @@
 """What was imported, by number: listed by `medamad import --list`."""
 
-import os
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,16 +43,11 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
             )
             for website, batch in batches(guest)
         ]
-    try:
-        if as_json:
-            print(msgspec.json.encode(found).decode())
-        else:
-            for each in found:
-                print(_line(each))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads it has had enough. What Python would still write goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        for each in found:
+            print(_line(each))
     return 0
 
 

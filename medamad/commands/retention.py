@@ -12,6 +12,7 @@ from attrs import asdict, evolve
 
 from medamad.commands.configured import add_data, on_data, read_config
 from medamad.commands.telling import told_bytes
+from medamad.commands.writing import MAX_DAYS, whole
 from medamad.settings import retention
 from medamad.store.forecast import Forecast
 from medamad.store.offline import reading_beside
@@ -34,7 +35,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--raw-days",
-        type=_days,
+        type=whole(0, MAX_DAYS),
         metavar="N",
         help="as if every website's views were kept for N days, 0 for ever",
     )
@@ -123,10 +124,3 @@ def _due(found: Forecast) -> Iterator[str]:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def _days(text: str) -> int:
-    days = int(text)
-    if days < 0:
-        raise ValueError
-    return days

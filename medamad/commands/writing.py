@@ -1,10 +1,11 @@
-"""How commands write lists, and what numbers of days they take."""
+"""How commands write lists, and what numbers they take."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-_MAX_DAYS: Final = 36_500
+MAX_DAYS: Final = 36_500
 _DAY_S: Final = 86_400
 
 
@@ -13,11 +14,20 @@ def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON, for programs")
 
 
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Give what reads a whole number from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ArgumentTypeError(f"expected a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
 def days(text: str) -> int:
     """Read a number of days as seconds."""
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_DAYS:
-        raise ArgumentTypeError(f"expected a whole number from 1 to {_MAX_DAYS}")
-    return int(text) * _DAY_S
+    return whole(1, MAX_DAYS)(text) * _DAY_S
 
 
 def day(unix_s: int | None) -> str:

@@ -2,7 +2,8 @@
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -59,24 +60,21 @@ class Connection:
         self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
         """Give what a request is answered with. Raises NotDone."""
-        try:
-            self.send(request)
+        self.send(request)
+        with _said():
             while isinstance(answer := self._receive(), Progress):
                 progress(answer)
-        except TimeoutError:
-            raise NotDone("the daemon does not answer") from None
-        except OSError as error:
-            raise NotDone(f"the daemon has gone: {error}") from None
         if isinstance(answer, Refused):
             raise NotDone(answer.reason)
         return _result(answer, result)
 
     def send(self, request: Request) -> None:
-        """Ask without waiting for the answer. Raises OSError, and ValueError for one too large."""
+        """Ask without waiting for the answer. Raises NotDone, and ValueError for one too large."""
         frame = msgspec.msgpack.encode(request)
         if len(frame) > MAX_FRAME_BYTES:
             raise ValueError(f"a request of {len(frame)} bytes")
-        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
+        with _said():
+            self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def _receive(self) -> Answer:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
@@ -97,6 +95,17 @@ class Connection:
             parts.append(part)
             count -= len(part)
         return b"".join(parts)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Say what has become of the daemon where a connection fails."""
+    try:
+        yield
+    except TimeoutError:
+        raise NotDone("the daemon does not answer") from None
+    except OSError as error:
+        raise NotDone(f"the daemon has gone: {error}") from None
 
 
 def connect(data_dir: Path, answers_within_s: float = ANSWERS_WITHIN_S) -> Connection:

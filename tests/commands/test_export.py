@@ -71,7 +71,10 @@ def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
         (["nobody.example"], "hostname: no website nobody.example is registered"),
         (["not a host"], "hostname: "),
         (["example.com", "--start", "yesterday"], "start: expected an RFC 3339 date-time"),
-        (["example.com", "-o", "/nowhere/at/all.csv"], "/nowhere/at"),
+        (
+            ["example.com", "-o", "/nowhere/all.csv"],
+            "/nowhere/all.csv: No such file or directory\n",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(
@@ -83,6 +86,7 @@ def test_what_cannot_be_is_said(
     said = capfd.readouterr()
     assert said.err.startswith("medamad: ")
     assert reason in said.err
+    assert "Errno" not in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
 

@@ -79,4 +79,5 @@ def test_a_number_of_days_that_is_none_is_refused(
     with pytest.raises(SystemExit) as left:
         main(["retention", "--data", str(tmp_path), f"--raw-days={days}"])
     assert left.value.code == 64
-    assert "--raw-days" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--raw-days: expected a whole number from 0 to 36500" in said

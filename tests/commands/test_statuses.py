@@ -11,6 +11,7 @@ from daemon import MEDAMAD
 
 from medamad.commands import COMMANDS, main, make_parser, module_of
 from medamad.commands.statuses import statuses
+from medamad.store.environment import open_environment
 
 WITH_CONFIG = (
     "status",
@@ -95,6 +96,23 @@ def test_where_there_is_no_store_it_is_told(
     assert said.out == ""
     assert said.err.startswith("medamad: ")
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("version",), ("completion", "bash"), ("token", "list")])
+def test_a_reader_that_has_gone_is_no_fault(tmp_path: Path, command: tuple[str, ...]) -> None:
+    open_environment(tmp_path / "medamad-data", 16 << 20).close()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        ended = subprocess.run(
+            [*MEDAMAD, *command],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
+            timeout=60,
+        )
+    assert (ended.returncode, ended.stderr) == (1, b"")
 
 
 def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:
