@@ -25,3 +25,5 @@ class Share:
     created: int
     password_hash: str = ""
     embed: tuple[str, ...] = ()
+    number: int = 0
+    """Which one it was of those that were made in the same second."""

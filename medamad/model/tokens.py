@@ -35,3 +35,5 @@ class Token:
     expires: int | None = None
     last_used: int | None = None
     """The beginning of the day (UTC) on which it was used last."""
+    number: int = 0
+    """Which one it was of those that were made in the same second."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.logger import Logger
 
 from medamad.model.errors import Conflict
@@ -53,14 +53,17 @@ def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[byt
         for name, stored in _stored(txn, databases, kind.prefix)
         if (grant := _read(kind, name, stored)) is not None
     ]
-    return sorted(found, key=lambda one: (one[1].created, one[0]))
+    return sorted(found, key=lambda one: (one[1].created, one[1].number, one[0]))
 
 
 def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
     """Keep another one. Raises Conflict when there are as many as there may be."""
     if sum(1 for _ in _stored(txn, databases, kind.prefix)) >= kind.most:
         raise Conflict(f"there are {kind.most} {kind.what} already, revoke one first")
-    write_grant(txn, databases, kind, key, grant)
+    known = (each for _, each in read_grants(txn, databases, kind))
+    same_second = [each.number for each in known if each.created == grant.created]
+    number = max(same_second, default=-1) + 1
+    write_grant(txn, databases, kind, key, evolve(grant, number=number))
 
 
 def write_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:

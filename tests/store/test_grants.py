@@ -39,6 +39,22 @@ async def test_they_are_kept_over_a_restart_in_order_of_when_they_were_made(
 
 
 @pytest_twisted.ensureDeferred
+async def test_those_of_one_second_stay_in_order(open_store: OpenStore) -> None:
+    store = open_store()
+    names = ["c", "a", "d", "b"]
+    for name in names:
+        await store.tokens.add(name.encode(), Token(name, name, Scope.READ, None, 5))
+        await store.shares.add(name.encode(), Share(name, name, 1, 5))
+    await store.tokens.revoke(b"a")
+    await store.tokens.add(b"0", Token("0", "0", Scope.READ, None, 5))
+    await store.close()
+    store = open_store()
+    assert [token.id for _, token in store.tokens.all()] == ["c", "d", "b", "0"]
+    assert [share.id for _, share in store.shares.all()] == names
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_they_end_with_the_account(open_store: OpenStore) -> None:
     store = open_store()
     await store.account.put(Account("me", "hash", 1, 1))
