@@ -41,6 +41,11 @@ class GrantCommands(Generic[G]):
         for each in (listing, revoke):
             add_data(each)
 
+    def print_new(self, grant: G, data_dir: Path, opens: dict[str, str]) -> None:
+        """Write one for programs, with what it is opened by."""
+        hostnames = list_grants(data_dir, self.kind).hostnames
+        print(json.dumps({**self.told(grant, hostnames), **opens}, indent=1))
+
     def _list(self, arguments: Namespace, data_dir: Path) -> int:
         listed = list_grants(data_dir, self.kind)
         hostnames = listed.hostnames

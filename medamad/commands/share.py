@@ -13,7 +13,7 @@ from medamad.account.passwords import hash_password
 from medamad.account.shares import make_share
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.grants import GrantCommands, Hostnames
-from medamad.commands.writing import day
+from medamad.commands.writing import add_json, day
 from medamad.model.shares import Share
 from medamad.store.granting import add_grant, website_numbers
 from medamad.store.grants import SHARES
@@ -50,6 +50,7 @@ def configure(parser: ArgumentParser) -> None:
         help='whose pages may show it in a frame, such as "https://www.example.com",'
         ' or "*" for any (without: none); may be repeated',
     )
+    add_json(add)
     add.set_defaults(work=_add)
     add_data(add)
     _LIST_AND_REVOKE.add_to(what)
@@ -65,7 +66,10 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     encoded = hash_password(check_password(_password())) if arguments.password else ""
     share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
     add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
-    print(_PAGE + share.id)
+    if arguments.json:
+        _LIST_AND_REVOKE.print_new(share, data_dir, {"path": _PAGE + share.id})
+    else:
+        print(_PAGE + share.id)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from medamad.account.tokens import make_token
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.grants import GrantCommands, Hostnames
-from medamad.commands.writing import day, days
+from medamad.commands.writing import add_json, day, days
 from medamad.model.tokens import Scope, Token
 from medamad.store.granting import add_grant, website_numbers
 from medamad.store.grants import TOKENS
@@ -22,6 +22,7 @@ EXAMPLES: Final = (
         "medamad token add reports --website example.com --days 90",
         "reads one website, for 90 days",
     ),
+    ("medamad token add shop --scope send --json", "for programs, with its ID"),
     ("medamad token list --json", "which there are, for programs"),
     ("medamad token revoke ID", "at once; the list tells the ID"),
 )
@@ -45,6 +46,7 @@ def configure(parser: ArgumentParser) -> None:
         help="what it is for (without: all websites); may be repeated",
     )
     add.add_argument("--days", type=days, metavar="N", help="for how long (without: for good)")
+    add_json(add)
     add.set_defaults(work=_add)
     add_data(add)
     _LIST_AND_REVOKE.add_to(what)
@@ -61,6 +63,9 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     expires = None if arguments.days is None else now + arguments.days
     text, key, token = make_token(arguments.name, arguments.scope, numbers, expires, now)
     add_grant(data_dir, TOKENS, key, token)
+    if arguments.json:
+        _LIST_AND_REVOKE.print_new(token, data_dir, {"token": text})
+        return 0
     print(text)
     if sys.stdout.isatty():
         print(f"Keep it: it is shown this once. `medamad token revoke {token.id}` ends it.")

@@ -31,6 +31,10 @@ def test_links_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Pat
         assert reader.get(f"/api/shared/{key}") == {"protected": True}
         opened = reader.request("POST", f"/api/shared/{key}", {"password": PASSWORD})
         assert (opened.status, opened.json["hostname"]) == (200, "example.com")
+        third = json.loads(share(daemon.data, "add", "example.com", "third", "--json").stdout)
+        assert reader.request("GET", third.pop("path")).status == 200
+        assert third in json.loads(share(daemon.data, "list", "--json").stdout)
+        assert share(daemon.data, "revoke", third["id"]).returncode == 0
         listed = json.loads(share(daemon.data, "list", "--json").stdout)
         told = [(each["name"], each["hostname"], each["protected"]) for each in listed]
         assert sorted(told) == [("club", "example.com", False), ("locked", "example.com", True)]

@@ -40,6 +40,17 @@ def test_tokens_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Pa
         )
 
 
+def test_programs_are_told_the_id_of_a_new_one(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+        made = token(daemon.data, "add", "report", "--website", "example.com", "--json")
+        told = json.loads(made.stdout)
+        text = told.pop("token")
+        assert [told] == json.loads(token(daemon.data, "list", "--json").stdout)
+        assert status(daemon.port, text) == 200
+        assert token(daemon.data, "revoke", told["id"]).returncode == 0
+
+
 def test_without_a_daemon_the_next_one_knows_them(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.stop()
