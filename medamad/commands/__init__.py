@@ -14,7 +14,7 @@ from keyword import iskeyword
 from typing import Any, Final, NoReturn
 
 from medamad.commands.service_paths import SERVICE, ServicePaths
-from medamad.commands.statuses import INTERRUPTED_STATUS, USAGE_STATUS, statuses
+from medamad.commands.statuses import INTERRUPTED_STATUS, UNREAD_STATUS, USAGE_STATUS, statuses
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
@@ -46,7 +46,7 @@ class Parser(ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> int:
-    """Run a command and give its exit status: 1 if whoever reads what it writes has gone."""
+    """Run a command and give its exit status."""
     given = sys.argv[1:] if argv is None else argv
     arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
     try:
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> 
     except BrokenPipeError:
         # Whoever reads it has had enough. What Python would still write goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return UNREAD_STATUS
     return status
 
 

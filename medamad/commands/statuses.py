@@ -6,6 +6,8 @@ USAGE_STATUS: Final = 64
 """What the program ends with when it is called wrongly (EX_USAGE of sysexits.h)."""
 INTERRUPTED_STATUS: Final = 130
 """As a shell has it for a program that SIGINT has ended."""
+UNREAD_STATUS: Final = 141
+"""As a shell has it for a program that SIGPIPE has ended."""
 NOT_RUNNING_STATUS: Final = 3
 """As the LSB has it for init scripts."""
 
@@ -13,8 +15,16 @@ _FAILED: Final = "it did not, and the reason is on standard error"
 _USAGE: Final = "called in a way that is not understood"
 _CONFIG: Final = "the configuration cannot be used"
 _INTERRUPTED: Final = "interrupted by Ctrl-C"
+_UNREAD: Final = "whoever reads its output went away"
 
-USUAL: Final = {0: "all went well", 1: _FAILED, 64: _USAGE, 78: _CONFIG, 130: _INTERRUPTED}
+USUAL: Final = {
+    0: "all went well",
+    1: _FAILED,
+    64: _USAGE,
+    78: _CONFIG,
+    130: _INTERRUPTED,
+    141: _UNREAD,
+}
 """The statuses of a command that does not stand below."""
 
 _OF_A_DAEMON: Final = {
@@ -23,7 +33,7 @@ _OF_A_DAEMON: Final = {
     64: _USAGE,
     78: _CONFIG,
 }
-_OF_TEXTS: Final = {0: "all went well", 64: _USAGE}
+_OF_TEXTS: Final = {0: "all went well", 64: _USAGE, 141: _UNREAD}
 _OWN: Final = {
     "run": _OF_A_DAEMON,
     "demo": _OF_A_DAEMON,
@@ -34,6 +44,7 @@ _OWN: Final = {
         64: _USAGE,
         78: _CONFIG,
         130: _INTERRUPTED,
+        141: _UNREAD,
     },
     "check": {
         **USUAL,
@@ -45,6 +56,7 @@ _OWN: Final = {
         64: _USAGE,
         78: "it cannot, and the reason is on standard error",
         130: _INTERRUPTED,
+        141: _UNREAD,
     },
     "export": {
         **USUAL,

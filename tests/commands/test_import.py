@@ -241,20 +241,6 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_a_reader_of_the_list_may_leave(data: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "wb") as pipe:
-        ended = subprocess.run(
-            [*MEDAMAD, "import", "--list", "--json", "--data", str(data)],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=60,
-        )
-    assert (ended.returncode, ended.stderr) == (0, b"")
-
-
 def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) -> None:
     head = "time,path,first_today\n"
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"

@@ -78,5 +78,5 @@ async def test_hits_are_taken_while_questions_are_answered(filled: Filled) -> No
     daemon = await filled(12_000)
     alone = send_hits(daemon, for_seconds(1))
     waits = waits_beside(daemon, 4, 3)
-    # A machine that is busy with other things may be slower than the bar by itself.
-    assert waits.part(0.9) < max(50, 3 * alone.part(0.99))
+    # The worst of them are test_turns's matter: here other tests may be what holds some up.
+    assert waits.part(0.5) < max(50, 3 * alone.part(0.5))
