@@ -1,23 +1,25 @@
 """Exports: all that is stored of a website, sent while it is read."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Final
 
-from attrs import define
+from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from medamad.model.errors import TooMany, Unavailable
 from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked, Written
 from medamad.moves.exporting import Exported
 from medamad.moves.formats import FORMATS
+from medamad.moves.tables import STATISTICS
 from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.web.backend import Backend
 from medamad.web.callers import network_of
 from medamad.web.gate import Access, Call, Routes
+from medamad.web.partial import partial_headers
 from medamad.web.replies import NO_SNIFFING, NO_STORE, Reply
 from medamad.web.streams import Stream
 
@@ -35,16 +37,20 @@ class _Source:
 
     _backend: Backend
     _written: Iterator[Written]
-    _first: bytes | None = None
+    _made: deque[bytes | None] = field(factory=deque)
 
-    async def begin(self) -> None:
-        """Make the first piece, so that what cannot be made at all is refused."""
-        self._first = await self._backend.ask(self._step)
+    async def begin(self, *, to_the_end: bool) -> None:
+        """Make the first piece, so that what cannot be made at all is refused, or all of them."""
+        self._made.append(await self._backend.ask(self._step))
+        while to_the_end and self._made[-1] is not None:
+            self._made.append(await self._make())
 
     async def next_piece(self) -> bytes | None:
         """Give the next piece, None at the end."""
-        first, self._first = self._first, None
-        while first is None:
+        return self._made.popleft() if self._made else await self._make()
+
+    async def _make(self) -> bytes | None:
+        while True:
             try:
                 return await self._backend.ask(self._step)
             except Unavailable:
@@ -52,7 +58,6 @@ class _Source:
                 waited: Deferred[None] = Deferred()
                 self._backend.call_later(_WAIT_S, waited.callback, None)
                 await waited
-        return first
 
     def _step(self) -> bytes | None:
         """Go on with the file by one step, which need not give anything."""
@@ -92,7 +97,8 @@ async def export(call: Call, hostname: str) -> Reply:
             zone=backend.collector.rules.zone,
         )
         source = _Source(backend, asked.written(exported, int(backend.clock() * 1000)))
-        await source.begin()
+        # What statistics are without stands before them.
+        await source.begin(to_the_end=asked.what == STATISTICS.name)
         name = asked.file_name(website.hostname).encode("ascii")
         return Reply(
             HTTPStatus.OK,
@@ -101,6 +107,7 @@ async def export(call: Call, hostname: str) -> Reply:
                 NO_STORE,
                 NO_SNIFFING,
                 (b"Content-Disposition", b'attachment; filename="%b"' % name),
+                *partial_headers(exported.missed),
             ),
             stream=Stream(source.next_piece, opened.pop_all().close),
         )
