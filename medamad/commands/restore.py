@@ -11,6 +11,7 @@ from medamad.commands.backup import ended_in_order
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.telling import Phases
 from medamad.store.environment import FILE_NAME as STORE_NAME
+from medamad.store.errors import StoreInUse
 from medamad.store.formats import FORMAT
 from medamad.store.restoring import Restored, restore
 
@@ -24,11 +25,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a file of `medamad backup`")
     add_data(parser)
     parser.epilog = (
-        "The daemon must not run meanwhile. All of the file is read and found sound before the\n"
-        "store is replaced, at once; what was there is kept beside it under another name. Every\n"
-        "login ends. Password, tokens and share links are those of the backup: what was revoked\n"
-        "since is to be revoked again. A backup that was made before the store was taken over\n"
-        "into another format undoes that, for the version before.\n\n"
+        "The daemon must not run meanwhile: stop a service with its socket, which would start it\n"
+        "again (systemctl stop medamad.socket medamad). All of the file is read and found sound\n"
+        "before the store is replaced, at once; what was there is kept beside it under another\n"
+        "name. Every login ends. Password, tokens and share links are those of the backup: what\n"
+        "was revoked since is to be revoked again. A backup that was made before the store was\n"
+        "taken over into another format undoes that, for the version before.\n\n"
         f"{parser.epilog}"
     )
 
@@ -40,8 +42,13 @@ def run(arguments: Namespace) -> int:
 
 def _restore(data_dir: Path, file: Path) -> int:
     phases = Phases(sys.stderr)
-    with ended_in_order():
-        restored = restore(file, data_dir, phases.tell)
+    try:
+        with ended_in_order():
+            restored = restore(file, data_dir, phases.tell)
+    except StoreInUse as error:
+        raise StoreInUse(
+            f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
+        ) from error
     phases.end()
     _keep_login(data_dir, restored)
     made = datetime.fromtimestamp(restored.note.made, UTC)

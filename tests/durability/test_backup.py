@@ -107,7 +107,9 @@ def test_a_daemon_goes_on_with_what_was_restored(
         with pressed(daemon, "/after/"):
             time.sleep(0.1)
         assert main(["restore", str(backup), "--data", str(daemon.data)]) == 1
-        assert "another medamad uses this directory" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "another medamad uses this directory" in said
+        assert "systemctl stop medamad.socket medamad" in said
         daemon.stop()
         medamad("restore", backup, "--data", daemon.data)
         assert "store.mdb.replaced-" in capsys.readouterr().out
