@@ -8,7 +8,8 @@ wait, threads, store.
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybe
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad import settings
+from medamad import interpreter, settings
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.background import Pool, repeat
@@ -52,6 +53,8 @@ QUESTION_THREADS: Final = 2
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
 TIDY_SECONDS: Final = 60.0
+RETURN_SECONDS: Final = 15.0
+"""How often the system is given back the memory that is free."""
 
 
 @frozen
@@ -93,6 +96,7 @@ class Daemon(Service):
     drain_s: float = DRAIN_SECONDS
     tidy_s: float = TIDY_SECONDS
     look_s: float = LOOK_SECONDS
+    return_s: float = RETURN_SECONDS
     is_abandoned: Callable[[], bool] = lambda: False
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     log_lines: LogLines | None = None
@@ -213,6 +217,8 @@ class Daemon(Service):
         opened.push_async_callback(commands.stop)
         self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
+        returning = repeat(self.return_s, partial(_return_memory, questions), self.reactor)
+        opened.callback(returning.stop)
         watch = Watch(site.backend, int(self.clock() * 1000))
         opened.callback(repeat(self.look_s, watch.look, self.reactor).stop)
         self._schedule = self._backups(site, data_dir)
@@ -325,3 +331,9 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
+
+
+async def _return_memory(questions: Pool) -> None:
+    # In a thread, so that nobody waits for it; when there are many questions, another time.
+    with suppress(Unavailable):
+        await questions(interpreter.return_free_memory)

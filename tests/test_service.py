@@ -19,6 +19,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from views import a_view
 
+from medamad import interpreter
 from medamad.build import VERSION
 from medamad.config import Config
 from medamad.config_values import TimeOfDay
@@ -244,6 +245,21 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     assert await held
     # What was to be written when the daemon was stopped has been, and its callers are told now.
     await deferLater(reactor, 0.01)
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_gives_memory_back_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back = threading.Event()
+    monkeypatch.setattr(interpreter, "return_free_memory", given_back.set)
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.return_s = 0.01
+    daemon.startService()
+    await told.first
+    assert await deferToThread(given_back.wait, 10)
+    await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
