@@ -87,6 +87,11 @@ async def test_a_token_for_some_sees_those_alone(house: House) -> None:
     assert (unknown.status, unknown.error) == (403, "hostname: the token is not for z.example")
     refused = await browser.ask("POST", "/websites", {"hostname": "c.example"}, headers=headers)
     assert (refused.status, refused.error) == (403, "this takes a token for all websites")
+    # Nor is a name that is taken, by a rename.
+    for name in ("a.example", "c.example"):
+        body = {"hostname": name}
+        answer = await browser.ask("PATCH", "/websites/b.example", body, headers=headers)
+        assert (answer.status, answer.error) == (403, "this takes a token for all websites")
     # It stays with its website through a rename, and is for none once that is gone.
     await house.store.rename_website(two, "c.example", NOW)
     assert (await browser.ask("GET", "/website/c.example/pages", headers=headers)).status == 200

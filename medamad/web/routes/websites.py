@@ -61,6 +61,8 @@ async def rename(call: Call, hostname: str) -> Reply:
     website = call.website(hostname)
     wanted = canonical_hostname(call.body(_DETAILS).hostname)
     if wanted != website.hostname:
+        # Whether a name is taken is for those to know who see all.
+        call.caller.check_all()
         website = await call.backend.store.rename_website(
             website, wanted, int(call.backend.clock())
         )
