@@ -13,7 +13,7 @@ from medamad.moves.day_survey import DayGathering, DaySurvey, days_there
 from medamad.moves.gathering import Gathering, Known, gather
 from medamad.moves.survey import Given, Survey
 from medamad.operator.import_days import days_request
-from medamad.operator.imports import rows_request
+from medamad.operator.import_rows import rows_request
 from medamad.operator.wire import Request
 from medamad.store.errors import DamagedBlock
 from medamad.store.offline import Guest

@@ -9,12 +9,12 @@ from attrs import frozen
 
 from medamad.build import VERSION
 from medamad.operator.import_days import ImportDays
+from medamad.operator.import_rows import ImportRows
 from medamad.operator.imports import (
     BeginImport,
     FinishImport,
     HoldImport,
     ImportDesk,
-    ImportRows,
     UndoImport,
 )
 from medamad.operator.server import Handlers, Tell

@@ -1,28 +1,24 @@
 """What `medamad import` asks, and what answers it: batches of rows on their way into the store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
 from attrs import define, field
 from msgspec import Struct
-from numpy.typing import NDArray
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.model.errors import BadRequest, NotFound, Refusal
+from medamad.model.errors import NotFound, Refusal
 from medamad.model.websites import Website
 from medamad.operator.import_days import ImportDays, counts_of, whole_days
+from medamad.operator.import_rows import TEXT_BYTES, ImportRows, bytes_of, rows_of
 from medamad.operator.server import Tell
 from medamad.operator.wire import Request
 from medamad.store.batches import Batch
 from medamad.store.day_counts import DayCounts
 from medamad.store.imports import Imported
 from medamad.store.origins import Span
-from medamad.store.parts import EventRows
-from medamad.store.sealing import Content
 from medamad.store.store import Store
 
 _BLOCK_VIEWS: Final = 65_536
@@ -31,23 +27,6 @@ _DAY_ROWS: Final = 8_192
 """How many rows of days are stored at once; a day as a whole."""
 MOST_BYTES: Final = 32 << 20
 """What is brought before that is stored too, however few rows it is: texts may be long."""
-_TEXT_BYTES: Final = 64
-"""What a text takes beside its letters."""
-_VIEW_COLUMNS: Final[Mapping[str, str]] = {
-    "time_ms": "<i8",
-    "sequence": "<u8",
-    "flags": "u1",
-    "duration_ms": "<u4",
-    "number_today": "<u2",
-    "width_px": "<u2",
-    **{dimension.attribute: "<u4" for dimension in VIEW_DIMENSIONS},
-}
-_EVENT_COLUMNS: Final[Mapping[str, str]] = {
-    "event": "<u8",
-    "time_ms": "<i8",
-    "view": "<u8",
-    "property": "<u4",
-}
 
 
 class BeginImport(Request, frozen=True, kw_only=True):
@@ -64,15 +43,6 @@ class HoldImport(Request, frozen=True):
     """Is answered when an import has ended; if nobody waits for that any more, it is given up."""
 
     number: int
-
-
-class ImportRows(Request, frozen=True, kw_only=True):
-    """Brings rows of a batch: columns of numbers as they are in memory, and texts."""
-
-    number: int
-    views: Mapping[str, bytes]
-    events: Mapping[str, bytes]
-    texts: Mapping[int, list[str]]
 
 
 class FinishImport(Request, frozen=True):
@@ -120,61 +90,6 @@ class Ended(Struct, frozen=True, kw_only=True):
             first_ms=batch.first_ms,
             last_ms=batch.last_ms,
         )
-
-
-def rows_request(number: int, piece: Imported) -> ImportRows:
-    """Give what brings some rows."""
-    content, events = piece.content, piece.content.events
-    views = {name: _column(content, name) for name in _VIEW_COLUMNS}
-    return ImportRows(
-        number=number,
-        views={name: views[name].astype(dtype).tobytes() for name, dtype in _VIEW_COLUMNS.items()},
-        events={
-            name: getattr(events, name).astype(dtype).tobytes()
-            for name, dtype in _EVENT_COLUMNS.items()
-        },
-        texts={int(dimension): list(texts) for dimension, texts in piece.texts.items()},
-    )
-
-
-def _column(content: Content, name: str) -> NDArray[Any]:
-    found: NDArray[Any] | None = getattr(content, name, None)
-    return content.codes[Dimension[name.upper()]] if found is None else found
-
-
-def rows_of(request: ImportRows) -> Imported:
-    """Give the rows that were brought. Raises BadRequest."""
-    views = _columns(request.views, _VIEW_COLUMNS)
-    events = _columns(request.events, _EVENT_COLUMNS)
-    codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
-    texts = {
-        dimension: request.texts.get(int(dimension), [])
-        for dimension in (*VIEW_DIMENSIONS, Dimension.PROPERTY)
-    }
-    for dimension, numbers in (*codes.items(), (Dimension.PROPERTY, events["property"])):
-        if len(numbers) and int(numbers.max()) >= len(texts[dimension]):
-            raise BadRequest(f"{dimension.attribute}: expected codes of the texts beside")
-    for name, times_ms in (("time_ms", views["time_ms"]), ("time_ms", events["time_ms"])):
-        if len(times_ms) and int(times_ms.min()) < 0:
-            raise BadRequest(f"{name}: expected times since 1970")
-    return Imported(Content(**views, codes=codes, events=EventRows(**events)), texts)
-
-
-def _bytes_of(request: ImportRows) -> int:
-    """Tell about how much of memory rows take."""
-    columns = (*request.views.values(), *request.events.values())
-    texts = (text for texts in request.texts.values() for text in texts)
-    return sum(map(len, columns)) + sum(_TEXT_BYTES + len(text) for text in texts)
-
-
-def _columns(given: Mapping[str, bytes], known: Mapping[str, str]) -> dict[str, Any]:
-    try:
-        columns = {name: np.frombuffer(given[name], dtype) for name, dtype in known.items()}
-    except (KeyError, ValueError) as error:
-        raise BadRequest(f"rows: not as expected: {error}") from None
-    if len({len(column) for column in columns.values()}) > 1:
-        raise BadRequest("rows: expected columns of one length")
-    return columns
 
 
 @define(eq=False)
@@ -235,7 +150,7 @@ class ImportDesk:
         piece = rows_of(request)
         incoming.pieces.append(piece)
         incoming.rows += max(len(piece.content), len(piece.content.events))
-        incoming.bytes += _bytes_of(request)
+        incoming.bytes += bytes_of(request)
         if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
             await self._flush(incoming)
         return Nothing()
@@ -247,8 +162,7 @@ class ImportDesk:
         incoming.days += counts
         incoming.rows += sum(len(each.texts) for each in counts)
         incoming.bytes += sum(
-            each.sums.nbytes + sum(_TEXT_BYTES + len(text) for text in each.texts)
-            for each in counts
+            each.sums.nbytes + sum(TEXT_BYTES + len(text) for text in each.texts) for each in counts
         )
         if incoming.rows >= _DAY_ROWS or incoming.bytes >= self._most_bytes:
             whole, begun = whole_days(incoming.days)

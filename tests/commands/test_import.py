@@ -15,6 +15,7 @@ from medamad.commands import main
 from medamad.moves.gathering import imported
 from medamad.moves.rows import ViewRow
 from medamad.operator.client import Connection, NotDone, connect
+from medamad.operator.import_rows import rows_request
 from medamad.operator.imports import (
     BeginImport,
     Begun,
@@ -22,7 +23,6 @@ from medamad.operator.imports import (
     FinishImport,
     HoldImport,
     Nothing,
-    rows_request,
 )
 from medamad.store.checking import Checking
 from medamad.store.environment import open_environment, open_to_read

@@ -15,13 +15,13 @@ from medamad.moves.exporting import Exported
 from medamad.moves.gathering import Gathering, Known, gather
 from medamad.moves.survey import Given, Survey, digest_of, survey
 from medamad.moves.visits import Into
+from medamad.operator.import_rows import rows_request
 from medamad.operator.imports import (
     MOST_BYTES,
     BeginImport,
     Ended,
     FinishImport,
     ImportDesk,
-    rows_request,
 )
 from medamad.stats import summary
 from medamad.stats.buckets import INTERVALS
