@@ -92,7 +92,7 @@ def struck(daemon: Daemon, fault: Fault, prefix: str) -> Came:
     total = Came()
     with fault.injected(daemon.pid, log), ThreadPoolExecutor(CLIENTS) as clients:
         running = [
-            clients.submit(press, daemon.port, f"{prefix}{client}-", 3 * fault.nth + 20, stop)
+            clients.submit(press, daemon.port, f"{prefix}{client}-", 5 * fault.nth + 20, stop)
             for client in range(CLIENTS)
         ]
         for came in (client.result() for client in running):

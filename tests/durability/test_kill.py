@@ -6,6 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 from daemon import Client, Daemon
@@ -21,15 +22,34 @@ map_size = "256 MiB"
 min_free_disk = "1 MiB"
 [limits]
 new_paths = 1000000
+new_property_values = 1000000
 """
+
+
+def pages(owner: Client, prefix: str) -> Any:
+    """Give the rows of the paths that begin with `prefix`."""
+    return owner.get(
+        f"/api/website/{HOSTNAME}/pages", **{"path[starts_with]": prefix, "limit": "5000"}
+    )
 
 
 def stored(owner: Client, prefix: str) -> Counter[str]:
     """Give how many views there are of each path that begins with `prefix`."""
+    return Counter({row["path"]: row["pageviews"] for row in pages(owner, prefix)})
+
+
+def check_rest(owner: Client, prefix: str, sent: Sent) -> None:
+    """Hold the times on pages and the events to what was acknowledged."""
+    spent = {row["path"]: row["duration"] for row in pages(owner, prefix)}
+    assert {path: spent[path] for path in sent.left} == sent.left
     rows = owner.get(
-        f"/api/website/{HOSTNAME}/pages", **{"path[starts_with]": prefix, "limit": "5000"}
+        f"/api/website/{HOSTNAME}/properties",
+        **{"prop_name": "on", "prop_value[starts_with]": prefix, "limit": "5000"},
     )
-    return Counter({row["path"]: row["pageviews"] for row in rows})
+    found = Counter({row["value"]: row["events"] for row in rows})
+    assert set(found) >= set(sent.events), "an acknowledged event is missing"
+    assert set(found) <= set(sent.acknowledged)
+    assert set(found.values()) <= {1}, "an event is there twice"
 
 
 def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
@@ -39,7 +59,7 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
     by_client = [Sent() for _ in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as clients:
         running = [
-            clients.submit(press, daemon.port, f"{prefix}{number}-", stop, sent)
+            clients.submit(press, daemon.port, f"{prefix}{number}-", stop, sent, whole=True)
             for number, sent in enumerate(by_client)
         ]
         time.sleep(after_s)
@@ -48,8 +68,7 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
         for client in running:
             client.result()
     for sent in by_client:
-        total.acknowledged += sent.acknowledged
-        total.unanswered += sent.unanswered
+        total.add(sent)
     return total
 
 
@@ -62,6 +81,7 @@ def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> 
         owner.add_website(HOSTNAME)
         chance = random.Random(1)  # noqa: S311 - no secret
         expected: dict[str, set[str]] = {}
+        all_sent: dict[str, Sent] = {}
         for round_number in range(rounds):
             prefix = f"/round{round_number}/"
             sent = kill_under_load(daemon, prefix, after_s=chance.uniform(0.02, 0.12))
@@ -70,16 +90,19 @@ def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> 
             assert set(found) >= set(sent.acknowledged), "an acknowledged hit is missing"
             assert set(found) <= {*sent.acknowledged, *sent.unanswered}
             assert set(found.values()) <= {1}, "a hit is there twice"
+            check_rest(owner, prefix, sent)
 
             again = Connection(daemon.port)
             for path in sent.unanswered + sent.acknowledged[-20:]:
                 assert again.load(path).startswith(b"HTTP/1.1 204 ")
             again.close()
+            all_sent[prefix] = sent
             expected[prefix] = {*sent.acknowledged, *sent.unanswered}
             assert stored(owner, prefix) == Counter(expected[prefix]), "sent again, stored twice"
 
         for prefix, paths in expected.items():
             assert stored(owner, prefix) == Counter(paths)
+            check_rest(owner, prefix, all_sent[prefix])
         total = sum(map(len, expected.values()))
         summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
         assert (summary["pageviews"], summary["visitors"]) == (total, total)
