@@ -161,6 +161,7 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
     path = directory / FILE_NAME
     try:
         if not path.exists():
+            _check_unlinked(path)
             _create(path, map_size)
         _check_begin(path)
         return _open(path, map_size, lock, tell)
@@ -252,6 +253,12 @@ def _check_begin(path: Path) -> None:
         read_page_size(path)
     except Damaged as error:
         raise WrongFormat(f"{path}: {error}") from error
+
+
+def _check_unlinked(path: Path) -> None:
+    """Raise StoreError where the store is said to be elsewhere: an empty one must not hide it."""
+    if path.is_symlink():
+        raise StoreError(f"{path}: it leads to {path.readlink()}, which is not there")
 
 
 def _create(path: Path, map_size: int) -> None:

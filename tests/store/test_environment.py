@@ -130,6 +130,23 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         open_environment(tmp_path / "file" / "data", MAP_SIZE)
 
 
+def test_a_link_to_a_store_that_is_not_there_is_not_replaced(tmp_path: Path) -> None:
+    directory, elsewhere = tmp_path / "data", tmp_path / "disk"
+    open_environment(directory, MAP_SIZE).close()
+    store = directory / FILE_NAME
+    store.rename(elsewhere)
+    store.symlink_to(elsewhere)
+    open_environment(directory, MAP_SIZE).close()
+    away = elsewhere.rename(tmp_path / "away")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=f"it leads to {elsewhere}, which is not there"):
+            open_environment(directory, MAP_SIZE)
+        assert store.is_symlink()
+        assert not elsewhere.exists()
+    away.rename(elsewhere)
+    open_environment(directory, MAP_SIZE).close()
+
+
 def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
