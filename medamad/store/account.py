@@ -19,6 +19,8 @@ from medamad.store.writer import Writer
 _ACCOUNT_KEY: Final = b"account"
 _log: Final = Logger()
 _LOGIN: Final = struct.Struct(">QQ")
+MOST_LOGINS: Final = 1_000
+"""How many logins there may be at once: where all may log in, somebody does so without end."""
 
 
 def read_account(txn: Txn, databases: Databases) -> Account | None:
@@ -69,6 +71,17 @@ def write_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> 
     txn.put(digest, value, db=databases.logins)
 
 
+def add_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
+    """Store another login; of too many, those end that were not used for the longest time."""
+    write_login(txn, databases, digest, login)
+    too_many = txn.stat(databases.logins)["entries"] - MOST_LOGINS
+    if too_many > 0:
+        others = [each for each in _all_logins(txn, databases) if each[0] != digest]
+        others.sort(key=lambda each: -1 if each[1] is None else each[1].last_seen)
+        for other, _ in others[:too_many]:
+            txn.delete(other, db=databases.logins)
+
+
 def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None:
     """Note that a login was used, unless it has been revoked in the meantime."""
     login = read_login(txn, databases, digest)
@@ -78,12 +91,16 @@ def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None
 
 def forget_logins(txn: Txn, databases: Databases, is_over: Callable[[Login], bool]) -> int:
     """Remove the logins that are over; returns how many there were."""
-    with txn.cursor(db=databases.logins) as cursor:
-        logins = [(digest, _login(digest, stored)) for digest, stored in cursor]
+    logins = _all_logins(txn, databases)
     over = [digest for digest, login in logins if login is None or is_over(login)]
     for digest in over:
         txn.delete(digest, db=databases.logins)
     return len(over)
+
+
+def _all_logins(txn: Txn, databases: Databases) -> list[tuple[bytes, Login | None]]:
+    with txn.cursor(db=databases.logins) as cursor:
+        return [(digest, _login(digest, stored)) for digest, stored in cursor]
 
 
 def _login(digest: bytes, stored: bytes) -> Login | None:
@@ -157,9 +174,9 @@ class StoredAccount:
         return await self._writer.submit(lambda txn: make(txn.lmdb))
 
     async def add_login(self, digest: bytes, login: Login) -> None:
-        """Store a login."""
+        """Store a login; of too many, those end that were not used for the longest time."""
         databases = self._environment.databases
-        await self._writer.submit(lambda txn: write_login(txn.lmdb, databases, digest, login))
+        await self._writer.submit(lambda txn: add_login(txn.lmdb, databases, digest, login))
 
     async def touch_login(self, digest: bytes, now: int) -> None:
         """Note that a login was used."""

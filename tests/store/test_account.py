@@ -9,6 +9,8 @@ from views import a_view
 
 from medamad.model.accounts import Account, Login
 from medamad.model.errors import Unauthorised
+from medamad.store.account import MOST_LOGINS, add_login, read_login, touch_login
+from medamad.store.environment import Environment
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
@@ -82,3 +84,19 @@ async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
     assert await store.account.forget_logins(lambda login: login.last_seen < 21) == 1
     assert store.account.login(b"a") is None
     await store.close()
+
+
+def test_of_too_many_logins_those_end_that_were_not_used_for_the_longest_time(
+    environment: Environment,
+) -> None:
+    databases = environment.databases
+    numbers = range(MOST_LOGINS + 5)
+    with environment.lmdb.begin(write=True) as txn:
+        for number in numbers:
+            add_login(txn, databases, b"%d" % number, Login(number, number))
+            if number == 100:
+                touch_login(txn, databases, b"3", 10_000)
+        add_login(txn, databases, b"of a clock set back", Login(0, 0))
+        kept = [n for n in numbers if read_login(txn, databases, b"%d" % n) is not None]
+        assert kept == [3, *numbers[7:]]
+        assert read_login(txn, databases, b"of a clock set back") is not None
