@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from medamad.account.attempts import Attempts
 from medamad.account.logins import MAX_TOKEN, digest
 from medamad.account.names import check_name
-from medamad.model.errors import BadRequest, NotFound, Unauthorised
+from medamad.model.errors import BadRequest, NotFound, Unauthorised, Unavailable
 from medamad.model.tokens import Scope, Token
 
 PREFIX: Final = "medamad_"
@@ -130,6 +130,8 @@ class Tokens:
         touching = Deferred.fromCoroutine(
             self._store.change(key, lambda token: evolve(token, last_used=today))
         )
+        # The store has told in the log why it can take nothing.
+        touching.addErrback(lambda failure: failure.trap(Unavailable))
         touching.addErrback(
             lambda failure: self._log.failure("a token's use could not be noted", failure)
         )

@@ -1,15 +1,26 @@
 """Tokens on a real store."""
 
 import re
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 import pytest_twisted
 from attrs import define
+from logged import LoggedFailures
 from twisted.internet.defer import Deferred
 
-from medamad.account.tokens import Tokens, make_token
-from medamad.model.errors import BadRequest, Conflict, NotFound, TooMany, Unauthorised
+from medamad.account.tokens import Records, Tokens, make_token
+from medamad.model.errors import (
+    BadRequest,
+    Conflict,
+    NotFound,
+    TooMany,
+    Unauthorised,
+    Unavailable,
+)
 from medamad.model.tokens import MAX_TOKENS, Scope, Token
+from medamad.store.grants import Grants
 from medamad.store.store import Store
 
 NOW = 1_750_000_000
@@ -79,6 +90,40 @@ async def test_the_day_of_its_last_use_is_noted(world: World) -> None:
     world.tokens.authenticate(text, NETWORK)
     await settled(world)
     assert world.tokens.all()[0].last_used == MIDNIGHT + 86_400
+
+
+@define
+class Failing:
+    """A store that finds its tokens, and fails to change them as long as there is a fault."""
+
+    records: Grants[Token]
+    fault: Exception | None
+
+    def find(self, key: bytes) -> Token | None:
+        return self.records.find(key)
+
+    async def change(self, key: bytes, change: Callable[[Token], Token]) -> None:
+        if self.fault is not None:
+            raise self.fault
+        await self.records.change(key, change)
+
+
+@pytest.mark.parametrize(
+    ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_use_that_cannot_be_noted_is_tried_again(
+    world: World, logged_failures: LoggedFailures, fault: Exception, logged: list[str]
+) -> None:
+    text, _ = await world.tokens.make("a", Scope.READ, None, None)
+    failing = Failing(world.store.tokens, fault)
+    tokens = Tokens(cast("Records", failing), lambda: world.now)
+    tokens.authenticate(text, NETWORK)
+    assert [str(error) for error in logged_failures.take(OSError)] == logged
+    failing.fault = None
+    tokens.authenticate(text, NETWORK)
+    await settled(world)
+    assert world.tokens.all()[0].last_used == MIDNIGHT
 
 
 @pytest_twisted.ensureDeferred
