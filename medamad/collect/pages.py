@@ -13,10 +13,34 @@ from medamad.model.websites import canonical_hostname
 MAX_PATH: Final = 2_048
 MAX_UTM: Final = 512
 
-_UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 _EXPECTED: Final = "u: expected an http or https URL"
-_ESCAPES: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-_NO_UTF8: Final = re.compile(r"[\udc80-\udcff]")
+
+
+def _spelt(word: str) -> str:
+    """Give the pattern of a word of which each character may be escaped."""
+    return "".join(rf"(?:{char}|%{ord(char):02x}|%{ord(char.upper()):02x})" for char in word)
+
+
+_UTM: Final = "|".join(
+    f"(?P<utm_{name}>{_spelt(name)})"
+    for name in ("source", "medium", "campaign", "term", "content")
+)
+_CAMPAIGN: Final = re.compile(
+    rf"&{_spelt('utm_')}(?:{_UTM})(?:=[^&]*|(?=&)|\Z)", re.ASCII | re.IGNORECASE
+)
+_LONGEST_ESCAPE: Final = len("%F0%9F%98%80")
+"""Characters that may stand for a single one."""
+
+_ESCAPED: Final = re.compile(
+    r"""(?:%[0-7][\da-f]
+    | %(?:c[2-9a-f] | d[\da-f]) %[89ab][\da-f]
+    | %(?:e0%[ab] | ed%[89] | e[1-9a-cef]%[89ab])[\da-f] %[89ab][\da-f]
+    | %(?:f0%[9ab] | f[1-3]%[89ab] | f4%8)[\da-f] (?:%[89ab][\da-f]){2})++""",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""Percent-escapes of UTF-8 (RFC 3629, section 4)."""
+_MOST_RUNS: Final = MAX_PATH // 2 + 1
+"""So many runs of escapes, and what stands between them, make MAX_PATH characters."""
 
 
 @frozen
@@ -51,7 +75,7 @@ def page_of(url: str) -> Page:
 
 def stored_path(path: str) -> str:
     """Give a path of a URL as it is kept; "/" for none."""
-    decoded = _ESCAPES.sub(_decoded, path) if "%" in path else path
+    decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
     return decoded[:MAX_PATH].rstrip("/") or "/"
 
 
@@ -69,28 +93,16 @@ def _host(host: str) -> str:
 
 
 def _decoded(escapes: re.Match[str]) -> str:
-    """Decode a run of percent-escapes; those that give no UTF-8 stay as sent."""
-    run = escapes[0]
-    octets = bytes.fromhex(run.replace("%", ""))
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    characters, at = [], 0
-    for character in octets.decode("utf-8", "surrogateescape"):
-        end = at + 3 * len(character.encode("utf-8", "surrogateescape"))
-        characters.append(run[at:end] if _NO_UTF8.match(character) else character)
-        at = end
-    return "".join(characters)
+    return bytes.fromhex(escapes[0].replace("%", "")).decode("utf-8")
 
 
 def _campaign(query: str) -> dict[str, str]:
     """Give the UTM fields of a query: names in any case, the first one of a name counts."""
     found: dict[str, str] = {}
     if "utm" in query.lower() or "%" in query:
-        for pair in query.split("&"):
-            name, _, value = pair.partition("=")
-            name = unquote_plus(name).lower()
-            if name in _UTM and name not in found:
-                found[name] = unquote_plus(value)[:MAX_UTM]
+        for pair in _CAMPAIGN.finditer(f"&{query}"):
+            name = pair.lastgroup
+            if name is not None and name not in found:
+                value = pair[0].partition("=")[2]
+                found[name] = unquote_plus(value[: MAX_UTM * _LONGEST_ESCAPE])[:MAX_UTM]
     return found

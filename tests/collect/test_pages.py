@@ -1,10 +1,13 @@
-from urllib.parse import quote, urlencode
+import re
+import sys
+from types import FrameType
+from urllib.parse import quote, unquote_plus, urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.collect.pages import MAX_PATH, Page, page_of, stored_path
+from medamad.collect.pages import MAX_PATH, MAX_UTM, Page, page_of, stored_path
 from medamad.model.errors import BadRequest
 
 
@@ -74,6 +77,9 @@ def test_a_path_is_kept_decoded_where_it_can_be(path: str, stored: str) -> None:
         ("utm_source", "- - - - -"),
         ("x=utm_source&utm_id=1&q=%", "- - - - -"),
         ("utm_term=x=y", "- - - x=y -"),
+        ("utm_term&utm_term=x", "- - - - -"),
+        ("utm_terms=x&xutm_term=y&utm_content=z", "- - - - z"),
+        ("%75%54m%5F%4dEdium=a&%ff&=", "- a - - -"),
     ],
 )
 def test_the_five_utm_fields_are_taken(query: str, fields: str) -> None:
@@ -155,3 +161,113 @@ def test_what_a_browser_escapes_comes_back(path: str, source: str) -> None:
     page = page_of(f"https://a.test/{quote(path)}?{urlencode({'utm_source': source})}")
     assert page.path == (f"/{path}".rstrip("/") or "/")
     assert page.utm_source == source
+
+
+def plainly_decoded(path: str) -> str:
+    """Decode a path character by character, as the contract says it."""
+    decoded, at = "", 0
+    while at < len(path):
+        for octets in (1, 2, 3, 4):
+            escape = re.fullmatch("(%[0-9A-Fa-f]{2})+", path[at : at + 3 * octets])
+            if escape is None:
+                continue
+            try:
+                decoded += bytes.fromhex(escape[0].replace("%", "")).decode()
+            except UnicodeDecodeError:
+                continue
+            at += 3 * octets
+            break
+        else:
+            decoded += path[at]
+            at += 1
+    return decoded[:MAX_PATH].rstrip("/") or "/"
+
+
+ESCAPES = st.sampled_from([f"%{octet:02x}" for octet in range(256)]) | st.sampled_from(
+    [
+        "%F0%9f%98%80",
+        "%C3%A9",
+        "%41",
+        "%e2%82",
+        "%ED%A0%80",
+        "%F4%90%80%80",
+        "%E0%80",
+        "a",
+        "/",
+        "%",
+    ]
+)
+
+
+@given(st.lists(ESCAPES, max_size=12))
+def test_escapes_are_decoded_as_utf8_is_defined(escapes: list[str]) -> None:
+    path = "/" + "".join(escapes)
+    assert stored_path(path) == plainly_decoded(path)
+
+
+PIECES = st.sampled_from(
+    [
+        "utm_source",
+        "UTM_Term",
+        "%75tm_medium",
+        "utm%5Fcampaign",
+        "utm",
+        "x",
+        "%",
+        "+",
+        "=",
+        "&",
+        "é",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_utm_fields_are_found_as_their_decoded_names_are(pieces: list[str]) -> None:
+    query = "".join(pieces)
+    expected: dict[str, str] = {}
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        expected.setdefault(unquote_plus(name).lower(), unquote_plus(value))
+    page = page_of(f"https://a.test/?{query}")
+    for name in ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"):
+        assert getattr(page, name) == expected.get(name, "")
+
+
+@pytest.mark.parametrize(
+    "piece", ["%e4x", "%41x", "%41%e4", "%F0%9F%98%80x", "%C3%A9%e4", "%f0%9f%98x"]
+)
+def test_what_is_kept_of_a_long_path_is_decoded_and_no_more(piece: str) -> None:
+    path = "/" + piece * (16_000 // len(piece))
+    assert stored_path(path) == plainly_decoded(path)
+    # A match object, its text, what becomes of it: a few calls for each run of escapes.
+    assert calls_of(path) < 3 * MAX_PATH
+
+
+@pytest.mark.parametrize(
+    "piece", ["&%=", "&", "&utm_source=%41x", "&utm%5fterm=", "&%75tm_x", "&utm_", "%75", "%41x"]
+)
+def test_a_long_query_is_little_work(piece: str) -> None:
+    query = "?utm_term=" + piece * (16_000 // len(piece))
+    assert (
+        page_of(f"https://a.test/{query}").utm_term
+        == unquote_plus(piece * 600)[: MAX_UTM if "&" not in piece else 0]
+    )
+    assert calls_of(f"/{query}") < 3 * MAX_PATH
+
+
+def calls_of(path: str) -> int:
+    """Count the calls that it takes to take a URL apart."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        page_of(f"https://calls.test{path}")
+    finally:
+        sys.setprofile(before)
+    return calls
