@@ -65,6 +65,7 @@ def report(snapshot: Snapshot, question: Question, sources: Sources, column: Col
     """
     selection = select(snapshot, question, sources)
     tally = tally_by(selection, column.dimension, timed=not question.summary)
+    snapshot.check()
     names = snapshot.texts(column.dimension)
     if column.naming is not naming.as_stored:
         tally, names = _by_name(tally, names, column.naming, sources)

@@ -79,6 +79,10 @@ OPERATORS: Final = tuple(
 _LISTS: Final = ("in", "not_in")
 
 
+MAX_CONDITIONS: Final = 50
+"""How many filters one question may have: each is held against every text of what it is on."""
+
+
 @frozen
 class Condition:
     """One filter: `operator` is one of OPERATORS, `values` one value, or those of a list."""
@@ -93,7 +97,7 @@ def conditions_of(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...
 
     `path[neq]=/x`, or `path=/x` for `eq`. All conditions must hold; the lists of one operator
     on one field count as one list. Other parameters are passed over; BadRequest for an operator
-    that there is not.
+    that there is not, and for the first filter beyond MAX_CONDITIONS.
     """
     conditions: dict[Condition, None] = {}
     lists: dict[tuple[str, str], list[str]] = {}
@@ -108,6 +112,8 @@ def conditions_of(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...
             lists.setdefault((field, operator), []).extend(value.split(","))
         else:
             conditions[Condition(field, operator, (value,))] = None
+        if len(conditions) + len(lists) > MAX_CONDITIONS:
+            raise BadRequest(f"{key}: expected at most {MAX_CONDITIONS} filters in all")
     return (
         *conditions,
         *(Condition(*key, tuple(values)) for key, values in lists.items()),

@@ -1,12 +1,11 @@
 """Whether anybody still waits for the answer to a question."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, evolve, frozen
 
-from medamad.model.dimensions import Dimension
-from medamad.store.parts import Part, Snapshot, Texts
+from medamad.store.parts import Part, Snapshot
 
 
 class NobodyWaits(Exception):
@@ -15,17 +14,13 @@ class NobodyWaits(Exception):
 
 @define(eq=False)
 class Wanted:
-    """Tells a question in its thread, at each part and when it reads texts, whether to go on."""
+    """Tells a question in its thread, at each part and when it checks, whether to go on."""
 
     is_wanted: bool = True
 
     def watched(self, snapshot: Snapshot) -> Snapshot:
         """Give a snapshot that raises NobodyWaits once the answer is no longer wanted."""
-        return evolve(
-            snapshot,
-            parts=_WatchedParts(snapshot.parts, self),
-            texts=_WatchedTexts(snapshot.texts, self),
-        )
+        return evolve(snapshot, parts=_WatchedParts(snapshot.parts, self), check=self.check)
 
     def check(self) -> None:
         """Raise NobodyWaits if the answer is no longer wanted."""
@@ -42,13 +37,3 @@ class _WatchedParts:
         for part in self._parts:
             self._wanted.check()
             yield part
-
-
-@frozen(eq=False)
-class _WatchedTexts:
-    _texts: Texts
-    _wanted: Wanted
-
-    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
-        self._wanted.check()
-        return self._texts(dimension)

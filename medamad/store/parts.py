@@ -10,7 +10,7 @@ question alone. Nothing of it may be written to, or kept for an answer.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -298,6 +298,10 @@ class Missed:
         return not any(self._days.values())
 
 
+def _go_on() -> None:
+    """Nobody asks whether an answer is still waited for."""
+
+
 class Texts(Protocol):
     """The texts behind the codes of a website: `texts(dimension)[code]`."""
 
@@ -311,7 +315,8 @@ class Snapshot:
 
     `parts` and `days` may be gone through again and again. `events` are those that no part has,
     all loose. `memo` is the website's: what questions know of its texts, which only ever become
-    more. `missed` is the question's: what it finds out that its answer is without.
+    more. `missed` is the question's: what it finds out that its answer is without. `check` raises
+    when nobody waits for the answer any more; what takes long calls it now and then.
     """
 
     parts: Iterable[Part]
@@ -320,6 +325,7 @@ class Snapshot:
     memo: MutableMapping[Any, Any] = field(factory=dict)
     days: Iterable[Sums] = ()
     missed: Missed = field(factory=Missed)
+    check: Callable[[], None] = _go_on
 
 
 def no_texts(_dimension: Dimension, /) -> Sequence[str]:

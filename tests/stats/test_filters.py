@@ -3,6 +3,7 @@ import pytest
 from medamad.model.errors import BadRequest
 from medamad.stats.filters import (
     FIELDS,
+    MAX_CONDITIONS,
     OPERATORS,
     Condition,
     conditions_of,
@@ -72,6 +73,18 @@ def test_an_unknown_operator_is_refused_by_name(key: str) -> None:
     with pytest.raises(BadRequest) as refusal:
         conditions_of([(key, "x")])
     assert str(refusal.value).startswith(f"{key}: expected one of the operators eq, neq, ")
+
+
+def test_one_filter_too_many_is_refused_by_name() -> None:
+    parameters = [("path[contains]", str(number)) for number in range(MAX_CONDITIONS - 1)]
+    # A list is one filter, however long, and what is said twice is said once.
+    parameters += [("os[in]", str(number)) for number in range(MAX_CONDITIONS)]
+    parameters += [("path[contains]", "0")]
+    assert len(conditions_of(parameters)) == MAX_CONDITIONS
+    for key in ("browser", "path[contains]", "country[in]"):
+        with pytest.raises(BadRequest) as refusal:
+            conditions_of([*parameters, (key, "x"), ("device", "y")])
+        assert str(refusal.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
-from collections.abc import Sequence
-
 import pytest
 from attrs import evolve
-from stats.hits import view
+from stats.hits import event, view
 from stats.made import SOURCES, question_of, snapshot_of
 
-from medamad.model.dimensions import Dimension
 from medamad.stats.selecting import select
 from medamad.stats.wanted import NobodyWaits, Wanted
 from medamad.store.parts import EMPTY, Snapshot
@@ -24,27 +21,46 @@ def test_the_parts_come_for_as_long_as_the_answer_is_wanted() -> None:
         next(going)
 
 
-def test_a_filter_on_many_texts_ends_when_nobody_waits() -> None:
-    wanted = Wanted()
-    views = [view(number, "p", path=f"/{number}") for number in range(12_000)]
+class Asked:
+    """Counts how often a question asks whether it is to go on, and lets it so often."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.times = 0
+
+    def __call__(self) -> None:
+        self.times += 1
+        if self.times > self.most:
+            raise NobodyWaits
+
+
+@pytest.mark.parametrize("field", ["path", "prop_value"])
+def test_a_filter_on_many_texts_ends_when_nobody_waits(field: str) -> None:
+    views = [view(number, "p", path=f"/{number}") for number in range(2_500)]
     for number, one in enumerate(views, 1):
         one["id"] = number
-    snapshot = snapshot_of(views, [])
-    read = []
-
-    def texts(dimension: Dimension) -> Sequence[str]:
-        read.append(dimension)
-        # The first call tells how many there are, each further one is for some of them.
-        if len(read) == 3:
-            wanted.is_wanted = False
-        return snapshot.texts(dimension)
-
-    question = question_of([("path[contains]", "1")])
-    with pytest.raises(NobodyWaits):
-        select(wanted.watched(evolve(snapshot, texts=texts)), question, SOURCES)
-    assert read == [Dimension.PATH] * 3
-    wanted.is_wanted = True
+    events = [event(0, number, a=f"/{number - 1}") for number in range(1, 2_501)]
+    snapshot = snapshot_of(views, events)
+    question = question_of([(f"{field}[contains]", "1"), (f"{field}[not_contains]", "x")])
+    # Before each thousand of the texts, and before each of two conditions on them.
+    for most in (0, 1, 8):
+        given_up = Asked(most)
+        with pytest.raises(NobodyWaits):
+            select(evolve(snapshot, check=given_up), question, SOURCES)
+        assert given_up.times == most + 1
+    asked = Asked(9)
     chosen = [
-        len(some.time_ms) for some in select(wanted.watched(snapshot), question, SOURCES).views()
+        len(some.time_ms)
+        for some in select(evolve(snapshot, check=asked), question, SOURCES).views()
     ]
-    assert sum(chosen) == sum("1" in str(number) for number in range(12_000))
+    assert asked.times == 9
+    assert sum(chosen) == sum("1" in str(number) for number in range(2_500))
+
+
+def test_what_is_watched_is_checked() -> None:
+    wanted = Wanted()
+    watched = wanted.watched(EMPTY)
+    watched.check()
+    wanted.is_wanted = False
+    with pytest.raises(NobodyWaits):
+        watched.check()

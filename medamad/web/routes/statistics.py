@@ -52,6 +52,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
 
     def answer() -> Reply:
         answered, missed = backend.store.ask(website, found)
+        wanted.check()
         reply = json_reply(answered)
         reply = evolve(reply, headers=(*reply.headers, *partial_headers(missed)))
         return zipped(reply) if coding == GZIP else reply
