@@ -14,6 +14,7 @@ import msgspec
 from medamad.commands.configured import add_data, on_data, read_config
 from medamad.commands.telling import Phases, told_bytes
 from medamad.commands.writing import add_json
+from medamad.model.errors import BadRequest
 from medamad.store.offline import make_backup
 
 _GIVING_WAY: Final = 10
@@ -49,13 +50,14 @@ def run(arguments: Namespace) -> int:
 
 
 def _back_up(data_dir: Path, arguments: Namespace) -> int:
+    target = _target(arguments.file)
     if arguments.nice:
         with suppress(OSError):
             os.nice(_GIVING_WAY)
     spare_bytes = read_config(arguments.config, arguments.data, None).store.min_free_disk
     phases = Phases(sys.stderr)
     with ended_in_order():
-        note = make_backup(data_dir, arguments.file.absolute(), phases.tell, spare_bytes)
+        note = make_backup(data_dir, target, phases.tell, spare_bytes)
     phases.end()
     if arguments.json:
         told = {"file": str(arguments.file), **msgspec.structs.asdict(note)}
@@ -64,6 +66,17 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
         packed, whole = told_bytes(note.packed_bytes), told_bytes(note.bytes)
         print(f"{arguments.file}: {packed}, of a store of {whole}")
     return 0
+
+
+def _target(file: Path) -> Path:
+    """Give the file to write, where its links lead: a backup takes the place of a file alone."""
+    if file.name == "-":
+        raise BadRequest("FILE: expected a file, not -: what is written is read again")
+    target = Path(os.path.realpath(file))
+    # What a link of /proc leads to may have no name, and a link may lead to itself.
+    if (file.exists() and not file.is_file()) or target.is_symlink():
+        raise BadRequest(f"{file}: there is something else than a file")
+    return target
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 import json
 import os
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
@@ -46,6 +47,47 @@ def test_a_folder_that_is_not_there_is_named(
 ) -> None:
     assert main(["backup", str(tmp_path / "no" / "b"), "--data", str(data)]) == 1
     assert f"{tmp_path}/no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["pipe", "socket", "folder", "loop", "-"])
+def test_what_is_no_file_stays(
+    tmp_path: Path,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    with socket(AF_UNIX) as listening:
+        match what:
+            case "pipe":
+                os.mkfifo(what)
+            case "socket":
+                listening.bind(what)
+            case "folder":
+                Path(what).mkdir()
+            case "loop":
+                Path(what).symlink_to(what)
+        before = [(each.name, each.lstat().st_ino) for each in there.iterdir()]
+        assert main(["backup", "--data", str(data), "--", what]) == 1
+        assert [(each.name, each.lstat().st_ino) for each in there.iterdir()] == before
+    assert capsys.readouterr().err.startswith("medamad: " + ("FILE: " if what == "-" else what))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_and_the_file_that_it_names_is_written(
+    tmp_path: Path, data: Path, *, is_there: bool
+) -> None:
+    (tmp_path / "disk").mkdir()
+    file, link = tmp_path / "disk" / "b", tmp_path / "link"
+    link.symlink_to(Path("disk") / "b")
+    if is_there:
+        file.touch()
+    assert main(["backup", str(link), "--data", str(data)]) == 0
+    assert link.is_symlink()
+    assert main(["restore", str(file), "--data", str(tmp_path / "new")]) == 0
 
 
 def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
