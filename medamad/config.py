@@ -28,6 +28,7 @@ from medamad.config_values import (
 )
 from medamad.log_lines import LeastLevel, LogFormat
 from medamad.store.settings import After
+from medamad.web.settings import ProxyHeader
 
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
@@ -37,6 +38,7 @@ INSTALLED: Final = Path(__file__).parent
 """Where the package is: what a ConfigError names when a shipped file is at fault."""
 
 _CHOICES: Final = {
+    "server.proxy_header": get_args(ProxyHeader),
     "events.bots": get_args(BotRule),
     "events.origins": get_args(OriginRule),
     "retention.after": get_args(After),
@@ -72,6 +74,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
+    proxy_header: ProxyHeader = "X-Forwarded-For"
     metrics_from: tuple[Proxy, ...] = (Proxy("127.0.0.1"), Proxy("::1"))
     script_name: ScriptName = ScriptName("script.js")
     event_name: EventName = EventName("event")

@@ -127,6 +127,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         cors_origins=frozenset(server.cors_origins),
         trusted_proxies=_networks(server.trusted_proxies),
         trust_unix=_UNIX in server.trusted_proxies,
+        proxy_header=server.proxy_header,
         metrics_from=_networks(server.metrics_from),
         metrics_from_unix=_UNIX in server.metrics_from,
         script_name=str(server.script_name),

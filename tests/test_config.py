@@ -148,6 +148,11 @@ OWN = "is a path of the interface"
         ("[store]\nmin_free_disk = 1.5", "store.min_free_disk", SIZE),
         ("[store]\ncommit_interval_ms = -1", "store.commit_interval_ms", "expected int >= 0"),
         ('[store]\ncommit_max_hits = "9"', "store.commit_max_hits", "expected int, got str"),
+        (
+            '[server]\nproxy_header = "x-forwarded-for"',
+            "server.proxy_header",
+            "expected one of X-Forwarded-For, Forwarded",
+        ),
         ('[events]\nbots = "none"', "events.bots", "expected one of declared, strict, off"),
         ('[events]\norigins = "own"', "events.origins", "expected one of website, any"),
         ('[events]\ntimezone = "Mars/Olympus"', "events.timezone", ZONE),

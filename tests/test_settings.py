@@ -55,6 +55,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
         hostnames = ["stats.example.com"]
         cors_origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8", "unix"]
+        proxy_header = "Forwarded"
         script_name = "s.js"
         event_name = "pulse"
         [store]
@@ -126,6 +127,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert ip_address("10.1.2.3") in web.trusted_proxies
     assert ip_address("11.1.2.3") not in web.trusted_proxies
     assert (web.demo, web.trust_unix) == (True, True)
+    assert web.proxy_header == "Forwarded"
     assert (web.script_name, web.event_name) == ("s.js", "pulse")
     # No answer can be made of a subclass.
     assert {type(web.script_name), type(web.event_name)} == {str}

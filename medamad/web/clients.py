@@ -1,7 +1,8 @@
 """Who sends a request: the address of the sender, and the host that the sender asked for.
 
-Headers of forwarding are believed only from a trusted proxy, and of the addresses they list only
-the right-most that is not a trusted proxy itself: what stands left of it anybody can write.
+Headers of forwarding are believed only from a trusted proxy, only those that it is configured to
+write, and of the addresses they list only the right-most that is not a trusted proxy itself: what
+stands left of it anybody can write.
 """
 
 import re
@@ -20,6 +21,8 @@ _WITH_PORT: Final = re.compile(
 _FORWARDED_PAIR: Final = re.compile(
     r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
 )
+_LAST_FORWARDED: Final = 1_024
+"""Characters at the end of Forwarded that are looked at."""
 
 
 def address_of(text: str) -> Address | None:
@@ -52,7 +55,7 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
     if not is_trusted(peer, settings):
         return peer
     nearest = peer
-    for hop in reversed(hops(headers)):
+    for hop in reversed(hops(headers, settings)):
         address = address_of(hop)
         if address is None:
             break
@@ -65,9 +68,11 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
 def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) -> str:
     """Give the host, with its port if any, that the sender's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
-        forwarded = _listed(headers, b"X-Forwarded-Host") or [
-            host for element in _forwarded(headers) if (host := element.get("host"))
-        ]
+        if settings.proxy_header == "Forwarded":
+            told = (element.get("host") for element in _forwarded(headers))
+            forwarded = [host for host in told if host]
+        else:
+            forwarded = _listed(headers, b"X-Forwarded-Host")
         if forwarded:
             return forwarded[-1]
     hosts = headers.getRawHeaders(b"Host") or (b"",)
@@ -81,11 +86,11 @@ def host_name(host: str) -> str:
     return bare.lower().removesuffix(".").removeprefix("[").removesuffix("]")
 
 
-def hops(headers: Headers) -> list[str]:
+def hops(headers: Headers, settings: WebSettings) -> list[str]:
     """Give the addresses that a request came by, the sender's first."""
-    return _listed(headers, b"X-Forwarded-For") or [
-        element.get("for", "") for element in _forwarded(headers)
-    ]
+    if settings.proxy_header == "Forwarded":
+        return [element.get("for", "") for element in _forwarded(headers)]
+    return _listed(headers, b"X-Forwarded-For")
 
 
 def _listed(headers: Headers, name: bytes) -> list[str]:
@@ -96,22 +101,26 @@ def _listed(headers: Headers, name: bytes) -> list[str]:
 
 
 def _forwarded(headers: Headers) -> list[dict[str, str]]:
-    """Give the elements of Forwarded (RFC 7239); none of them when any is malformed."""
-    text = ",".join(value.decode("latin-1") for value in headers.getRawHeaders(b"Forwarded") or ())
+    """Give the elements of Forwarded (RFC 7239) that stand right of all malformed ones."""
+    values = headers.getRawHeaders(b"Forwarded") or ()
+    text = ",".join(value.decode("latin-1") for value in values)[-_LAST_FORWARDED:]
     elements: list[dict[str, str]] = [{}]
-    position = 0
+    begin = position = 0
     while position < len(text):
         pair = _FORWARDED_PAIR.match(text, position)
-        if pair is None:
-            return []
+        end = position if pair is None else pair.end()
+        if pair is None or text[end : end + 1] not in ("", ",", ";"):
+            # What a stranger sent first must not swallow what the proxy wrote behind it.
+            begin = position = text.find(",", begin) + 1
+            elements = [{}]
+            if not begin:
+                return []
+            continue
         quoted = pair["quoted"]
         value = pair["token"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
         elements[-1][pair["name"].lower()] = value
-        position = pair.end()
-        if position < len(text):
-            if text[position] == ",":
-                elements.append({})
-            elif text[position] != ";":
-                return []
-            position += 1
+        position = end + 1
+        if text[end : end + 1] == ",":
+            elements.append({})
+            begin = position
     return elements if text else []

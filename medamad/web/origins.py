@@ -54,7 +54,7 @@ def may_look_inside(peer: Address | None, headers: Headers, settings: WebSetting
     asks for an address or for localhost.
     """
     if any(headers.hasHeader(name) for name in _OF_PROXIES):
-        hops = clients.hops(headers)
+        hops = clients.hops(headers, settings)
         is_told = bool(hops) and all(map(clients.address_of, hops))
         if not is_told or not clients.is_trusted(peer, settings):
             return False

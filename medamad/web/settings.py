@@ -1,12 +1,15 @@
 """What the operator decides about the web side."""
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
 from medamad.collect.networks import Networks
 from medamad.vocabulary.sources import Sources
+
+ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
+"""The header by which proxies tell whose request they pass on."""
 
 EVENTS: Final = "event"
 """The first segment of the paths that events are sent to."""
@@ -32,6 +35,8 @@ class WebSettings:
     """Where a peer has to be for its forwarding headers to be believed."""
     trust_unix: bool = False
     """Whether the peers on a unix socket are trusted proxies too."""
+    proxy_header: ProxyHeader = "X-Forwarded-For"
+    """Which header they write; what stands in the other one anybody may have sent."""
     metrics_from: Networks = field(factory=lambda: Networks(()))
     """Where a sender has to be to see health and metrics."""
     metrics_from_unix: bool = False

@@ -2,6 +2,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.web.http_headers import Headers
 
@@ -16,6 +17,8 @@ SETTINGS = WebSettings(
     commit="",
     trusted_proxies=Networks([ip_network("10.0.0.0/8"), ip_network("fd00::/8")]),
 )
+FORWARDED = evolve(SETTINGS, proxy_header="Forwarded")
+"""Where proxies write the header of RFC 7239."""
 PROXY = ip_address("10.0.0.1")
 STRANGER = ip_address("203.0.113.9")
 
@@ -63,6 +66,19 @@ def test_a_peer_has_the_address_of_its_socket() -> None:
         ({"X-Forwarded-For": ["198.51.100.7, unknown"]}, "10.0.0.1"),
         ({"X-Forwarded-For": ["198.51.100.7, unknown, 10.3.3.3"]}, "10.3.3.3"),
         ({"X-Forwarded-For": [""]}, "10.0.0.1"),
+        # The header that the proxy does not write is a stranger's.
+        ({"Forwarded": ["for=198.51.100.7"]}, "10.0.0.1"),
+        ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
+    ],
+)
+def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: str) -> None:
+    assert sender_address(PROXY, Headers(headers), SETTINGS) == ip_address(address)
+
+
+@pytest.mark.parametrize(
+    ("headers", "address"),
+    [
+        ({}, "10.0.0.1"),
         ({"Forwarded": ["for=198.51.100.7;proto=https"]}, "198.51.100.7"),
         ({"Forwarded": ["for=1.2.3.4, For=198.51.100.7 ;by=10.0.0.1"]}, "198.51.100.7"),
         ({"Forwarded": ['for="[2001:db8::1]:4711"']}, "2001:db8::1"),
@@ -70,11 +86,20 @@ def test_a_peer_has_the_address_of_its_socket() -> None:
         ({"Forwarded": ["for=_hidden"]}, "10.0.0.1"),
         ({"Forwarded": ["proto=https"]}, "10.0.0.1"),
         ({"Forwarded": ['for="198.51.100.7']}, "10.0.0.1"),
-        ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
+        # Nothing that a stranger sent hides what the proxy wrote behind it.
+        ({"Forwarded": ['for="1.2.3.4, for=198.51.100.7']}, "198.51.100.7"),
+        ({"Forwarded": ['for="1.2.3.4', 'for="198.51.100.7:80"']}, "198.51.100.7"),
+        ({"Forwarded": ["=,;;,for=198.51.100.7;proto=https"]}, "198.51.100.7"),
+        ({"Forwarded": ['a="\\",' * 2_000 + "for=198.51.100.7"]}, "198.51.100.7"),
+        ({"Forwarded": ["for=1.2.3.4, for=198.51.100.7 x"]}, "10.0.0.1"),
+        ({"X-Forwarded-For": ["198.51.100.7"]}, "10.0.0.1"),
+        ({"Forwarded": ["for=198.51.100.7"], "X-Forwarded-For": ["1.2.3.4"]}, "198.51.100.7"),
     ],
 )
-def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: str) -> None:
-    assert sender_address(PROXY, Headers(headers), SETTINGS) == ip_address(address)
+def test_one_that_writes_forwarded_does_so_there(
+    headers: dict[str, list[str]], address: str
+) -> None:
+    assert sender_address(PROXY, Headers(headers), FORWARDED) == ip_address(address)
 
 
 def test_a_stranger_says_nothing_about_who_sent() -> None:
@@ -96,8 +121,7 @@ def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
         ({"Host": ["inner:8080"]}, "inner:8080"),
         ({"Host": ["inner"], "X-Forwarded-Host": ["stats.example.com"]}, "stats.example.com"),
         ({"Host": ["inner"], "X-Forwarded-Host": ["evil.example, a.example"]}, "a.example"),
-        ({"Host": ["inner"], "Forwarded": ['host="a.example:81"; for=1.2.3.4']}, "a.example:81"),
-        ({"Host": ["inner"], "Forwarded": ["for=1.2.3.4"]}, "inner"),
+        ({"Host": ["inner"], "Forwarded": ["host=evil.example"]}, "inner"),
     ],
 )
 def test_a_trusted_proxy_says_which_host_was_asked(
@@ -106,3 +130,17 @@ def test_a_trusted_proxy_says_which_host_was_asked(
     assert asked_host(PROXY, Headers(headers), SETTINGS) == host
     own = headers.get("Host", [""])[0]
     assert asked_host(STRANGER, Headers(headers), SETTINGS) == own
+
+
+@pytest.mark.parametrize(
+    ("headers", "host"),
+    [
+        ({"Host": ["inner"], "Forwarded": ['host="a.example:81"; for=1.2.3.4']}, "a.example:81"),
+        ({"Host": ["inner"], "Forwarded": ["for=1.2.3.4"]}, "inner"),
+        ({"Host": ["inner"], "X-Forwarded-Host": ["evil.example"]}, "inner"),
+    ],
+)
+def test_one_that_writes_forwarded_names_the_host_there(
+    headers: dict[str, list[str]], host: str
+) -> None:
+    assert asked_host(PROXY, Headers(headers), FORWARDED) == host

@@ -162,10 +162,10 @@ async def test_the_format_is_the_one_that_is_asked_for(
         ("10.0.0.1", {"X-Forwarded-For": "203.0.113.9"}, 404),
         ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 200),
         ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1, 203.0.113.9"}, 404),
-        ("10.0.0.1", {"Forwarded": "for=127.0.0.1"}, 200),
-        ("10.0.0.1", {"Forwarded": "for=203.0.113.9"}, 404),
-        # One that hides it, or is not trusted.
-        ("10.0.0.1", {"Forwarded": "for=_hidden, for=127.0.0.1"}, 404),
+        # One that hides it, or is not trusted; or what it does not write itself.
+        ("10.0.0.1", {"X-Forwarded-For": "unknown, 127.0.0.1"}, 404),
+        ("10.0.0.1", {"Forwarded": "for=127.0.0.1"}, 404),
+        ("10.0.0.1", {"Forwarded": "for=127.0.0.1", "X-Forwarded-For": "203.0.113.9"}, 404),
         ("10.0.0.1", {"Via": "1.1 proxy"}, 404),
         ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 404),
         ("127.0.0.1", {"X-Forwarded-For": ""}, 404),
@@ -183,6 +183,26 @@ async def test_the_address_has_to_be_certain(
         assert (
             await house.browser(peer, "[::1]:8080").ask("GET", path, headers=headers)
         ).status == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Forwarded": "for=127.0.0.1"}, 200),
+        ({"Forwarded": "for=203.0.113.9"}, 404),
+        ({"Forwarded": "for=203.0.113.9", "X-Forwarded-For": "127.0.0.1"}, 404),
+        ({"Forwarded": "for=_hidden, for=127.0.0.1"}, 404),
+        ({"X-Forwarded-For": "127.0.0.1"}, 404),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_proxy_that_writes_forwarded_is_asked_for_no_other(
+    house: House, headers: dict[str, str], status: int
+) -> None:
+    proxies = Networks([ip_network("10.0.0.0/8")])
+    house.set(metrics_from=LOCAL, trusted_proxies=proxies, proxy_header="Forwarded")
+    proxy = house.browser("10.0.0.1", "[::1]:8080")
+    assert (await proxy.ask("GET", "/metrics", headers=headers)).status == status
 
 
 @pytest.mark.parametrize(
