@@ -21,7 +21,8 @@ def host_of(origin: str) -> str | None:
     if scheme not in _SCHEMES:
         return None
     name, colon, port = rest.rpartition(":")
-    return name if colon and port.isdecimal() else rest
+    host = name if colon and port.isdecimal() else rest
+    return host.removesuffix(".")
 
 
 def websites_of(host: str, websites: Websites) -> frozenset[int]:

@@ -13,6 +13,8 @@ from medamad.store.websites import Websites
         ("http://www.example.com:8080", "www.example.com"),
         ("https://xn--bcher-kva.example", "xn--bcher-kva.example"),
         ("http://[::1]:8080", "[::1]"),
+        ("https://example.com.", "example.com"),
+        ("https://example.com.:8443", "example.com"),
         ("https://", ""),
         ("https://example.com:", "example.com:"),
         ("", None),

@@ -4,7 +4,10 @@ from http import HTTPStatus
 from secrets import token_urlsafe
 from typing import Final
 
+from attrs import evolve
+
 from medamad.collect.payload import Load
+from medamad.collect.sender import Sender
 from medamad.model.errors import BadRequest
 from medamad.web.gate import Access, Call, Routes
 from medamad.web.replies import Reply
@@ -41,7 +44,7 @@ async def pixel(call: Call) -> Reply:
             referrer=call.query.text("r") or "",
             number_today=ping.views_before + 1,
         )
-        ignored = await backend.collector.collect_load(load, sender_of(request, backend))
+        ignored = await backend.collector.collect_load(load, _sender(call))
     headers = (*ping_headers(ping), _ANY_PAGE, *ignored_headers(ignored))
     return Reply(HTTPStatus.OK, _GIF, b"image/gif", headers)
 
@@ -51,10 +54,20 @@ def _page(call: Call) -> str:
     named = call.query.text("u")
     if named is not None:
         return named
-    referer = call.request.sent(b"Referer") or b""
-    if not referer.startswith((b"http://", b"https://")):
+    referer = _referer(call)
+    if not referer.startswith(("http://", "https://")):
         raise BadRequest("u: expected the URL of the page, since no Referer gives it")
-    return referer.decode("latin-1")
+    return referer
+
+
+def _sender(call: Call) -> Sender:
+    """Tell who sends a view. For an image browsers tell no Origin; Referer begins with it."""
+    sender = sender_of(call.request, call.backend)
+    return evolve(sender, origin=sender.origin or "/".join(_referer(call).split("/", 3)[:3]))
+
+
+def _referer(call: Call) -> str:
+    return (call.request.sent(b"Referer") or b"").decode("latin-1")
 
 
 def add_to(routes: Routes) -> None:

@@ -90,11 +90,39 @@ async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -
         quote("https://www.news.example/1", ""),
     )
     target = f"{PIXEL}?u={url}&r={referrer}"
-    image(await stranger.ask("GET", target, headers={"Referer": "https://elsewhere.example/"}))
+    image(await stranger.ask("GET", target, headers={"Referer": "https://www.example.com/"}))
     (page,) = await figures(house, "pages")
     assert page["path"] == "/b c"
     (row,) = await figures(house, "referrers?grouped=false")
     assert row["referrer"] == "news.example/1"
+
+
+@pytest.mark.parametrize(
+    ("headers", "ignored"),
+    [
+        ({}, None),
+        ({"Referer": "https://www.example.com./x?y"}, None),
+        ({"Referer": "https://shop.example.com:8443/x"}, None),
+        ({"Referer": "about:blank"}, None),
+        ({"Referer": "https://evil.example/"}, "origin"),
+        ({"Referer": "https://evil.example"}, "origin"),
+        ({"Referer": "https://evil.example/https://example.com/"}, "origin"),
+        ({"Referer": "https://example.com/", "Origin": "https://evil.example"}, "origin"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_another_websites_page_reports_for_none_but_itself(
+    house: House, stranger: Browser, headers: dict[str, str], ignored: str | None
+) -> None:
+    target = f"{PIXEL}?u=https://example.com/"
+    answer = await stranger.ask("GET", target, headers=headers)
+    image(answer)
+    assert answer.header("X-Medamad-Ignored") == ignored
+    summary = (await figures(house, "summary"))["current"]
+    assert summary["pageviews"] == (ignored is None)
+    house.collector.rules = evolve(house.collector.rules, origins="any")
+    answer = await stranger.ask("GET", target, headers=headers)
+    assert answer.header("X-Medamad-Ignored") is None
 
 
 @pytest.mark.parametrize(
