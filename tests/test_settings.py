@@ -110,9 +110,10 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     }
     retention = store.retention
     assert str(retention.zone) == "Asia/Kathmandu"
-    assert retention.of("other.example") == Keep(400, "sums")
-    assert retention.of("a.example") == Keep(30, "sums")
-    assert retention.of("b.example") == Keep(400, "nothing")
+    names = {"a.example", "b.example", "other.example"}
+    assert retention.of("other.example", names) == Keep(400, "sums")
+    assert retention.of("a.example", names) == Keep(30, "sums")
+    assert retention.of("b.example", names) == Keep(400, "nothing")
     rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"

@@ -17,7 +17,7 @@ from medamad.settings import retention
 from medamad.store.forecast import Forecast
 from medamad.store.offline import reading_beside
 from medamad.store.retaining import bound_of
-from medamad.store.settings import After, Keep
+from medamad.store.settings import After, Keep, told_unregistered
 
 EXAMPLES: Final = (
     ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
@@ -67,8 +67,9 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     damaged = 0
     with reading_beside(data_dir) as guest:
         websites = guest.websites()
+        registered = {website.hostname for website in websites}
         for website in websites:
-            keep = _tried(given.of(website.hostname), arguments)
+            keep = _tried(given.of(website.hostname, registered), arguments)
             bound = bound_of(keep, given.zone, now_ms) if arguments.dry_run else None
             found = guest.forecast(website, bound)
             for place in found.damaged:
@@ -83,9 +84,8 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
         sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
     elif lines:
         print(*lines, sep="\n")
-    for hostname in sorted(given.websites.keys() - {website.hostname for website in websites}):
-        told_of = f"retention.websites.{hostname}: no website of this name is registered"
-        print(f"medamad: {told_of}", file=sys.stderr)
+    for hostname in given.unregistered(registered):
+        print(f"medamad: {told_unregistered(hostname)}", file=sys.stderr)
     return 1 if damaged else 0
 
 

@@ -19,6 +19,7 @@ from medamad.operator.imports import (
 )
 from medamad.operator.server import Handlers, Tell
 from medamad.operator.status import State, Status
+from medamad.store.settings import told_unregistered
 from medamad.web.health import lacks
 from medamad.web.site import Site
 
@@ -89,6 +90,8 @@ class Desk:
         for website in self.site.backend.store.websites.all():
             if website.number in self.site.backend.quiet:
                 yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
+        for hostname in self.site.backend.store.unregistered_tables():
+            yield told_unregistered(hostname)
         if self.site.backend.backups.failure:
             yield f"no backup was made: {self.site.backend.backups.failure}"
         if self.login_file.exists():

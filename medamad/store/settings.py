@@ -1,7 +1,8 @@
 """What the configuration says about the store."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import tzinfo
+from functools import reduce
 from typing import Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -30,6 +31,14 @@ class Keep:
     raw_days: int = 0
     after: After = "sums"
 
+    def or_longer(self, other: "Keep") -> "Keep":
+        """Give what removes nothing that one of both keeps."""
+        is_for_ever = not (self.raw_days and other.raw_days)
+        return Keep(
+            0 if is_for_ever else max(self.raw_days, other.raw_days),
+            "sums" if "sums" in (self.after, other.after) else "nothing",
+        )
+
 
 @frozen(kw_only=True)
 class Retention:
@@ -40,9 +49,30 @@ class Retention:
     zone: tzinfo = _UTC
     """Whose midnights part the days."""
 
-    def of(self, hostname: str) -> Keep:
-        """Give what holds for a website."""
-        return self.websites.get(hostname, self.others)
+    def of(self, hostname: str, registered: Container[str]) -> Keep:
+        """Give what holds for a website.
+
+        A table that names none of the registered websites may be meant for any that has no table:
+        it was written otherwise, or the website has another name by now. So these are all kept for
+        at least as long as it says.
+        """
+        own = self.websites.get(hostname)
+        if own is not None:
+            return own
+        lost = (self.websites[name] for name in self.unregistered(registered))
+        return reduce(Keep.or_longer, lost, self.others)
+
+    def unregistered(self, registered: Container[str]) -> list[str]:
+        """Give the names of the tables that name none of the registered websites."""
+        return sorted(name for name in self.websites if name not in registered)
+
+
+def told_unregistered(hostname: str) -> str:
+    """Say what a table that names no registered website does."""
+    return (
+        f"retention.websites.{hostname}: no website of this name is registered;"
+        " those without a table are kept for at least as long as it says"
+    )
 
 
 @frozen(kw_only=True)

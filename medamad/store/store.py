@@ -141,6 +141,7 @@ class Store:
         deleted, to_clear, to_remove = store._load()
         for number in deleted:
             tending.start(removal.remove(number))
+        tending.tell_unregistered()
         tending.start(tending.settle(to_clear))
         for batch in to_remove:
             tending.start(store.imports.remove(batch))
@@ -156,6 +157,7 @@ class Store:
         """Go by other settings from now on; the map's size stays until the next start."""
         self.settings = settings
         self._tending.retention = settings.retention
+        self._tending.tell_unregistered()
         self._names.bounds = settings.new_values
         self._names.default_bound = settings.other_new_values
 
@@ -214,6 +216,10 @@ class Store:
             tail_views=sum(len(shelf.tail) for shelf in shelves),
         )
 
+    def unregistered_tables(self) -> list[str]:
+        """Give the websites that retention names and that are not registered."""
+        return self.settings.retention.unregistered(self.websites.hostnames())
+
     # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
@@ -245,13 +251,17 @@ class Store:
 
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website. Raises Conflict when the hostname is taken."""
-        return await self._writer.submit(lambda txn: self.websites.add(txn, hostname, now))
+        website = await self._writer.submit(lambda txn: self.websites.add(txn, hostname, now))
+        self._tending.tell_unregistered()
+        return website
 
     async def rename_website(self, website: Website, hostname: str, now: int) -> Website:
         """Give a website another hostname. Raises NotFound, and BadRequest when it is taken."""
-        return await self._writer.submit(
+        renamed = await self._writer.submit(
             lambda txn: self.websites.rename(txn, website.number, hostname, now)
         )
+        self._tending.tell_unregistered()
+        return renamed
 
     async def delete_website(self, website: Website) -> None:
         """Delete a website; its hits are gone from sight at once. Raises NotFound."""
@@ -262,6 +272,7 @@ class Store:
             txn.after_commit(lambda: self._forget(website.number))
 
         await self._writer.submit(change)
+        self._tending.tell_unregistered()
         self._tending.start(self._removal.remove(website.number))
 
     async def replace_account(self, account: Account) -> None:
@@ -277,6 +288,7 @@ class Store:
 
         for number in await self._writer.submit(change):
             self._tending.start(self._removal.remove(number))
+        self._tending.tell_unregistered()
 
     async def tidy(self, now_ms: int) -> None:
         """Do what the passing of time asks for, in small steps.

@@ -15,7 +15,7 @@ from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.names import Names
 from medamad.store.removal import Removal
 from medamad.store.retaining import Bound, Gone, bound_of
-from medamad.store.settings import Retention
+from medamad.store.settings import Retention, told_unregistered
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.upkeep import Upkeep
@@ -44,6 +44,8 @@ class Tending:
     """The websites that are waiting to be tended."""
     _names_looked_at: int | None = None
     """The day on which unused names were removed last."""
+    _told: frozenset[str] = frozenset()
+    """The tables of retention that name no registered website, as far as the log tells of them."""
     _closing: bool = False
     _log = Logger()
 
@@ -98,7 +100,8 @@ class Tending:
         website = self._websites.by_number(shelf.website)
         if website is None:
             return None
-        return bound_of(self.retention.of(website.hostname), self.retention.zone, now_ms)
+        keep = self.retention.of(website.hostname, self._websites.hostnames())
+        return bound_of(keep, self.retention.zone, now_ms)
 
     def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
         """Tell the operator what has gone of a website: it cannot be had back."""
@@ -122,6 +125,14 @@ class Tending:
                 days=gone.days,
                 date=before.isoformat(),
             )
+
+    def tell_unregistered(self) -> None:
+        """Tell the operator of tables of retention that name no registered website any more."""
+        found = self.retention.unregistered(self._websites.hostnames())
+        for hostname in found:
+            if hostname not in self._told:
+                self._log.warn("{told}", told=told_unregistered(hostname))
+        self._told = frozenset(found)
 
     async def _forget_beacons(self, oldest_ms: int) -> None:
         forgotten = _STEP_KEYS

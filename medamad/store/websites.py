@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Final
 
@@ -44,6 +45,10 @@ class Websites:
     def all(self) -> list[Website]:
         """Give every website in order of hostname."""
         return [self._by_hostname[name] for name in sorted(self._by_hostname)]
+
+    def hostnames(self) -> AbstractSet[str]:
+        """Give the hostnames of all websites."""
+        return self._by_hostname.keys()
 
     def by_hostname(self, hostname: str) -> Website | None:
         """Give the website registered under exactly that hostname."""

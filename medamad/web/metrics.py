@@ -110,6 +110,11 @@ class Metrics(Collector):
         yield _gauge("store_bytes", "Bytes of the store in use.", figures.used_bytes)
         yield _gauge("store_max_bytes", "What the store may grow to.", figures.map_bytes)
         yield _gauge("disk_free_bytes", "Bytes of the disk that are free.", figures.free_disk_bytes)
+        yield _gauge(
+            "retention_websites_unknown",
+            "Tables of [retention.websites] that name no registered website; the log names them.",
+            len(store.unregistered_tables()),
+        )
         yield _gauge("store_blocks", "Sealed blocks.", figures.blocks)
         yield _gauge("store_tail_views", "Views not sealed yet.", figures.tail_views)
 

@@ -68,7 +68,8 @@ def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
     written = capsys.readouterr()
     assert written.out.startswith("example.com: views are kept for 1 day, then the sums of")
     assert written.err == (
-        "medamad: retention.websites.exmaple.com: no website of this name is registered\n"
+        "medamad: retention.websites.exmaple.com: no website of this name is registered;"
+        " those without a table are kept for at least as long as it says\n"
     )
 
 

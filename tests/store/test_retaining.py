@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from held import agrees, entries, held, orphans, settled
 from listening import Listening
 from stats.made import ENDPOINTS, SOURCES, answer
@@ -70,6 +71,16 @@ async def past(store: Store, days: int) -> Website:
         await store.append(views(number, number + 2, noon_ms))
         await store.append([leaving(number, 1000 + ago, noon_ms + 1), event("", noon_ms)])
         await store.append([event(f"b{number + 1}", noon_ms + 5)])
+    return website
+
+
+async def plain_past(store: Store, hostname: str, days: int) -> Website:
+    """Store a view of each of the last days, and of today."""
+    website = await store.add_website(hostname, 1)
+    for ago in range(days, -1, -1):
+        noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
+        at = {"time_ms": noon_ms, "beacon": f"{hostname}-{ago}"}
+        await store.append([a_view(website.number, **at)])
     return website
 
 
@@ -150,10 +161,79 @@ async def test_each_website_has_its_own_time(open_store: OpenStore) -> None:
     website = await past(store, 4)
     await settled(store, NOW_MS)
     assert days_of(store, website) == []
-    await store.rename_website(website, "other.example", 2)
+    other = await plain_past(store, "other.example", 4)
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == []
+    assert days_of(store, other) == [-4, -3]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_renamed_website_keeps_what_its_table_says(open_store: OpenStore) -> None:
+    """Until the table has the new name, or is gone: then it holds no more."""
+    retention = Retention(
+        others=Keep(2), websites={"example.com": Keep(0), "www.example.com": Keep(1)}
+    )
+    store = open_store(sizes=SMALL, retention=retention)
+    with told_in_log() as said:
+        website = await past(store, 4)
+        other = await plain_past(store, "www.example.com", 4)
+        assert (said, store.unregistered_tables()) == ([], [])
+        renamed = await store.rename_website(website, "other.example", 2)
+        assert store.unregistered_tables() == ["example.com"]
+        await settled(store, NOW_MS)
+        assert (days_of(store, website), days_of(store, other)) == ([], [-4, -3, -2])
+        assert said == [
+            (
+                "retention.websites.example.com: no website of this name is registered;"
+                " those without a table are kept for at least as long as it says"
+            )
+        ]
+        await store.rename_website(renamed, "example.com", 3)
+        assert store.unregistered_tables() == []
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(2))))
     await settled(store, NOW_MS)
     assert days_of(store, website) == [-4, -3]
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_tables_of_no_website_are_told_at_the_start_and_when_they_change(
+    open_store: OpenStore,
+) -> None:
+    with told_in_log() as said:
+        store = open_store(retention=Retention(websites={"a.example": Keep(1)}))
+        assert len(said) == 1
+        other = Retention(websites={"a.example": Keep(2), "b.example": Keep(0)})
+        for _ in range(2):
+            store.apply(evolve(store.settings, retention=other))
+        assert [line.partition(": ")[0] for line in said[1:]] == ["retention.websites.b.example"]
+        for hostname in ("a.example", "b.example"):
+            website = await store.add_website(hostname, 1)
+        assert len(said) == 2
+        await store.delete_website(website)
+        assert said[2] == said[1]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("lost", "others", "kept"),
+    [
+        (Keep(0), Keep(20), Keep(0)),
+        (Keep(400), Keep(20), Keep(400)),
+        (Keep(5), Keep(20), Keep(20)),
+        (Keep(5), Keep(0), Keep(0)),
+        (Keep(5, "sums"), Keep(20, "nothing"), Keep(20, "sums")),
+        (Keep(30, "nothing"), Keep(20, "nothing"), Keep(30, "nothing")),
+    ],
+)
+def test_what_has_no_table_is_kept_as_long_as_a_table_of_no_website_says(
+    lost: Keep, others: Keep, kept: Keep
+) -> None:
+    given = Retention(others=others, websites={"lost.example": lost, "a.example": Keep(1)})
+    assert given.of("b.example", {"a.example", "b.example"}) == kept
+    assert given.of("b.example", {"a.example", "b.example", "lost.example"}) == others
+    assert given.of("a.example", {"a.example"}) == Keep(1)
 
 
 @pytest_twisted.ensureDeferred

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from medamad.collect.networks import Networks
 from medamad.model.hits import Hit
 from medamad.store.journal import Outcome
+from medamad.store.settings import Keep, Retention
 from medamad.web.health import lacks
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
@@ -115,6 +116,16 @@ async def test_metrics_count_what_happens(house: House, watcher: Browser, websit
     assert 0 < after["medamad_store_bytes"] < 64 << 20
     assert after["process_resident_memory_bytes"] > 0
     assert after["process_start_time_seconds"] > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_table_of_no_website_is_counted(house: House, watcher: Browser) -> None:
+    kept = Retention(websites={"twin.example": Keep(0)})
+    house.store.apply(evolve(house.store.settings, retention=kept))
+    name = "medamad_retention_websites_unknown"
+    assert figures(await watcher.ask("GET", "/metrics"))[name] == 1
+    await house.store.add_website("twin.example", 1)
+    assert figures(await watcher.ask("GET", "/metrics"))[name] == 0
 
 
 @pytest_twisted.ensureDeferred

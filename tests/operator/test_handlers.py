@@ -1,0 +1,43 @@
+"""What the operator is told of the state of the daemon, without its sockets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from house import House, build_house
+from twisted.internet.defer import Deferred
+
+from medamad.operator.handlers import Desk
+from medamad.operator.status import State, Status
+from medamad.store.settings import Keep, Retention
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+async def state(house: House, tmp_path: Path, **fields: Any) -> State:
+    given = {"started": 1, "listening": (), "login_file": tmp_path / "none"}
+    desk = Desk(site=house.site, **(given | fields))
+    return await desk.status(Status(), lambda _progress: None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_table_of_no_website_is_warned_of(house: House, tmp_path: Path) -> None:
+    website = await house.store.add_website("twin.example", 1)
+    kept = Retention(others=Keep(20), websites={"twin.example": Keep(0)})
+    house.store.apply(evolve(house.store.settings, retention=kept))
+    assert (await state(house, tmp_path)).warnings == ()
+    await house.store.rename_website(website, "renamed.example", 2)
+    assert (await state(house, tmp_path)).warnings == (
+        (
+            "retention.websites.twin.example: no website of this name is registered;"
+            " those without a table are kept for at least as long as it says"
+        ),
+    )
