@@ -21,7 +21,7 @@ from medamad.model.errors import BadRequest, NotFound
 from medamad.model.zones import DAY_S, day_at
 from medamad.moves.day_survey import DaySurvey, are_of_days, survey_days
 from medamad.moves.formats import SOURCE_NAMES
-from medamad.moves.gathering import Known
+from medamad.moves.known import Known
 from medamad.moves.survey import Given, Survey, digest_of, survey
 from medamad.moves.visits import Into
 from medamad.operator.client import Connection, NotDone, NotRunning, connect
@@ -71,7 +71,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--overlapping",
         action="store_true",
-        help="take hits of other programs also of times that were counted",
+        help="take hits also of times that were counted, as far as they are known by that alone",
     )
     parser.add_argument("--list", action="store_true", help="list what was imported")
     parser.add_argument(
@@ -83,10 +83,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Needs a running daemon, but for --dry-run and --list. All files of one call become one\n"
         "import, which is seen when it is whole, and counts once: hits that the website has\n"
-        "already are left out, and the same files are refused a second time. Hits that another\n"
-        "program has counted are left out from the first on that was counted here, and between\n"
-        "the first and the last of an earlier import, and of days that it has added up those of\n"
-        "which there is anything; --overlapping takes them all the same.\n\n"
+        "already are left out, also where only sums of them remain, and the same files are\n"
+        "refused a second time. Hits that another program has counted are left out from the\n"
+        "first on that was counted here, and between the first and the last of an earlier\n"
+        "import, and of days that it has added up those of which there is anything;\n"
+        "--overlapping takes them all the same.\n\n"
         f"{parser.epilog}"
     )
 

@@ -10,7 +10,8 @@ from attrs import frozen
 from medamad.model.errors import Conflict
 from medamad.model.websites import Website
 from medamad.moves.day_survey import DayGathering, DaySurvey, days_there
-from medamad.moves.gathering import Gathering, Known, gather
+from medamad.moves.gathering import Gathering, gather
+from medamad.moves.known import Known
 from medamad.moves.survey import Given, Survey
 from medamad.operator.import_days import days_request
 from medamad.operator.import_rows import rows_request

@@ -4,98 +4,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
-from medamad.moves.rows import MAX_MS, EventRow, Refused, ViewRow, texts_of
+from medamad.moves.known import Known
+from medamad.moves.rows import EventRow, Refused, ViewRow, texts_of
 from medamad.moves.survey import Given, Survey, numbered
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
-from medamad.store.held import Held
 from medamad.store.imports import Imported
-from medamad.store.origins import Origins, Span
+from medamad.store.origins import Span
 from medamad.store.parts import EventRows
 from medamad.store.sealing import Content
 
 MOST_ROWS: Final = 8_192
 MOST_TEXT: Final = 1 << 19
 """Characters of the texts of a piece."""
-
-
-@frozen(eq=False)
-class Known:
-    """Which hits a website has: ascending numbers of this store, of its views and its events.
-
-    `counted` are times, first and last, in Unix milliseconds, of which all has been counted: a hit
-    of another program is known by nothing but its time.
-    """
-
-    origins: Origins
-    views: NDArray[np.uint64]
-    events: NDArray[np.uint64]
-    counted: Sequence[tuple[int, int]] = ()
-
-    @classmethod
-    def of(
-        cls,
-        held: Held,
-        origins: Origins,
-        ranges: Sequence[tuple[str, int, int]],
-        *,
-        overlapping: bool = False,
-    ) -> "Known":
-        """Find what a website has of the stores that hits are to be imported from.
-
-        With `overlapping`, hits of other programs are taken for unknown whenever they were.
-        """
-        stores = {store for store, _, _ in ranges}
-        views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
-        if origins.store in stores or any(span.store in stores for span in origins.spans):
-            for part in held.parts():
-                found = part.read(
-                    lambda part: (
-                        part.sequence.copy(),
-                        np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
-                    )
-                )
-                if found is not None:
-                    views.append(found[0])
-                    events.append(found[1])
-            events += [loose.event.astype(np.uint64) for loose in held.events]
-        return cls(
-            origins,
-            np.unique(np.concatenate(views)),
-            np.unique(np.concatenate(events)),
-            () if overlapping else _counted(held),
-        )
-
-    def is_counted(self, row: ViewRow | EventRow) -> bool:
-        """Tell whether a hit of another program is of a time that was counted."""
-        return not row.store and any(first <= row.time_ms <= last for first, last in self.counted)
-
-    def number_of(self, store: str, number: int, *, is_view: bool) -> int:
-        """Give the number that a hit of a store has here; 0 if it is not there."""
-        known = self.views if is_view else self.events
-        if not len(known) or not store:
-            return 0
-        places = [
-            number - span.first + span.at
-            for span in self.origins.spans
-            if span.store == store and span.first <= number <= span.last
-        ]
-        if store == self.origins.store:
-            places.append(number)
-        for place in places:
-            at = int(np.searchsorted(known, np.uint64(place)))
-            if at < len(known) and int(known[at]) == place:
-                return place
-        return 0
-
-
-def _counted(held: Held) -> list[tuple[int, int]]:
-    """Give the times of earlier imports, and all since the first hit that was counted here."""
-    spans = held.time_spans()
-    return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
 @define(eq=False)
@@ -169,8 +93,9 @@ class Gathering:
 
     def _is_there(self, row: ViewRow | EventRow, *, is_view: bool) -> bool:
         """Tell whether a hit is left out, and count it."""
-        is_counted = self._known.is_counted(row)
-        is_there = is_counted or self._known.number_of(row.store, row.number, is_view=is_view) > 0
+        is_known = self._known.number_of(row.store, row.number, is_view=is_view) > 0
+        is_counted = not is_known and self._known.is_counted(row)
+        is_there = is_known or is_counted
         self.counted += is_counted
         self.there += is_there
         return is_there

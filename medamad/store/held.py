@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from medamad.store.blocks import Block
+from medamad.store.blocks import Block, Head
 from medamad.store.environment import Databases
 from medamad.store.errors import DamagedBlock
 from medamad.store.opening import open_one
@@ -74,10 +74,14 @@ class Held:
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
     @property
+    def summed(self) -> list[Head]:
+        """The days of which there are sums."""
+        return [] if self.published is None else [block.head for block in self.published.days]
+
+    @property
     def summed_spans(self) -> list[tuple[int, int]]:
-        """The days of which there are sums: the first and the last millisecond of each."""
-        days = () if self.published is None else self.published.days
-        return [block.head.day.span for block in days if block.head.day is not None]
+        """The first and the last millisecond of each of them."""
+        return [head.day.span for head in self.summed if head.day is not None]
 
     def parts(self) -> list["HeldPart"]:
         """Give the parts without groups, in the order of their first sequence numbers."""

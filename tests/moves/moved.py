@@ -12,7 +12,8 @@ from views import DAY_MS, NOW_MS
 from medamad.model.websites import Website
 from medamad.moves.asked import Asked
 from medamad.moves.exporting import Exported
-from medamad.moves.gathering import Gathering, Known, gather
+from medamad.moves.gathering import Gathering, gather
+from medamad.moves.known import Known
 from medamad.moves.survey import Given, Survey, digest_of, survey
 from medamad.moves.visits import Into
 from medamad.operator.import_rows import rows_request

@@ -1,0 +1,121 @@
+"""What a website has already of the hits that are to be imported."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from medamad.moves.rows import MAX_MS, EventRow, ViewRow
+from medamad.store.blocks import Head
+from medamad.store.held import Held
+from medamad.store.origins import Origins
+
+_DATE_MS: Final = 86_400_000
+
+
+@frozen(eq=False)
+class Known:
+    """Which hits a website has: ascending numbers of this store, of its views and its events.
+
+    `counted` are times, first and last, in Unix milliseconds, of which all has been counted: a hit
+    of another program is known by nothing but its time. `summed` are the days of which sums remain,
+    by the dates of UTC that they reach into: of their hits it is only known between which numbers
+    and times they were.
+    """
+
+    origins: Origins
+    views: NDArray[np.uint64]
+    events: NDArray[np.uint64]
+    counted: Sequence[tuple[int, int]] = ()
+    summed: Mapping[int, Sequence[Head]] = field(factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        held: Held,
+        origins: Origins,
+        ranges: Sequence[tuple[str, int, int]],
+        *,
+        overlapping: bool = False,
+    ) -> "Known":
+        """Find what a website has of the stores that hits are to be imported from.
+
+        With `overlapping`, hits are taken for unknown that are known by their time alone.
+        """
+        stores = {store for store, _, _ in ranges}
+        views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        if origins.store in stores or any(span.store in stores for span in origins.spans):
+            for part in held.parts():
+                found = part.read(
+                    lambda part: (
+                        part.sequence.copy(),
+                        np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
+                    )
+                )
+                if found is not None:
+                    views.append(found[0])
+                    events.append(found[1])
+            events += [loose.event.astype(np.uint64) for loose in held.events]
+        return cls(
+            origins,
+            np.unique(np.concatenate(views)),
+            np.unique(np.concatenate(events)),
+            () if overlapping else _counted(held),
+            {} if overlapping else _by_date(held.summed),
+        )
+
+    def is_counted(self, row: ViewRow | EventRow) -> bool:
+        """Tell whether a hit is of a time that was counted."""
+        if not row.store:
+            return any(first <= row.time_ms <= last for first, last in self.counted)
+        days = self.summed.get(row.time_ms // _DATE_MS, ())
+        return bool(days) and any(
+            _has(day, row.time_ms, place, is_own=is_own)
+            for place, is_own in self._places(row.store, row.number)
+            for day in days
+        )
+
+    def number_of(self, store: str, number: int, *, is_view: bool) -> int:
+        """Give the number that a hit of a store has here; 0 if it is not there."""
+        known = self.views if is_view else self.events
+        if not len(known) or not store:
+            return 0
+        for place, _ in self._places(store, number):
+            at = int(np.searchsorted(known, np.uint64(place)))
+            if at < len(known) and int(known[at]) == place:
+                return place
+        return 0
+
+    def _places(self, store: str, number: int) -> Iterator[tuple[int, bool]]:
+        """Give the numbers that a hit may have here, and whether it was counted here then."""
+        for span in self.origins.spans:
+            if span.store == store and span.first <= number <= span.last:
+                yield number - span.first + span.at, False
+        if store == self.origins.store:
+            yield number, True
+
+
+def _counted(held: Held) -> list[tuple[int, int]]:
+    """Give the times of earlier imports, and all since the first hit that was counted here."""
+    spans = held.time_spans()
+    return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
+
+
+def _by_date(summed: Sequence[Head]) -> dict[int, list[Head]]:
+    found: dict[int, list[Head]] = {}
+    for head in summed:
+        assert head.day is not None  # noqa: S101 - it is the sums of a day
+        first_ms, last_ms = head.day.span
+        for date in range(first_ms // _DATE_MS, last_ms // _DATE_MS + 1):
+            found.setdefault(date, []).append(head)
+    return found
+
+
+def _has(head: Head, time_ms: int, place: int, *, is_own: bool) -> bool:
+    """Tell whether a hit lies between those of a day."""
+    assert head.day is not None  # noqa: S101 - it is the sums of a day
+    first_ms, last_ms = head.day.span
+    is_of_it = first_ms <= time_ms <= last_ms and head.first <= place <= head.last
+    return is_of_it and is_own == (head.batch == 0)
