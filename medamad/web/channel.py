@@ -8,6 +8,7 @@ from termios import TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import INegotiated
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 
@@ -53,6 +54,9 @@ class Owner(Protocol):
     def waits(self, channel: "Channel") -> None:
         """Count a connection, as the latest that began to wait for a request."""
 
+    def has_more(self, channel: "Channel") -> None:
+        """Have a connection take its next request in a later turn of the reactor."""
+
     def closed(self, channel: "Channel") -> None:
         """Forget a connection."""
 
@@ -65,9 +69,13 @@ class Channel(HTTPChannel):
 
     `expires` is the moment, by the reactor's clock, at which the site closes it: there is always
     one, whether it is silent, sends a request or waits for an answer.
+
+    Of requests that are sent ahead it takes one in a turn of the reactor, and none while answers
+    wait for the client to receive them; meanwhile it reads no more.
     """
 
     transport: Any
+    _networkProducer: Any
     timeOut = None
     """Twisted's own timeout is off: it knows idleness only, and logs addresses."""
 
@@ -77,6 +85,8 @@ class Channel(HTTPChannel):
         self.network = network
         self.idle = True
         self._was_answered = False
+        self._has_answered = False
+        self._has_turn = True
         self.refused = False
         self.closing = False
         self.expires = 0.0
@@ -91,6 +101,8 @@ class Channel(HTTPChannel):
         socket = getattr(self.transport, "socket", None)
         if socket is not None:
             socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+        # What TLS decrypts of one read comes in as many parts as it was sent in.
+        self._comes_in_parts = INegotiated.providedBy(self.transport)
         self.site.waits(self)
         super().connectionMade()
 
@@ -105,25 +117,58 @@ class Channel(HTTPChannel):
             self._swallow(data)
             return
         if self.idle:
-            self.idle = False
-            self.expires = self.site.seconds() + self.site.settings.request_seconds
+            self._start_time()
         self._buffer += data
-        if self._busyReceiving:
-            return
-        self._busyReceiving = True
-        try:
+        if not self._busyReceiving:
             self._take_buffered()
-        finally:
-            self._busyReceiving = False
+
+    def _start_time(self) -> None:
+        """Give a request its time to arrive."""
+        self.idle = False
+        self.expires = self.site.seconds() + self.site.settings.request_seconds
 
     def _take_buffered(self) -> None:
-        """Take heads and parts of bodies for as long as there are complete ones."""
-        while self._buffer and not self.refused and not self.transport.disconnecting:
-            if not self.line_mode:
-                data, self._buffer = self._buffer, b""
-                self.rawDataReceived(data)
-            elif not self._take_head():
-                return
+        """Take parts of a body for as long as there are some, and one head if it is complete."""
+        self._has_answered = False
+        self._busyReceiving = True
+        try:
+            while self._buffer and not self.refused and not self.transport.disconnecting:
+                if not self.line_mode:
+                    data, self._buffer = self._buffer, b""
+                    self.rawDataReceived(data)
+                elif self._has_answered or not self._has_turn or self._waitingForTransport:
+                    self._wait()
+                    return
+                elif not self._take_head():
+                    return
+        finally:
+            self._busyReceiving = False
+        if self._has_answered and self._comes_in_parts:
+            self._has_turn = False
+            self.site.has_more(self)
+
+    def _wait(self) -> None:
+        """Have what was sent ahead wait for the next turn, or for the client to receive."""
+        self._networkProducer.pauseProducing()
+        if not self._waitingForTransport:
+            self._start_time()
+            self._has_turn = False
+            self.site.has_more(self)
+
+    def take_next(self) -> None:
+        """Go on with what was sent ahead."""
+        self._has_turn = True
+        if not self.refused and not self.transport.disconnecting:
+            self._networkProducer.resumeProducing()
+            self._take_buffered()
+
+    def resumeProducing(self) -> None:
+        """Go on: what was sent has gone out as far as the kernel."""
+        super().resumeProducing()
+        if self.idle:
+            self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        if self._buffer and not self._busyReceiving and not self.refused:
+            self._wait()
 
     def _take_head(self) -> bool:
         """Begin a request, or tell that its head is not complete."""
@@ -192,7 +237,16 @@ class Channel(HTTPChannel):
         self.idle = self._was_answered = True
         self.expires = self.site.seconds() + self.site.settings.reading_seconds
         self.site.waits(self)
+        self._has_answered = True
+        if self._busyReceiving:
+            super().requestDone(request)
+            return
+        # What was sent ahead is only put back.
+        self._busyReceiving = True
         super().requestDone(request)
+        self._busyReceiving = False
+        if self._buffer:
+            self._wait()
 
     def refuse_body(self) -> None:
         """Refuse the body of the request that was begun, for its size."""

@@ -24,6 +24,7 @@ from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
 from medamad.web.settings import WebSettings
+from medamad.web.turns import Turns
 
 SWEEP_SECONDS: Final = 1.0
 
@@ -60,6 +61,7 @@ class Site(server.Site):
         self.backend = backend
         self._reactor = reactor
         self.channels: Connections[Channel] = Connections()
+        self._turns: Turns[Channel] = Turns(reactor.callLater)
         self._drained: Deferred[None] | None = None
         self._sweep = LoopingCall(self.sweep)
         self._sweep.clock = reactor  # type: ignore[assignment] # mypy knows no zope
@@ -142,8 +144,13 @@ class Site(server.Site):
         """Count a connection, as the latest that began to wait for a request."""
         self.channels.add(channel)
 
+    def has_more(self, channel: Channel) -> None:
+        """Have a connection take its next request in a later turn of the reactor."""
+        self._turns.add(channel)
+
     def closed(self, channel: Channel) -> None:
         """Forget a connection."""
+        self._turns.remove(channel)
         self.channels.remove(channel)
         if self._drained is not None and not self.channels and not self._drained.called:
             self._drained.callback(None)

@@ -30,7 +30,7 @@ STARTS = {
     "body": BODY,
     "chunks": CHUNKS,
     "reading": LARGE,
-    "reading many": LARGE * 20,
+    "reading many": LARGE * 1_000,
 }
 LITTLE = {"head": b"E", "headers": b"a", "body": b"{", "chunks": b"1\r\na\r\n"}
 GONE = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.daemon
 
 Tell: TypeAlias = Callable[[str], None]
 
+BYTES_UNREAD = 262_144
+"""What an answer that nobody receives may take."""
 ROOM = "[limits]\nmax_connections = 12000\n"
 
 
@@ -87,10 +89,20 @@ def for_seconds(seconds: float) -> Callable[[], bool]:
 
 
 def slow_connections(daemon: Daemon, count: int) -> tuple[Waits, dict[str, list[float | None]]]:
+    send_hits(daemon, for_seconds(0.5))
+    before = greatest = anonymous_bytes(daemon.pid)
+
+    def goes_on() -> bool:
+        nonlocal greatest
+        greatest = max(greatest, anonymous_bytes(daemon.pid))
+        return process.poll() is None
+
     with crowd(daemon.port, count, "slow", "20") as process:
-        waits = send_hits(daemon, lambda: process.poll() is None)
+        waits = send_hits(daemon, goes_on)
         found = json.loads(process.stdout.read())
     assert sum(map(len, found.values())) == count
+    # A third of them asks for very much, and receives nothing of it.
+    assert greatest - before < count * BYTES_UNREAD
     return waits, found
 
 

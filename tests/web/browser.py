@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 from twisted.internet import reactor
 from twisted.internet.address import IPv4Address, UNIXAddress
 from twisted.internet.defer import Deferred
@@ -127,11 +127,10 @@ class Connection:
 
     site: Site
     peer: str | None = "203.0.113.9"
-    wire: Wire = field(init=False)
+    wire: Wire = field(default=Factory(lambda self: Wire(self.peer), takes_self=True))
     channel: object = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.wire = Wire(self.peer)
         self.channel = self.site.buildProtocol(self.wire.getPeer())
         if self.channel is not None:
             self.channel.makeConnection(self.wire)

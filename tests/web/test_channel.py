@@ -2,8 +2,12 @@
 
 import pytest
 import pytest_twisted
-from browser import Connection, encoded
+from browser import Connection, Wire, encoded
 from house import House
+from twisted.internet.interfaces import INegotiated
+from zope.interface import directlyProvides
+
+from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = "/event/ping"
 
@@ -107,8 +111,114 @@ async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
     hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
     data = b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(3))
     connection.push(data + encoded("GET", "/nothing", {}) + encoded("GET", PING, {}))
-    statuses = [(await connection.answer()).status for _ in range(5)]
+    statuses = []
+    for _ in range(5):
+        statuses.append((await connection.answer()).status)
+        house.reactor.advance(0)
     assert statuses == [204, 204, 204, 404, 200]
+
+
+def turn(house: House) -> None:
+    """Do what is due, and not yet what comes of it, as a reactor does in a turn."""
+    for call in house.reactor.getDelayedCalls():
+        if call.getTime() <= house.reactor.seconds():
+            func, args = call.func, call.args
+            call.cancel()
+            func(*args)
+
+
+def answers(*connections: Connection) -> int:
+    return sum(one.wire.value().count(b"HTTP/1.1 ") for one in connections)
+
+
+def ahead(count: int) -> bytes:
+    return encoded("GET", PING, {}) * count
+
+
+def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
+    connection = Connection(house.site)
+    connection.push(ahead(3) + encoded("GET", PING, {})[:9])
+    for answered in (1, 2, 3):
+        assert answers(connection) == answered
+        # Meanwhile no more is read.
+        assert connection.wire.producerState == "paused"
+        turn(house)
+    assert connection.wire.producerState == "producing"
+    connection.push(encoded("GET", PING, {})[9:] + b"nonsense\r\n\r\n")
+    assert answers(connection) == 4
+    turn(house)
+    assert b" 400 Bad Request" in connection.wire.value()
+    assert connection.wire.producerState == "producing"
+
+
+def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    for connection in connections:
+        connection.push(ahead(2))
+    for answered in (0, 1, 2):
+        assert answers(*connections) == len(connections) + answered * TAKEN_AT_ONCE
+        turn(house)
+    assert [answers(one) for one in connections] == [2] * len(connections)
+    turn(house)
+    assert not [one for one in connections if one.wire.producerState == "paused"]
+
+
+def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
+    wire = Wire("203.0.113.9")
+    # As over TLS, where each part that was encrypted by itself comes by itself.
+    directlyProvides(wire, INegotiated)
+    connection = Connection(house.site, wire=wire)
+    for _ in range(3):
+        connection.push(ahead(1))
+    for answered in (1, 2, 3):
+        assert answers(connection) == answered
+        turn(house)
+    connection.push(ahead(1))
+    assert answers(connection) == 4
+
+
+def test_nothing_more_is_answered_while_answers_wait_to_be_received(house: House) -> None:
+    connection = Connection(house.site)
+    connection.push(ahead(1))
+    # The transport has more than it takes.
+    connection.wire.producer.pauseProducing()
+    connection.push(ahead(3))
+    turn(house)
+    assert answers(connection) == 1
+    assert connection.wire.producerState == "paused"
+    connection.wire.producer.resumeProducing()
+    assert answers(connection) == 1
+    turn(house)
+    assert answers(connection) == 2
+    connection.wire.producer.pauseProducing()
+    turn(house)
+    assert answers(connection) == 2
+    assert connection.wire.producerState == "paused"
+    connection.wire.producer.resumeProducing()
+    turn(house)
+    turn(house)
+    assert answers(connection) == 4
+    assert connection.wire.producerState == "producing"
+
+
+def test_what_is_sent_ahead_is_no_idle_connections(house: House) -> None:
+    house.set(max_connections=1)
+    connection = Connection(house.site)
+    connection.push(ahead(2))
+    assert Connection(house.site).channel is None
+    turn(house)
+    assert Connection(house.site).channel is not None
+    assert answers(connection) == 2
+
+
+def test_of_a_connection_that_is_gone_nothing_more_is_taken(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(3)]
+    for connection in connections:
+        connection.push(ahead(2))
+    connections[0].close()
+    connections[1].channel.loseConnection()
+    turn(house)
+    assert [answers(one) for one in connections] == [1, 1, 2]
 
 
 @pytest_twisted.ensureDeferred
