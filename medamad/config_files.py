@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from medamad.collect.networks import Network, read_networks
+from medamad.collect.networks import Networks, read_networks
 from medamad.config import INSTALLED, TOO_DEEP, Config, ConfigError
 from medamad.shipped import shipped_file
 from medamad.vocabulary.sources import read_names
@@ -26,7 +26,7 @@ class Lists:
     referrer_names: dict[str, str]
     """The operator's names by host, or by host and path; empty without a file of their own."""
     spam_hosts: Sequence[str]
-    blocked: Sequence[Network]
+    blocked: Networks
 
 
 def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) -> Lists:
@@ -43,7 +43,7 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
     return Lists(
         referrer_names={} if names is None else _read(names, read_names),
         spam_hosts=_read(spam, read_hosts),
-        blocked=_read(blocked, read_networks),
+        blocked=_read(blocked, lambda file: Networks(read_networks(file))),
     )
 
 

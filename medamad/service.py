@@ -32,7 +32,7 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.collect.tables import load_tables
 from medamad.config import EXIT_STATUS, Config, ConfigError
-from medamad.config_files import Lists, load_lists
+from medamad.config_files import load_lists
 from medamad.listening import CannotListenThere, Place, configured_places, places, renew
 from medamad.log_lines import LogLines
 from medamad.model.errors import Unavailable
@@ -106,6 +106,8 @@ class Daemon(Service):
     _places: Sequence[Place] = ()
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _reloads: DeferredLock = field(factory=DeferredLock)
+    _in_thread: Pool = field(init=False)
     _starting: "Deferred[None] | None" = None
     _has_ended: bool = False
 
@@ -122,15 +124,26 @@ class Daemon(Service):
             self._starting.cancel()
         return Deferred.fromCoroutine(self._one_after_another(self._stop))
 
-    def reload(self) -> None:
-        """Go by what the configuration says now; if it is bad, go on by the old one."""
-        if self._site is None:
+    async def reload(self) -> None:
+        """Go by what the configuration says now; if it is bad, go on by the old one.
+
+        It is read in a thread, as its lists may be long. While one reload waits for another to
+        end, further ones are left out: that one will read all that there is by then.
+        """
+        if self._reloads.waiting:
             return
+        async with self._reloads:
+            if self._site is not None:
+                await self._reload(self._site)
+
+    async def _reload(self, site: Site) -> None:
         self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
-            config = self.read_config()
-            configured = configured_places(config, self.reactor)
-            self._apply(config, load_lists(config), self._site)
+            read = await self._read_again(site.backend.settings.data_dir)
+            if self._site is not site:
+                return
+            configured = configured_places(read.config, self.reactor)
+            self._apply(read, site)
             renew(self._places, configured)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
@@ -139,7 +152,21 @@ class Daemon(Service):
         else:
             self._log.info("the configuration was read again")
         finally:
-            self.supervisor.tell(READY)
+            if self._site is site:
+                self.supervisor.tell(READY)
+
+    async def _read_again(self, data_dir: Path) -> settings.Replaceable:
+        def read() -> settings.Replaceable:
+            return settings.Replaceable.read(self.read_config(), data_dir)
+
+        try:
+            return await self._in_thread(read)
+        except Unavailable:
+            # However many strangers try passwords, the operator is heard.
+            return read()
+
+    def _not_reloaded(self, failure: Failure) -> None:
+        self._log.failure("the configuration stays as it was", failure)
 
     def _tables_not_loaded(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
@@ -153,6 +180,7 @@ class Daemon(Service):
         opened = self._open
         self._reload_on_hangup()
         passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
+        self._in_thread = passwords
         opened.callback(passwords.stop)
         # Meanwhile: opening the store mostly waits for the disk.
         passwords(load_tables).addErrback(self._tables_not_loaded)
@@ -245,24 +273,19 @@ class Daemon(Service):
                 channel.transport.abortConnection()
         await site.backend.collector.queue.drained()
 
-    def _apply(self, config: Config, lists: Lists, site: Site) -> None:
+    def _apply(self, read: settings.Replaceable, site: Site) -> None:
         backend = site.backend
-        rules = settings.rules(config, lists)
-        web = settings.web_settings(config, lists, backend.settings.data_dir)
-        queue = settings.queue_settings(config)
-        store = settings.store_settings(config)
-        style = settings.log_style(config)
-        late = settings.needing_restart(self.config, config)
+        late = settings.needing_restart(self.config, read.config)
         collector = backend.collector
-        collector.rules = rules
-        collector.rates.per_minute = rules.hits_per_minute
-        collector.queue.settings = queue
-        backend.store.apply(store)
-        backend.settings = web
+        collector.rules = read.rules
+        collector.rates.per_minute = read.rules.hits_per_minute
+        collector.queue.settings = read.queue
+        backend.store.apply(read.store)
+        backend.settings = read.web
         if self._schedule is not None:
-            self._schedule.plan = settings.backup_plan(config, web.data_dir)
+            self._schedule.plan = read.backups
         if self.log_lines is not None:
-            self.log_lines.style = style
+            self.log_lines.style = read.log_style
         if late:
             self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
 
@@ -296,7 +319,7 @@ class Daemon(Service):
         if self.is_abandoned():
             self._end(0)
         else:
-            self.reload()
+            Deferred.fromCoroutine(self.reload()).addErrback(self._not_reloaded)
 
     def _could_not_start(self, failure: Failure) -> None:
         if failure.check(CancelledError) and not self.running:

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Self
+
+from attrs import frozen
 
 from medamad.backups import Plan
 from medamad.build import commit
@@ -10,7 +13,7 @@ from medamad.collect.networks import Networks
 from medamad.collect.queue import QueueSettings
 from medamad.collect.rules import Rules
 from medamad.config import INSTALLED, Config, ConfigError
-from medamad.config_files import Lists
+from medamad.config_files import Lists, load_lists
 from medamad.log_lines import LogStyle
 from medamad.model.dimensions import Dimension
 from medamad.store.backing_up import FOLDER_NAME
@@ -97,7 +100,7 @@ def rules(config: Config, lists: Lists) -> Rules:
     return Rules(
         bots=config.events.bots,
         origins=config.events.origins,
-        blocked=Networks(lists.blocked),
+        blocked=lists.blocked,
         spam=SpamHosts(lists.spam_hosts),
         zone=config.events.timezone,
         respect_gpc=config.events.respect_gpc,
@@ -140,6 +143,36 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
 
 def _networks(peers: Iterable[str]) -> Networks:
     return Networks(ip_network(peer) for peer in peers if peer != _UNIX)
+
+
+@frozen
+class Replaceable:
+    """What may be replaced while the daemon runs."""
+
+    config: Config
+    rules: Rules
+    queue: QueueSettings
+    store: StoreSettings
+    web: WebSettings
+    backups: Plan | None
+    log_style: LogStyle
+
+    @classmethod
+    def read(cls, config: Config, data_dir: Path) -> Self:
+        """Read what lies beside the configuration, and tell what all of it means.
+
+        Takes a long time where lists are long; for any thread. Raises ConfigError.
+        """
+        lists = load_lists(config)
+        return cls(
+            config=config,
+            rules=rules(config, lists),
+            queue=queue_settings(config),
+            store=store_settings(config),
+            web=web_settings(config, lists, data_dir),
+            backups=backup_plan(config, data_dir),
+            log_style=log_style(config),
+        )
 
 
 def log_style(config: Config) -> LogStyle:

@@ -1,3 +1,7 @@
+import os
+import threading
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -5,11 +9,14 @@ import pytest_twisted
 from attrs import define, evolve, field
 from logged import LoggedFailures
 from started import Told, config_in, daemon_of
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import deferLater
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from medamad.config import Config, ConfigError
-from medamad.config_values import Endpoints
-from medamad.systemd import READY, RELOADING
+from medamad.config_values import Endpoints, PathText
+from medamad.systemd import READY, RELOADING, STOPPING
 from medamad.web.backend import Backend
 
 
@@ -37,14 +44,14 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
         backends.append(backend)
 
     daemon = daemon_of(before, told, prepare=prepare, read_config=read)
-    daemon.reload()
+    await daemon.reload()
     assert len(answers) == 2, "there is nothing to reload before the start"
     daemon.startService()
     await told.first
     (backend,) = backends
-    daemon.reload()
+    await daemon.reload()
     assert not backend.settings.demo
-    daemon.reload()
+    await daemon.reload()
     collector = backend.collector
     assert backend.settings.demo
     assert backend.settings.data_dir == tmp_path
@@ -87,7 +94,7 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
     await told.first
     globalLogPublisher.addObserver(observe)
     for _ in range(4):
-        daemon.reload()
+        await daemon.reload()
     globalLogPublisher.removeObserver(observe)
     late, done = (
         "to take effect at the next start: server.listen",
@@ -117,7 +124,7 @@ async def test_a_reload_that_fails_unforeseen_changes_nothing(
     daemon.startService()
     await told.first
     before = backends[0].settings
-    daemon.reload()
+    await daemon.reload()
     assert heard.all == [READY, RELOADING, READY]
     assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to read"]
     assert backends[0].settings is before
@@ -146,8 +153,70 @@ async def test_a_reload_that_fails_halfway_changes_nothing(
     await told.first
     collector = backends[0].collector
     rules, queue = collector.rules, collector.queue.settings
-    daemon.reload()
+    await daemon.reload()
     assert len(logged_failures.take(TypeError)) == 1
     assert (collector.rules, collector.queue.settings) == (rules, queue)
     assert daemon.config is before
     await daemon.stopService()
+
+
+async def write_to(fifo: Path, text: str) -> None:
+    """Write to a named pipe as soon as somebody reads it."""
+    while True:
+        with suppress(OSError):
+            writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        await deferLater(reactor, 0.01)
+    os.write(writer, text.encode())
+    os.close(writer)
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
+    told, before = Told(), config_in(tmp_path / "data")
+    backends: list[Backend] = []
+    slow = tmp_path / "slow"
+    os.mkfifo(slow)
+    events = msgspec.structs.replace(before.events, blocked=PathText(str(slow)))
+    reads: list[Config] = []
+
+    def read() -> Config:
+        reads.append(evolve(before, events=events))
+        return reads[-1]
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
+    daemon.startService()
+    await told.first
+    collector = backends[0].collector
+    reloads = [Deferred.fromCoroutine(daemon.reload()) for _ in range(9)]
+    # Here the reactor goes on, while nobody writes what is read.
+    await deferLater(reactor, 0.02)
+    assert not reloads[0].called
+    for number in (1, 2):
+        await write_to(slow, f"192.0.2.{number}\n")
+        await reloads[number - 1]
+        assert ip_address(f"192.0.2.{number}") in collector.rules.blocked
+    await gatherResults(reloads)
+    assert len(reads) == 2, "one reload waits for the first, and stands for all that came meanwhile"
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_that_a_stop_overtakes_applies_nothing(tmp_path: Path) -> None:
+    told, heard, before = Told(), Heard(), config_in(tmp_path / "data")
+    slow = tmp_path / "slow"
+    os.mkfifo(slow)
+    events = msgspec.structs.replace(before.events, blocked=PathText(str(slow)))
+    daemon = daemon_of(before, told, read_config=lambda: evolve(before, events=events))
+    daemon.supervisor = heard
+    daemon.startService()
+    await told.first
+    reload = Deferred.fromCoroutine(daemon.reload())
+    # The stop waits for the thread that reads, so it is another thread that lets it go on.
+    threading.Thread(target=slow.write_text, args=("192.0.2.1\n", "utf-8"), daemon=True).start()
+    await daemon.stopService()
+    await reload
+    assert heard.all == [READY, RELOADING, STOPPING]

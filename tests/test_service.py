@@ -321,7 +321,7 @@ async def test_it_makes_backups_when_they_are_due(tmp_path: Path) -> None:
     assert isinstance(await told.first, Started)
     folder = tmp_path / "data" / "backups"
     assert names_in(folder) == []
-    daemon.reload()
+    await daemon.reload()
     while not any(name.startswith("medamad-") for name in names_in(folder)):
         await deferLater(reactor, 0.02)
     await daemon.stopService()

@@ -1,6 +1,6 @@
 """Networks: membership of an address, and the neighbourhood that counts as one sender."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -48,19 +48,18 @@ class Networks:
         return sum(map(len, self._starts.values()))
 
 
-def read_networks(path: Path) -> list[Network]:
+def read_networks(path: Path) -> Iterator[Network]:
     """Read a file of addresses and networks, one a line; what follows a # is left out.
 
-    Raises ValueError naming the line that holds neither, OSError.
+    They come one by one, so that there are never many objects for the garbage collector to go
+    through. Raises ValueError naming the line that holds neither, OSError.
     """
-    networks: list[Network] = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         if text := line.partition("#")[0].strip():
             try:
-                networks.append(ip_network(text, strict=False))
+                yield ip_network(text, strict=False)
             except ValueError:
                 raise ValueError(f"line {number}: expected an address or a network") from None
-    return networks
 
 
 def prefix_of(address: Address) -> bytes:

@@ -107,8 +107,8 @@ def test_a_line_that_is_no_network_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "blocked.txt"
     path.write_text(f"192.0.2.7\n{line}\n")
     with pytest.raises(ValueError, match="line 2: expected an address or a network"):
-        read_networks(path)
+        list(read_networks(path))
 
 
 def test_nothing_is_blocked_by_the_shipped_file() -> None:
-    assert read_networks(shipped_file("blocked.txt")) == []
+    assert list(read_networks(shipped_file("blocked.txt"))) == []
