@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, NoReturn
 
 import msgspec
 
+from medamad.collect.sender import address_of
 from medamad.model.errors import BadRequest, Unauthorised
 from medamad.model.hits import Properties
 from medamad.model.websites import canonical_hostname
@@ -89,6 +90,9 @@ def decode_stated(body: bytes) -> tuple[Load | Unload | Custom, Stated]:
     """
     wire = _decode_wire(body)
     visitor = _said(wire.visitor) or ""
+    # Several, with commas between, are what proxies say that a request came by.
+    if any(address_of(each.strip()) for each in visitor.split(",")):
+        raise BadRequest(f"visitor: {_NO_ADDRESS}")
     if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
         visitor = ""
     country = _said(wire.country)
@@ -187,6 +191,8 @@ _EXPECTED: Final = {
     "language": "expected a text of at most 256 characters, as Accept-Language has it",
     "country": "expected a country's code of two letters",
 }
+
+_NO_ADDRESS: Final = "expected a name that is no address, such as a keyed hash of one"
 
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
 _UNFIT: Final = re.compile("[\0\ud800-\udfff]")

@@ -1,11 +1,16 @@
 """Who sends a hit."""
 
-from ipaddress import IPv4Address, IPv6Address
-from typing import TypeAlias
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
 Address: TypeAlias = IPv4Address | IPv6Address
+
+_WITH_PORT: Final = re.compile(
+    r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"
+)
 
 
 @frozen
@@ -24,3 +29,17 @@ class Sender:
     gpc: bool = False
     """Whether the browser objects to being followed (Global Privacy Control); told where rules
     ask for it."""
+
+
+def address_of(text: str) -> Address | None:
+    """Read an address with or without a port; one of IPv4 mapped into IPv6 is one of IPv4."""
+    with_port = _WITH_PORT.match(text)
+    if with_port:
+        text = with_port["six"] or with_port["four"]
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address

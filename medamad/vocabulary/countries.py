@@ -18,6 +18,9 @@ _NOWHERE: Final = "ZZ"
 _UNKNOWN: Final = frozenset([_NOWHERE, "XX"])
 """What stands for no country: CLDR's code, and the one that services in front of websites give."""
 
+_OTHER_CODES: Final = {"UK": "GB", "EL": "GR"}
+"""What the European Union, and others after it, writes in the place of a code of ISO 3166."""
+
 
 def country_of_zone(zone: str) -> str:
     """Give the ISO 3166 alpha-2 code of the country that an IANA zone lies in, "" if unknown.
@@ -30,7 +33,7 @@ def country_of_zone(zone: str) -> str:
 def country_of_code(code: str) -> str:
     """Give an ISO 3166 alpha-2 code in capitals, "" for one that says that none is known."""
     capitals = code.upper()
-    return "" if capitals in _UNKNOWN else capitals
+    return "" if capitals in _UNKNOWN else _OTHER_CODES.get(capitals, capitals)
 
 
 def country_name(code: str) -> str:

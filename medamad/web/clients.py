@@ -6,37 +6,19 @@ stands left of it anybody can write.
 """
 
 import re
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from twisted.internet.interfaces import IAddress
 from twisted.web.http_headers import Headers
 
-from medamad.collect.sender import Address
+from medamad.collect.sender import Address, address_of
 from medamad.web.settings import WebSettings
 
-_WITH_PORT: Final = re.compile(
-    r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"
-)
 _FORWARDED_PAIR: Final = re.compile(
     r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
 )
 _LAST_FORWARDED: Final = 1_024
 """Characters at the end of Forwarded that are looked at."""
-
-
-def address_of(text: str) -> Address | None:
-    """Read an address with or without a port; one of IPv4 mapped into IPv6 is one of IPv4."""
-    with_port = _WITH_PORT.match(text)
-    if with_port:
-        text = with_port["six"] or with_port["four"]
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
 
 
 def peer_address(peer: IAddress) -> Address | None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from twisted.web.http_headers import Headers
 
-from medamad.collect.sender import Address
+from medamad.collect.sender import Address, address_of
 from medamad.model.errors import BadRequest, Forbidden
 from medamad.web import clients
 from medamad.web.settings import WebSettings
@@ -55,7 +55,7 @@ def may_look_inside(peer: Address | None, headers: Headers, settings: WebSetting
     """
     if any(headers.hasHeader(name) for name in _OF_PROXIES):
         hops = clients.hops(headers, settings)
-        is_told = bool(hops) and all(map(clients.address_of, hops))
+        is_told = bool(hops) and all(map(address_of, hops))
         if not is_told or not clients.is_trusted(peer, settings):
             return False
     elif (peer is None or peer.is_loopback) and not _is_local(headers):
@@ -124,7 +124,7 @@ def _is_local(headers: Headers) -> bool:
 def _names_nobody(host: str) -> bool:
     """Tell whether a host is an address or localhost, which stand for us in nobody's DNS."""
     name = clients.host_name(host)
-    return name == "localhost" or clients.address_of(name) is not None
+    return name == "localhost" or address_of(name) is not None
 
 
 def _is_host(origin: str, host: str) -> bool:

@@ -1,5 +1,6 @@
 """The document against the specification, against the routes, and against the contract."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -13,7 +14,7 @@ from document import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
 from medamad.account.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
 from medamad.account.names import MAX_NAME as MAX_GRANT_NAME
 from medamad.account.shares import MAX_ORIGINS
-from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
+from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, Stated
 from medamad.model.accounts import LANGUAGES, SCRIPT_TYPES
 from medamad.model.shares import MAX_SHARES
 from medamad.model.tokens import MAX_TOKENS, Scope
@@ -162,6 +163,19 @@ def test_every_example_fits_its_schema() -> None:
             seen += 1
         assert not examples or "schema" in node or "type" in node, place
     assert seen > 60
+
+
+def test_what_the_guide_has_a_server_send_fits() -> None:
+    guide = (FILE.parents[2] / "docs" / "tracker.md").read_text("utf-8")
+    (sent,) = re.findall(r"/event/hit -d '(.*?)'", guide, re.DOTALL)
+    hit = json.loads(sent)
+    body = DOCUMENT["paths"]["/event/hit"]["post"]["requestBody"]["content"]["application/json"]
+    schema_of(body["schema"]).validate(hit)
+    assert hit.keys() <= SCHEMAS["ServerLoad"]["properties"].keys()
+    for wrong in ({"visitor": "192.0.2.1"}, {"time": "yesterday"}, {"country": "AUT"}):
+        assert not schema_of(body["schema"]).is_valid(hit | wrong), wrong
+    stated = {name.title().replace("_", "") for name in Stated.__struct_fields__}
+    assert {f"Stated{name}" for name in (stated - {"TimeMs"}) | {"Time"}} <= SCHEMAS.keys()
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

@@ -66,7 +66,17 @@ def test_no_zone_raises(zone: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "country"),
-    [("DE", "DE"), ("jp", "JP"), ("ZZ", ""), ("zz", ""), ("XX", ""), ("XK", "XK"), ("", "")],
+    [
+        ("DE", "DE"),
+        ("jp", "JP"),
+        ("ZZ", ""),
+        ("zz", ""),
+        ("XX", ""),
+        ("XK", "XK"),
+        ("", ""),
+        ("uk", "GB"),
+        ("EL", "GR"),
+    ],
 )
 def test_a_code_of_no_country_is_none(code: str, country: str) -> None:
     assert country_of_code(code) == country

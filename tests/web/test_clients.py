@@ -8,7 +8,7 @@ from twisted.web.http_headers import Headers
 
 from medamad.collect.networks import Networks
 from medamad.vocabulary.sources import Sources
-from medamad.web.clients import address_of, asked_host, peer_address, sender_address
+from medamad.web.clients import asked_host, peer_address, sender_address
 from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(
@@ -21,29 +21,6 @@ FORWARDED = evolve(SETTINGS, proxy_header="Forwarded")
 """Where proxies write the header of RFC 7239."""
 PROXY = ip_address("10.0.0.1")
 STRANGER = ip_address("203.0.113.9")
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("192.0.2.1:8080", "192.0.2.1"),
-        ("192.0.2.1:_port", "192.0.2.1"),
-        ("2001:db8::1", "2001:db8::1"),
-        ("[2001:db8::1]", "2001:db8::1"),
-        ("[2001:db8::1]:8080", "2001:db8::1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-    ],
-)
-def test_an_address_is_read(text: str, address: str) -> None:
-    assert address_of(text) == ip_address(address)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "unknown", "_hidden", "192.0.2.256", "192.0.2.1:", "example.com", "1", "[::1"]
-)
-def test_what_is_no_address_is_none(text: str) -> None:
-    assert address_of(text) is None
 
 
 def test_a_peer_has_the_address_of_its_socket() -> None:

@@ -15,6 +15,8 @@ from medamad.model.tokens import Scope
 HIT = "/api/event/hit"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"
 DAY_S = 86_400
+NO_ADDRESS = "expected a name that is no address, such as a keyed hash of one"
+ADDRESSES = ("10.0.0.1", "1.2.3.4:80", "::1", "[2001:db8::1]:443", " 1.2.3.4", "x, 1.2.3.4")
 
 
 @define
@@ -220,6 +222,11 @@ async def test_without_a_token_nothing_is_stated(
             "time: expected an RFC 3339 date-time or Unix milliseconds",
         ),
         ({"visitor": 5}, "visitor: expected a text of 1 to 128 characters"),
+        *(
+            ({"visitor": address} | more, "visitor: " + NO_ADDRESS)
+            for more in ({}, {"p": True, "q": True})
+            for address in ADDRESSES
+        ),
     ],
 )
 @pytest.mark.usefixtures("website")
