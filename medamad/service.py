@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet import defer
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -49,7 +50,9 @@ from medamad.web.site import Site
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
-QUESTION_THREADS: Final = 2
+QUESTION_THREADS: Final = 3
+QUESTIONS_AT_ONCE: Final = 2
+"""How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
 TIDY_SECONDS: Final = 60.0
@@ -197,7 +200,9 @@ class Daemon(Service):
         taking_over.end()
         opened.push_async_callback(store.close)
         store.broken.addCallback(self._store_broke)
-        questions = Pool.start("questions", QUESTION_THREADS, self.reactor)
+        questions = Pool.start(
+            "questions", QUESTION_THREADS, self.reactor, at_once=QUESTIONS_AT_ONCE
+        )
         opened.callback(questions.stop)
         accounts = Accounts(
             records=store.account,
@@ -271,6 +276,8 @@ class Daemon(Service):
             self._log.warn("{count} connections were cut", count=len(site.channels))
             for channel in list(site.channels):
                 channel.transport.abortConnection()
+            # They have gone in the next turn: with them, what they asked for is given up.
+            await deferLater(self.reactor, 0)
         await site.backend.collector.queue.drained()
 
     def _apply(self, read: settings.Replaceable, site: Site) -> None:

@@ -79,6 +79,74 @@ async def test_what_was_begun_ends_silently_when_nobody_waits_for_it() -> None:
     pool.stop()
 
 
+@pytest_twisted.ensureDeferred
+async def test_another_asker_finds_a_thread_that_is_free() -> None:
+    pool = Pool.start("work", 3, reactor, at_once=2)
+    go_on, done = threading.Event(), []
+
+    def work() -> None:
+        go_on.wait()
+        done.append("share")
+
+    many = [pool(work, asker=("share", "a")) for _ in range(20)]
+    assert await pool(lambda: 7, asker=("owner", "a")) == 7
+    assert done == []
+    go_on.set()
+    for one in many:
+        await one
+    assert len(done) == 20
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_too_much_is_asked_whoever_asks_most_gives_way() -> None:
+    pool = Pool.start("work", 1, reactor, most=4)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> int:
+        begun.set()
+        go_on.wait()
+        return 1
+
+    many = [pool(work, asker=("share", "a")) for _ in range(4)]
+    begun.wait()
+    other = pool(lambda: 7, asker=("owner", "a"))
+    with pytest.raises(Unavailable, match="too much is asked at once"):
+        await many.pop()
+    another = pool(lambda: 8, asker=("owner", "a"))
+    with pytest.raises(Unavailable, match="too much is asked at once"):
+        await another
+    go_on.set()
+    assert await other == 7
+    assert [await one for one in many] == [1, 1, 1]
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_gives_up_what_waits_and_what_was_begun() -> None:
+    pool = Pool.start("work", 1, reactor)
+    begun, given_up, seen = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        begun.set()
+        seen.append(given_up.wait(10))
+
+    async def ask() -> None:
+        try:
+            await pool(work)
+        finally:
+            given_up.set()
+
+    first = Deferred.fromCoroutine(ask())
+    waiting = [pool(lambda: seen.append("begun")) for _ in range(20)]
+    begun.wait()
+    pool.stop()
+    assert seen == [True], "what was begun had heard of it before it was waited for"
+    for one in (first, *waiting):
+        with pytest.raises(CancelledError):
+            await one
+
+
 def test_a_task_comes_again_until_it_is_stopped() -> None:
     clock, seen = Clock(), []
 

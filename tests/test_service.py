@@ -20,12 +20,14 @@ from twisted.python.failure import Failure
 from views import a_view
 
 from medamad import interpreter
+from medamad.account.logins import digest, new_token
 from medamad.build import VERSION
 from medamad.config import Config
 from medamad.config_values import TimeOfDay
+from medamad.model.accounts import Login
 from medamad.operator.client import NotRunning, connect
 from medamad.operator.status import State, Status
-from medamad.service import Started
+from medamad.service import QUESTION_THREADS, Started
 from medamad.store.environment import LOCK_NAME, open_environment
 from medamad.web.backend import Backend
 
@@ -208,6 +210,51 @@ async def test_an_answer_that_is_never_read_does_not_hold_the_stop_up(tmp_path: 
     assert is_free(tmp_path)
     sender.transport.resumeProducing()
     await sender.lost
+
+
+@pytest_twisted.ensureDeferred
+async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
+    told, backends, token = Told(), [], new_token()
+    begun, seen = [], []
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+        await backend.store.add_website("example.com", 1)
+        now = int(backend.clock())
+        await backend.store.account.add_login(digest(token), Login(since=now, last_seen=now))
+
+    async def ask(asker: str) -> None:
+        given_up = threading.Event()
+
+        def work() -> None:
+            begun.append(asker)
+            seen.append(given_up.wait(10))
+
+        try:
+            await backends[0].ask(work, asker=(asker,))
+        finally:
+            given_up.set()
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.drain_s = 0.05
+    daemon.startService()
+    started = await told.first
+    assert isinstance(started, Started)
+    asked = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUESTION_THREADS + 2)]
+    client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
+    sender = await connectProtocol(client, Sender())
+    head = f"GET /website/example.com/pages HTTP/1.1\r\nHost: localhost\r\nCookie: _me_sess={token}"
+    sender.transport.write(f"{head}\r\n\r\n".encode())
+    while len(backends[0].ask._wanted) <= len(asked) or len(begun) < QUESTION_THREADS:
+        await deferLater(reactor, 0.01)
+    await daemon.stopService()
+    assert seen == [True] * QUESTION_THREADS, "they were given up, and others not begun"
+    await sender.lost
+    assert not sender.answered.called
+    for one in asked:
+        with pytest.raises(CancelledError):
+            await one
+    assert is_free(tmp_path)
 
 
 @pytest_twisted.ensureDeferred

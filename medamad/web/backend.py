@@ -1,7 +1,7 @@
 """What the routes stand on: everything behind HTTP that answers a request."""
 
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, field, frozen
@@ -23,8 +23,10 @@ T = TypeVar("T")
 class Ask(Protocol):
     """Runs a question in the question pool."""
 
-    def __call__(self, question: Callable[[], T], /) -> Deferred[T]:
-        """Give the answer of `question`, found in another thread."""
+    def __call__(
+        self, question: Callable[[], T], /, asker: tuple[Hashable, ...] = ()
+    ) -> Deferred[T]:
+        """Give the answer of `question`, found in another thread when it is the turn of `asker`."""
 
 
 @frozen(eq=False)

@@ -1,5 +1,6 @@
 """Who asks: the account by its cookie, a program by a token, a reader by a share link."""
 
+from collections.abc import Hashable
 from typing import Final
 
 from attrs import frozen
@@ -31,6 +32,11 @@ class Caller:
     def is_account(self) -> bool:
         """Whether it is the account, by its cookie, which a browser sends whoever is behind."""
         return self.token is None and not self.is_share
+
+    @property
+    def who(self) -> Hashable:
+        """Who it is, among those who ask at a time: those behind one share link are one."""
+        return self.websites if self.token is None else self.token.id
 
     def may_see(self, website: Website) -> bool:
         """Tell whether a website may be asked about."""

@@ -21,7 +21,7 @@ from medamad.model.tokens import Scope
 from medamad.model.websites import Website, canonical_hostname
 from medamad.web import bodies, clients, origins, sessions
 from medamad.web.backend import Backend
-from medamad.web.callers import Caller, caller_of
+from medamad.web.callers import Caller, caller_of, network_of
 from medamad.web.errors import allow, failure_reply, refusal_reply
 from medamad.web.parameters import Query, query_of
 from medamad.web.replies import Headers, Reply
@@ -102,6 +102,11 @@ class Call:
         """The sender's address."""
         request = self.request
         return clients.sender_address(request.peer, request.requestHeaders, self.backend.settings)
+
+    def ask(self, question: Callable[[], T]) -> Deferred[T]:
+        """Have a question answered in the question pool, in the turn of whoever asks."""
+        asker = (self.caller.who, network_of(self.request, self.backend))
+        return self.backend.ask(question, asker=asker)
 
     def body(self, decoder: msgspec.json.Decoder[T]) -> T:
         """Decode the body. Raises BadRequest."""

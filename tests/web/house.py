@@ -1,12 +1,14 @@
 """The daemon without its sockets."""
 
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from attrs import define, evolve
 from browser import HOST, Browser
 from twisted.internet import reactor
-from twisted.internet.defer import execute
+from twisted.internet.defer import Deferred, execute
 from twisted.internet.task import Clock
 
 from medamad.account.accounts import Accounts
@@ -33,6 +35,12 @@ NOW = 1_750_000_000
 USERNAME, PASSWORD = "ada", "correct horse"
 HASH = hash_password(PASSWORD)
 SOURCES = Sources({"google.com": "Google"})
+
+
+def at_once(question: Callable[[], Any], asker: object = ()) -> Deferred[Any]:
+    """Answer a question in this thread."""
+    assert isinstance(asker, tuple)
+    return execute(question)
 
 
 @define(eq=False)
@@ -96,7 +104,7 @@ async def build_house(
         store=store,
         collector=collector,
         accounts=accounts,
-        ask=execute,
+        ask=at_once,
         settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
         clock=clock,
         reactor=turns,

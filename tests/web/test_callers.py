@@ -1,5 +1,7 @@
 """Who is believed to ask, where a request shows more than one thing of itself."""
 
+from typing import Any
+
 import pytest
 import pytest_twisted
 from browser import Browser
@@ -120,3 +122,36 @@ async def test_a_share_link_with_a_password_needs_it(house: House) -> None:
     await house.store.shares.add(share.id.encode(), share)
     refused = await house.browser().ask("GET", PAGES, headers={"X-Medamad-Share": share.id})
     assert (refused.status, refused.error) == (401, "this share link asks for a password")
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_questions_are_answered_in_the_turn_of_whoever_asks(house: House) -> None:
+    backend, askers = house.site.backend, []
+    ask = backend.ask
+
+    def noted(question: Any, asker: tuple[Any, ...] = ()) -> Any:
+        askers.append(asker)
+        return ask(question, asker=asker)
+
+    backend.ask = noted
+    share = make_share("club", 1, (), "", NOW)
+    await house.store.shares.add(share.id.encode(), share)
+    owner = await house.owner()
+    bearer = {"Authorization": f"Bearer {await token_for(house)}"}
+    shown = {"X-Medamad-Share": share.id}
+    asked = [
+        (owner, {}, "pages"),
+        (owner, bearer, "live"),
+        (house.browser("203.0.113.200"), shown, "summary"),
+        (house.browser("198.51.100.7"), shown, "time"),
+    ]
+    for browser, headers, what in asked:
+        path = f"/website/example.com/{what}"
+        assert (await browser.ask("GET", path, headers=headers)).status == 200
+    assert (await owner.ask("GET", "/websites?summary=true")).status == 200
+    account, token, *shares, listed = askers
+    assert listed == account
+    assert len({who for who, _ in (account, token, *shares)}) == 3
+    assert [network for _, network in shares] == [b"\xcb\x00\x71", b"\xc6\x33\x64"]
+    assert shares[0][0] == shares[1][0]

@@ -290,7 +290,7 @@ async def test_a_preflight_is_answered_for_configured_origins(
 async def test_a_fault_is_500_and_told_to_the_log_alone(
     house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
 ) -> None:
-    house.site.backend.ask = lambda _question: fail(ZeroDivisionError("a secret"))
+    house.site.backend.ask = lambda _question, **_: fail(ZeroDivisionError("a secret"))
     answer = await owner.ask("GET", f"{prefix}/website/{website}/pages?path=/secret")
     assert answer.status == 500
     assert answer.error == "a fault of the server's own, which its log describes"
@@ -319,7 +319,7 @@ async def test_a_question_is_let_go_when_its_sender_goes(
     house: House, owner: Browser, website: str
 ) -> None:
     asked: Deferred[bytes] = Deferred()
-    house.site.backend.ask = lambda _question: asked
+    house.site.backend.ask = lambda _question, **_: asked
     connection = Connection(house.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
@@ -335,7 +335,7 @@ async def test_a_question_that_was_begun_ends_when_its_sender_goes(
     begun: list[Callable[[], object]] = []
     asked: Deferred[bytes] = Deferred()
 
-    def ask(question: Callable[[], object]) -> Deferred[bytes]:
+    def ask(question: Callable[[], object], **_: object) -> Deferred[bytes]:
         begun.append(question)
         return asked
 

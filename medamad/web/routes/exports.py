@@ -35,13 +35,13 @@ _WAIT_S: Final = 0.5
 class _Source:
     """The pieces of a file, each made in the question pool."""
 
-    _backend: Backend
+    _call: Call
     _written: Iterator[Written]
     _made: deque[bytes | None] = field(factory=deque)
 
     async def begin(self, *, to_the_end: bool) -> None:
         """Make the first piece, so that what cannot be made at all is refused, or all of them."""
-        self._made.append(await self._backend.ask(self._step))
+        self._made.append(await self._call.ask(self._step))
         while to_the_end and self._made[-1] is not None:
             self._made.append(await self._make())
 
@@ -52,11 +52,11 @@ class _Source:
     async def _make(self) -> bytes | None:
         while True:
             try:
-                return await self._backend.ask(self._step)
+                return await self._call.ask(self._step)
             except Unavailable:
                 # There are many questions at the moment: they go first.
                 waited: Deferred[None] = Deferred()
-                self._backend.call_later(_WAIT_S, waited.callback, None)
+                self._call.backend.call_later(_WAIT_S, waited.callback, None)
                 await waited
 
     def _step(self) -> bytes | None:
@@ -96,7 +96,7 @@ async def export(call: Call, hostname: str) -> Reply:
             period=asked.period,
             zone=backend.collector.rules.zone,
         )
-        source = _Source(backend, asked.written(exported, int(backend.clock() * 1000)))
+        source = _Source(call, asked.written(exported, int(backend.clock() * 1000)))
         # What statistics are without stands before them.
         await source.begin(to_the_end=asked.what == STATISTICS.name)
         name = asked.file_name(website.hostname).encode("ascii")

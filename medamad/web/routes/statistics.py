@@ -58,7 +58,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
         return zipped(reply) if coding == GZIP else reply
 
     try:
-        return await backend.ask(answer)
+        return await call.ask(answer)
     finally:
         wanted.is_wanted = False
         backend.times.statistics.add(backend.seconds() - begun)
@@ -131,7 +131,7 @@ async def live(call: Call, hostname: str) -> Reply:
     """Give how many are there now."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
-    visitors = await backend.ask(lambda: backend.store.live_visitors(website, now_ms))
+    visitors = await call.ask(lambda: backend.store.live_visitors(website, now_ms))
     return json_reply({"visitors": visitors})
 
 

@@ -32,7 +32,7 @@ async def list_all(call: Call) -> Reply:
     if not call.query.boolean("summary", default=False):
         return json_reply([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
-    visitors = await backend.ask(
+    visitors = await call.ask(
         lambda: [store.visitors_last_day(website, now_ms) for website in websites]
     )
     return json_reply(

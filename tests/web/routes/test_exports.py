@@ -119,7 +119,7 @@ def slowly(house: House, seconds: float) -> list[int]:
     backend, made_pieces = house.site.backend, [0]
     ask = backend.ask
 
-    async def ask_slowly(question: Callable[[], object]) -> object:
+    async def ask_slowly(question: Callable[[], object], **_: object) -> object:
         found = await ask(question)
         house.reactor.advance(seconds)
         house.site.sweep()
