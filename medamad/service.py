@@ -244,6 +244,7 @@ class Daemon(Service):
             site=site,
             started=int(self.clock()),
             listening=[place.text for place in self._places],
+            config_file=self.config.file,
             login_file=data_dir / FILE_NAME,
         )
         commands = Server.start(data_dir, desk.handlers(), self.reactor)

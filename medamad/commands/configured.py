@@ -13,6 +13,7 @@ from medamad.commands.service_paths import ServicePaths
 from medamad.config import EXIT_STATUS, Config, ConfigError, load
 from medamad.config_values import Endpoints
 from medamad.model.errors import Refusal
+from medamad.operator.client import NotDone, NotRunning
 from medamad.store.errors import StoreError
 
 
@@ -91,7 +92,7 @@ def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
     except OSError as error:
         print(f"medamad: {_told(error)}", file=sys.stderr)
         return 1
-    except (Refusal, StoreError) as error:
+    except (Refusal, StoreError, NotRunning, NotDone) as error:
         print(f"medamad: {error}", file=sys.stderr)
         return 1
 

@@ -14,8 +14,8 @@ from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, Final
 
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.governing import governing
 from medamad.commands.telling import Telling
-from medamad.config import load
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest
 from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked
@@ -94,10 +94,10 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     def damaged(error: DamagedBlock) -> None:
         left_out.append(str(error))
 
+    config = governing(data_dir, arguments.config).config
     # What waits for a slow reader waits without a transaction.
     with _output(arguments.output) as file, reading_beside(data_dir) as guest:
         website = guest.website(arguments.hostname)
-        config = load(arguments.config)
         exported = Exported(
             held=guest.hold(website, damaged),
             origins=guest.origins(website),

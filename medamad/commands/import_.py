@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.governing import governing
 from medamad.commands.import_list import batches, list_imports
 from medamad.commands.import_plan import KnownDays, Plan, known_rows
 from medamad.commands.import_report import counted, nothing_in, report, tell_refused
 from medamad.commands.telling import Telling
-from medamad.config import load
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest, NotFound
 from medamad.model.zones import DAY_S, day_at
@@ -139,7 +139,9 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         website = guest.website(arguments.website)
         before = guest.batches(website)
     # The files may be long or slow: no transaction waits for them.
-    config = load(arguments.config)
+    governed = governing(data_dir, arguments.config)
+    governed.check_zone()
+    config = governed.config
     latest_ms = round((time.time() + DAY_S) * 1000)
     into = Into(website.hostname, rules(config, load_lists(config)), latest_ms)
     files = [Given.of(path, arguments.source, into) for path in arguments.files]

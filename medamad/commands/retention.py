@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 import msgspec
 from attrs import asdict, evolve
 
-from medamad.commands.configured import add_data, on_data, read_config
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.governing import governing
 from medamad.commands.telling import told_bytes
 from medamad.commands.writing import MAX_DAYS, whole
 from medamad.settings import retention
@@ -60,7 +61,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _tell(data_dir: Any, arguments: Namespace) -> int:
-    given = retention(read_config(arguments.config, arguments.data, None))
+    governed = governing(data_dir, arguments.config)
+    given = retention(governed.config)
+    if (another := governed.another) is not None:
+        told_of = f"{arguments.config}: the daemon goes by {another} instead"
+        print(f"medamad: {told_of}", file=sys.stderr)
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
     lines: list[str] = []

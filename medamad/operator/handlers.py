@@ -18,7 +18,7 @@ from medamad.operator.imports import (
     UndoImport,
 )
 from medamad.operator.server import Handlers, Tell
-from medamad.operator.status import State, Status
+from medamad.operator.status import AskConfiguration, Configuration, State, Status
 from medamad.store.settings import told_unregistered
 from medamad.web.health import lacks
 from medamad.web.site import Site
@@ -35,6 +35,7 @@ class Desk:
     started: int
     """When the daemon began to take requests, Unix seconds."""
     listening: Sequence[str]
+    config_file: Path | None
     login_file: Path
     """The file that the first password is in until it is changed."""
 
@@ -44,6 +45,7 @@ class Desk:
         imports = ImportDesk(backend.store, backend.clock)
         return {
             Status: self.status,
+            AskConfiguration: self.configuration,
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
@@ -51,6 +53,14 @@ class Desk:
             FinishImport: imports.finish,
             UndoImport: imports.undo,
         }
+
+    async def configuration(self, _request: AskConfiguration, _tell: Tell) -> Configuration:
+        """Tell by which configuration the daemon goes."""
+        file = self.config_file
+        return Configuration(
+            file=None if file is None else str(file),
+            timezone=str(self.site.backend.collector.rules.zone),
+        )
 
     async def status(self, _request: Status, _tell: Tell) -> State:
         """Tell the state of the daemon."""

@@ -1,4 +1,4 @@
-"""What `medamad status` asks, and what it is told."""
+"""What `medamad status` and others ask of the daemon itself, and what they are told."""
 
 from msgspec import Struct
 
@@ -41,3 +41,16 @@ class State(Struct, frozen=True, kw_only=True):
     lacks: tuple[str, ...]
     """Why no hits are taken; none when they are."""
     warnings: tuple[str, ...]
+
+
+class AskConfiguration(Request, frozen=True):
+    """Asks by which configuration the daemon goes."""
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """By what a running daemon goes."""
+
+    file: str | None
+    """None where it goes by the defaults."""
+    timezone: str
+    """In which days end, as it was when the file was read last."""

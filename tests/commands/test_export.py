@@ -96,16 +96,15 @@ def test_it_is_said_what_statistics_are_without(
 ) -> None:
     file = tmp_path / "visitors.csv"
     file.write_text("date,visitors,pageviews\n2024-03-28,5,9\n2024-03-29,1,2\n")
-    config = tmp_path / "medamad.toml"
-    config.write_text('[events]\ntimezone = "Asia/Tokyo"\n')
-    with running(tmp_path / "there") as daemon:
+    tokyo = '[events]\ntimezone = "Asia/Tokyo"\n'
+    with running(tmp_path / "there", configuration=tokyo) as daemon:
         daemon.client().add_website("example.com")
-        both = ["--data", str(daemon.data), "--config", str(config)]
-        assert main(["import", str(file), "--website", "example.com", *both]) == 0
+        data = ["--data", str(daemon.data)]
+        assert main(["import", str(file), "--website", "example.com", *data]) == 0
         capsys.readouterr()
         out = tmp_path / "statistics.csv"
         export = ["export", "example.com", "--what", "statistics", "-o", str(out)]
-        assert main([*export, *both]) == 0
+        assert main([*export, *data]) == 0
     rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
     assert [(row["date"], row["pageviews"]) for row in rows[:2]] == [
         ("2024-03-28T00:00:00+09:00", "9"),

@@ -23,7 +23,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 async def state(house: House, tmp_path: Path, **fields: Any) -> State:
-    given = {"started": 1, "listening": (), "login_file": tmp_path / "none"}
+    given = {"started": 1, "listening": (), "config_file": None, "login_file": tmp_path / "none"}
     desk = Desk(site=house.site, **(given | fields))
     return await desk.status(Status(), lambda _progress: None)
 
