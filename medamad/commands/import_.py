@@ -173,7 +173,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _dry_run(plan: Plan, arguments: Namespace) -> int:
-    spans = {store: Span(store, first, last, 1) for store, first, last in plan.survey.ranges}
+    spans = [Span(store, first, last, 1) for store, first, last in plan.survey.ranges]
     gathering = plan.gathering(spans)
     telling = Telling("rows", sys.stderr)
     for _ in plan.requests(gathering, 0):
@@ -207,8 +207,7 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
     )
     # If this process ends before the import does, the daemon takes back what came in.
     holding.send(HoldImport(begun.number))
-    spans = {span.store: span for span in begun.spans}
-    gathering = plan.gathering(spans)
+    gathering = plan.gathering(begun.spans)
     telling = Telling("rows", sys.stderr)
     with _undone_on_failure(plan, daemon, begun.number):
         for request in plan.requests(gathering, begun.number):

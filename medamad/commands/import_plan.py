@@ -1,6 +1,6 @@
 """What `medamad import` is about to bring: rows, or days that another program has added up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import tzinfo
 from typing import TypeAlias
@@ -52,10 +52,10 @@ class Plan:
     """The last batch of the website that it was checked against."""
     known: Known | KnownDays
 
-    def gathering(self, spans: Mapping[str, Span]) -> Gathered:
+    def gathering(self, spans: Sequence[Span]) -> Gathered:
         """Begin to gather what comes in."""
         if isinstance(self.known, Known):
-            return Gathering(self.known, self.survey, dict(spans))
+            return Gathering(self.known, self.survey, spans)
         assert isinstance(self.survey, DaySurvey)  # noqa: S101 - only its days are looked for
         known = self.known
         return DayGathering(self.survey.days, known.zone, known.today, known.there)

@@ -20,6 +20,7 @@ from medamad.store.sealing import Content
 MOST_ROWS: Final = 8_192
 MOST_TEXT: Final = 1 << 19
 """Characters of the texts of a piece."""
+_NO_SPAN: Final = Span("", 1, 0, 0)
 
 
 @define(eq=False)
@@ -28,7 +29,8 @@ class Gathering:
 
     _known: Known
     _survey: Survey
-    _spans: dict[str, Span]
+    _spans: Sequence[Span]
+    """Which numbers the hits of the stores get."""
     views: int = 0
     visitors: int = 0
     events: int = 0
@@ -47,6 +49,8 @@ class Gathering:
     _event: tuple[str, int] = ("", 0)
     _event_ms: int = 0
     _is_kept: bool = False
+    _span: Span = _NO_SPAN
+    """The one that was needed last."""
 
     def add(self, file: Given, row: ViewRow | EventRow) -> None:
         """Take a row, or find out why not."""
@@ -77,8 +81,11 @@ class Gathering:
         return not self._view_rows and not self._event_rows
 
     def _place(self, store: str, number: int) -> int:
-        span = self._spans[store]
-        return number - span.first + span.at
+        if self._span.store != store or not self._span.place(number):
+            self._span = next(
+                span for span in self._spans if span.store == store and span.place(number)
+            )
+        return self._span.place(number)
 
     def _is_first(self, file: Given, row: ViewRow | EventRow, field: str) -> bool:
         """Tell whether a hit is there for the first time in the files."""

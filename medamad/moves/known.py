@@ -91,8 +91,8 @@ class Known:
     def _places(self, store: str, number: int) -> Iterator[tuple[int, bool]]:
         """Give the numbers that a hit may have here, and whether it was counted here then."""
         for span in self.origins.spans:
-            if span.store == store and span.first <= number <= span.last:
-                yield number - span.first + span.at, False
+            if span.store == store and (place := span.place(number)):
+                yield place, False
         if store == self.origins.store:
             yield number, True
 

@@ -15,7 +15,7 @@ from medamad.model.errors import BadRequest, Conflict
 from medamad.store.environment import Databases, Txn
 from medamad.store.errors import Damaged
 from medamad.store.numbers import read_number, write_number
-from medamad.store.origins import Origins, Span
+from medamad.store.origins import Origins, Span, joined_spans
 from medamad.store.sealed import sealed, unsealed
 
 LAST_BATCH: Final = b"last-batch"
@@ -136,7 +136,7 @@ def origins_of(store: str, batches: Sequence[Batch]) -> Origins:
         for span in batch.spans
         if batch.state is State.WHOLE and span.store
     ]
-    return Origins(store, spans)
+    return Origins(store, joined_spans(spans))
 
 
 def _decoded(key: bytes, value: bytes) -> Batch:

@@ -29,7 +29,7 @@ from medamad.store.day_counts import DayCounts, days_of, texts_by_dimension
 from medamad.store.environment import Environment, Txn
 from medamad.store.flags import VISITOR
 from medamad.store.journal import Journal
-from medamad.store.origins import Origins, Span
+from medamad.store.origins import Origins, spans_of
 from medamad.store.parts import NO_TIME, EventRows, joint
 from medamad.store.sealing import Content, joined
 from medamad.store.shelf import Shelf
@@ -192,7 +192,9 @@ class Imports:
         shelf = self._shelves.of(website.number)
         if not self._coding.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
-        check_new(sound_batches(txn.lmdb, databases, website.number), digest, newest)
+        batches = sound_batches(txn.lmdb, databases, website.number)
+        check_new(batches, digest, newest)
+        known = origins_of("", batches).spans
         batch = Batch(
             website=website.number,
             number=next_number(txn.lmdb, databases),
@@ -200,8 +202,9 @@ class Imports:
             digest=digest,
             made=now,
             spans=tuple(
-                Span(store, first, last, self._journal.reserve(last - first + 1))
+                span
                 for store, first, last in ranges
+                for span in spans_of(known, store, first, last, self._journal.reserve)
             ),
         )
         self._journal.keep_sequence(txn.lmdb)

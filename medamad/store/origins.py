@@ -2,10 +2,11 @@
 
 A view, and an event, is named for good by the store that counted it first and its number there.
 What was imported keeps that name: in its own place it has a number of this store, at a fixed
-distance from the one it came with.
+distance from the one it came with. That number is the same in whatever import of a website it
+comes: so a view and its events find each other that came in different ones, in whatever order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -29,6 +30,10 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
         """The greatest number that they can have here."""
         return self.at + self.last - self.first
 
+    def place(self, number: int) -> int:
+        """Give the number here of a hit that has one there; 0 for none of these."""
+        return self.at + number - self.first if self.first <= number <= self.last else 0
+
 
 @frozen
 class Origins:
@@ -49,3 +54,39 @@ class Origins:
             which[inside] = place
         stores = [self.store, *(span.store for span in self.spans)]
         return [stores[place] for place in which.tolist()], found.tolist()
+
+
+def joined_spans(spans: Iterable[Span]) -> list[Span]:
+    """Give as few spans as say the same."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.store, span.at - span.first, span.first)):
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and (before.store, before.at - before.first) == (span.store, span.at - span.first)
+            and span.first <= before.last + 1
+        ):
+            last = max(before.last, span.last)
+            found[-1] = Span(span.store, before.first, last, before.at)
+        else:
+            found.append(span)
+    return found
+
+
+def spans_of(
+    known: Sequence[Span], store: str, first: int, last: int, reserve: Callable[[int], int]
+) -> Iterator[Span]:
+    """Give the numbers here of the hits of a store: those that are known, and new ones.
+
+    `reserve` gives the first of so many new ones. Hits of no store have no numbers for good.
+    """
+    known = [span for span in known if store and span.store == store]
+    while first <= last:
+        has = next((span for span in known if span.place(first)), None)
+        if has is not None:
+            end = min(last, has.last)
+            yield Span(store, first, end, has.place(first))
+        else:
+            end = min([last, *(span.first - 1 for span in known if span.first > first)])
+            yield Span(store, first, end, reserve(end - first + 1))
+        first = end + 1

@@ -101,7 +101,7 @@ async def take_in(
         ),
         tell,
     )
-    gathering = Gathering(known, found, {span.store: span for span in begun.spans})
+    gathering = Gathering(known, found, begun.spans)
     for piece in gather(files, gathering):
         if piece is not None:
             await desk.rows(rows_request(begun.number, piece), tell)

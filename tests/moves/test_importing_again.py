@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest_twisted
-from held import rows, settled
+from filled import fill
+from held import agrees, rows, settled
 from moved import answers, files_of, take_in
 from views import DAY_MS, NOW_MS, event, views
 
@@ -57,3 +58,31 @@ async def test_what_was_added_up_meanwhile_is_left_out(
         taken = await take_in(store, site, files, overlapping=True)
         assert (taken.ended.views, taken.ended.events) == (30, 1)
         await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_views_may_come_after_their_events_and_again(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    origin = open_store(name="origin")
+    website = await fill(origin)
+    views_file, events_file = files_of(origin, website, tmp_path / "out", "csv")
+    there = open_store(name="there")
+    await there.add_website("before.example", 1)
+    twin = await there.add_website("example.org", 1)
+    await take_in(there, twin, [events_file])
+    await there.append(views(500, 502))
+    taken = await take_in(there, twin, [views_file])
+    assert there.ask(twin, rows) == origin.ask(website, rows)
+    await there.imports.undo(twin, taken.ended.number)
+    await take_in(there, twin, [views_file])
+    assert there.ask(twin, rows) == origin.ask(website, rows)
+    # Of an export that has grown, the numbers that are new follow those that are known.
+    await origin.append([*views(300, 320, NOW_MS + 2 * DAY_MS), event("b301", NOW_MS + 2 * DAY_MS)])
+    for file in reversed(files_of(origin, website, tmp_path / "more", "csv")):
+        await take_in(there, twin, [file])
+    there.ask(twin, agrees)
+    assert there.ask(twin, rows) == origin.ask(website, rows)
+    assert answers(there, twin) == answers(origin, website)
+    await origin.close()
+    await there.close()
