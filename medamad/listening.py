@@ -13,7 +13,7 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
-from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
 from medamad.endpoints import OF_TCP, Certificate, read_bound
@@ -60,7 +60,7 @@ class Place:
         """Begin to listen. Raises CannotListenThere."""
         if self.certificate is not None:
             creator: Any = self.certificate
-            factory = TLSMemoryBIOFactory(creator, isClient=False, wrappedFactory=factory)
+            factory = _OverTLS(creator, isClient=False, wrappedFactory=factory)
         try:
             return await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:
@@ -76,6 +76,15 @@ class Place:
         scheme = "http" if self.certificate is None else "https"
         name = f"[{where.host}]" if ":" in where.host else where.host
         return f"{scheme}://{'localhost' if where.host in _ANY_HOST else name}:{where.port}"
+
+
+class _OverTLS(TLSMemoryBIOFactory):
+    """Puts TLS in front of the connections that are taken; those that are not are closed."""
+
+    def buildProtocol(self, addr: Any) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
+        """Take a connection, if the factory behind does."""
+        taken = self.wrappedFactory.buildProtocol(addr)
+        return None if taken is None else self.protocol(self, taken)
 
 
 def configured_places(config: Config, reactor: Any) -> list[Place]:

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 import pytest
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactor
 
 from medamad.config import Config, ConfigError, Server
@@ -48,6 +49,41 @@ def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
     place = Place("socket 0 of systemd", at, "443", Certificate(None))
     assert place.url(at) == "https://localhost:443"
+
+
+@define
+class Ear:
+    """An endpoint that keeps the factory of its connections."""
+
+    factory: Factory | None = None
+
+    def listen(self, factory: Factory) -> Deferred[Port]:
+        self.factory = factory
+        return succeed(At(UNIXAddress("")))
+
+
+@define
+class Full(Factory):
+    """Takes so many connections."""
+
+    room: int
+
+    def buildProtocol(self, _address: object) -> Protocol | None:
+        self.room -= 1
+        return Protocol() if self.room >= 0 else None
+
+
+@pytest.mark.parametrize("certificate", [None, Certificate(None)])
+def test_a_connection_that_is_not_taken_is_closed_over_tls_too(
+    certificate: Certificate | None,
+) -> None:
+    ear, full = Ear(), Full(room=1)
+    with pytest.raises(StopIteration):
+        Place("tcp:443", ear, "443", certificate).listen(full).send(None)
+    address = IPv4Address("TCP", "192.0.2.1", 50_000)
+    assert ear.factory.buildProtocol(address) is not None
+    # A port closes what it gets no protocol for.
+    assert ear.factory.buildProtocol(address) is None
 
 
 def test_a_unix_socket_is_not_for_browsers() -> None:

@@ -101,8 +101,7 @@ class Channel(HTTPChannel):
         socket = getattr(self.transport, "socket", None)
         if socket is not None:
             socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
-        # What TLS decrypts of one read comes in as many parts as it was sent in.
-        self._comes_in_parts = INegotiated.providedBy(self.transport)
+        self._is_over_tls = INegotiated.providedBy(self.transport)
         self.site.waits(self)
         super().connectionMade()
 
@@ -143,7 +142,8 @@ class Channel(HTTPChannel):
                     return
         finally:
             self._busyReceiving = False
-        if self._has_answered and self._comes_in_parts:
+        # What TLS decrypts of one read comes in as many parts as it was sent in.
+        if self._has_answered and self._is_over_tls:
             self._has_turn = False
             self.site.has_more(self)
 
@@ -267,8 +267,9 @@ class Channel(HTTPChannel):
         reply = self.site.refusal(self, head, refusal) if head else refusal_reply(refusal)
         self.transport.write(self._encoded(reply))
         self._networkProducer.unregisterProducer()
-        half_close = getattr(self.transport, "loseWriteConnection", self.transport.loseConnection)
-        half_close()
+        close = self.transport.loseConnection
+        # TLS closes its own half first; what is below it is not to be closed meanwhile.
+        (close if self._is_over_tls else getattr(self.transport, "loseWriteConnection", close))()
 
     def expire(self) -> None:
         """Close the connection; if it does not go by itself, or does not read, cut it."""

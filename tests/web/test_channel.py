@@ -64,6 +64,24 @@ async def test_what_is_no_sound_request_is_400(
     assert connection.wire.value() == b""
 
 
+def over_tls(house: House) -> Connection:
+    wire = Wire("203.0.113.9")
+    directlyProvides(wire, INegotiated)
+    return Connection(house.site, wire=wire)
+
+
+@pytest_twisted.ensureDeferred
+async def test_over_tls_a_refused_connection_is_closed_by_tls_itself(house: House) -> None:
+    connection = over_tls(house)
+    assert (await connection.talk(b"nonsense\r\n\r\n")).status == 400
+    assert connection.wire.disconnecting
+    assert not connection.wire.half_closed
+    connection.push(b"x" * 1_000_000)
+    assert not connection.wire.aborted
+    connection.push(b"x")
+    assert connection.wire.aborted
+
+
 @pytest.mark.parametrize(
     "host",
     [
@@ -164,10 +182,8 @@ def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house:
 
 
 def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
-    wire = Wire("203.0.113.9")
-    # As over TLS, where each part that was encrypted by itself comes by itself.
-    directlyProvides(wire, INegotiated)
-    connection = Connection(house.site, wire=wire)
+    connection = over_tls(house)
+    # Each part that was encrypted by itself comes by itself.
     for _ in range(3):
         connection.push(ahead(1))
     for answered in (1, 2, 3):
