@@ -28,6 +28,12 @@ class Governing:
             return None
         return theirs or "the defaults"
 
+    def of_daemon(self) -> Config:
+        """Give what the daemon goes by, or would if it ran. Raises ConfigError."""
+        if self.another is None or self.daemon is None:
+            return self.config
+        return load(None if self.daemon.file is None else Path(self.daemon.file))
+
     def check_zone(self) -> None:
         """See that days are the same to both. Raises Conflict."""
         zone = str(self.config.events.timezone)

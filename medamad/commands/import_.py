@@ -13,6 +13,7 @@ import msgspec
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.governing import governing
 from medamad.commands.import_list import batches, list_imports
+from medamad.commands.import_past import Past
 from medamad.commands.import_plan import KnownDays, Plan, known_rows
 from medamad.commands.import_report import counted, nothing_in, report, tell_refused
 from medamad.commands.telling import Telling
@@ -34,7 +35,7 @@ from medamad.operator.imports import (
     Nothing,
     UndoImport,
 )
-from medamad.settings import rules
+from medamad.settings import retention, rules
 from medamad.store.batches import check_new, check_ranges
 from medamad.store.offline import reading_beside
 from medamad.store.origins import Span
@@ -161,7 +162,9 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
             known = KnownDays.of(guest, website, zone, today, overlapping=arguments.overlapping)
         else:
             known = known_rows(guest, website, found, overlapping=arguments.overlapping)
-    plan = Plan(website, files, digest, found, newest, known)
+        kept = retention(governed.of_daemon())
+        past = Past.of(guest, website, kept, int(time.time() * 1000))
+    plan = Plan(website, files, digest, found, newest, known, past)
     if arguments.dry_run:
         return _dry_run(plan, arguments)
     if found.refused_rows and not arguments.skip_refused:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from medamad.commands.import_past import Past
 from medamad.model.errors import Conflict
 from medamad.model.websites import Website
 from medamad.moves.day_survey import DayGathering, DaySurvey, days_there
@@ -51,6 +52,8 @@ class Plan:
     newest: int
     """The last batch of the website that it was checked against."""
     known: Known | KnownDays
+    past: Past
+    """What of it does not stay: that is counted as it comes in."""
 
     def gathering(self, spans: Sequence[Span]) -> Gathered:
         """Begin to gather what comes in."""
@@ -64,9 +67,13 @@ class Plan:
         """Go through it, a little with every step; gives what brings some of it, or nothing yet."""
         if isinstance(gathering, Gathering):
             for piece in gather(self.files, gathering):
+                if piece is not None:
+                    self.past.add(piece.content)
                 yield None if piece is None else rows_request(number, piece)
         else:
             for counts in gathering.pieces():
+                if counts is not None:
+                    self.past.add_days(counts)
                 yield None if counts is None else days_request(number, counts)
 
 

@@ -40,6 +40,10 @@ class Report(msgspec.Struct, kw_only=True):
     """How many did not, since the website has something of them; and so on."""
     days_not_over: int = 0
     days_without_total: int = 0
+    past_views: int = 0
+    """How many do not stay, as the website's are not kept for so long; and so on."""
+    past_events: int = 0
+    past_days: int = 0
 
 
 def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: bool) -> None:
@@ -60,6 +64,8 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"  {counted(found.days, 'day')}, of which only sums are known")
     for told in _left_out(gathering):
         print(f"  {told}, left out")
+    for told in plan.past.told():
+        print(f"  {told}")
     if found.refused:
         print(f"  {counted(found.refused, 'row')} refused:")
         tell_refused(plan.survey)
@@ -102,6 +108,9 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
         already_there=0,
         refused=found.refused_rows,
         reasons=list(_reasons(found)),
+        past_views=plan.past.views,
+        past_events=plan.past.events,
+        past_days=plan.past.days,
     )
     if isinstance(gathering, DayGathering):
         if gathering.days:

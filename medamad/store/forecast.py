@@ -63,7 +63,6 @@ def forecast(shelf: Shelf, databases: Databases, txn: Txn, bound: Bound | None) 
         ),
         default=NO_TIME[0],
     )
-    new_days = list(due.new_days())
     return Forecast(
         views=sum(leaf.head.views for leaf in leaves) + sum(map(len, chunks)),
         bytes=sum(sizes[leaf.number] for leaf in leaves),
@@ -73,8 +72,8 @@ def forecast(shelf: Shelf, databases: Databases, txn: Txn, bound: Bound | None) 
         due_views=due.views,
         due_events=due.events,
         due_bytes=due.bytes,
-        new_days=len(new_days),
-        bytes_of_new_days=sum(new_days),
+        new_days=due.new_days,
+        bytes_of_new_days=sum(due.new_sums()),
         due_days=_days(gone),
         bytes_of_due_days=sum(sizes[day.number] for day in gone),
         damaged=tuple(due.damaged),
@@ -122,8 +121,13 @@ class _Due:
         known = self._days.get(key)
         self._days[key] = sums if known is None else added_up([known, sums], texts)
 
-    def new_days(self) -> Iterator[int]:
-        """Give the bytes that the sums of each day take."""
+    @property
+    def new_days(self) -> int:
+        """Of how many days sums are made, however many imports have something of them."""
+        return len({span for span, _ in self._days})
+
+    def new_sums(self) -> Iterator[int]:
+        """Give the bytes that the sums of a day take, of each import by itself."""
         for sums in self._days.values():
             puts = written_sums(sums, b"").puts
             yield sum(_KEY_BYTES + len(value) for _, _, value in puts)

@@ -2,7 +2,9 @@
 
 import struct
 from collections.abc import Callable
+from datetime import UTC
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +22,10 @@ from medamad.store.batches import Batch
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.checking import Checking
 from medamad.store.imports import Imported
+from medamad.store.offline import reading_beside
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
+from medamad.store.retaining import bound_of
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 
@@ -297,6 +301,28 @@ async def test_a_start_finds_all_of_a_batch_or_nothing(
     assert entries(store, "batches") == [int(whole)]
     assert orphans(store._environment) == findings(store) == []
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_day_of_several_batches_is_foretold_once(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 40, 9)
+    newest_ms = bulk.time_bounds()[1]
+    await store.append(views(1, 12, newest_ms))
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    await store.imports.finish(batch)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    await store.close()
+    bound = bound_of(Keep(1), UTC, newest_ms + 9 * DAY_MS)
+    with reading_beside(tmp_path / "data") as guest:
+        found = guest.forecast(website, bound)
+    days = {time_ms // DAY_MS for time_ms in [*bulk.time_ms.tolist(), newest_ms]}
+    assert found.due_views == 52
+    assert found.new_days == len(days)
 
 
 @pytest_twisted.ensureDeferred
