@@ -105,6 +105,18 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return named == f"{status.st_dev}:{status.st_ino}"
 
 
+def reason_of(error: OSError) -> str:
+    """Say what the system would not do, and of which file, without its number for that."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def complain(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
+    """Say, outside of a log, why a command does not do what it should."""
+    prefix = f"<{_PRIORITIES[LogLevel.error]}>" if is_journal(stream, environ) else ""
+    stream.write(f"{prefix}medamad: {told}\n")
+
+
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:
     """Give an event as a line of JSON, "" when there is nothing to say.
 

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from medamad import settings
 from medamad.collect.queue import QueueSettings
-from medamad.config import Config, ConfigError, Server, Store, load
+from medamad.config import Config, ConfigError, Log, Server, Store, load
 from medamad.config_files import load_lists
 from medamad.config_values import Endpoints, MapSize
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
@@ -117,6 +117,9 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
+    assert not rules.tells_refused
+    asked = settings.rules(evolve(config, log=Log(level="debug")), lists)
+    assert asked.tells_refused
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam

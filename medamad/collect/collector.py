@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import define, field, frozen
+from twisted.logger import Logger
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
@@ -89,6 +90,7 @@ class Collector:
     accepted: Tally = field(factory=Tally, init=False)
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
+    _log = Logger()
 
     def collect(self, body: bytes, sender: Sender) -> Coroutine[Any, Any, str | None]:
         """Take one hit. Returns once it is stored and synced, or at once when it is ignored.
@@ -116,7 +118,7 @@ class Collector:
             payload, stated = decode_stated(body)
             happened_ms = _happened_ms(stated, now)
         except BadRequest:
-            self.refusals.count(None, MALFORMED, now)
+            self._refuse(None, MALFORMED, now)
             raise
         visitor = None
         if stated.visitor:
@@ -141,7 +143,7 @@ class Collector:
         now = self._clock()
         wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
         if wait_s:
-            self.refusals.count(None, RATE, now)
+            self._refuse(None, RATE, now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
         try:
             payload = read()
@@ -153,10 +155,10 @@ class Collector:
                 case Unload():
                     return await self._unload(payload, sender, now, said)
         except BadRequest:
-            self.refusals.count(None, MALFORMED, now)
+            self._refuse(None, MALFORMED, now)
             raise
         except NotFound:
-            self.refusals.count(None, UNKNOWN, now)
+            self._refuse(None, UNKNOWN, now)
             raise
 
     async def _load(self, load: Load, sender: Sender, now: float, said: _Said) -> str | None:
@@ -168,7 +170,7 @@ class Collector:
             referrer = referrer_of(load.referrer, (website.hostname, page.host))
             reason = SPAM if referrer.partition("/")[0] in self.rules.spam else None
         if reason is not None:
-            self.refusals.count(website.number, reason, now)
+            self._refuse(website.number, reason, now)
             return reason
         agent = describe(sender.user_agent)
         await self._store(
@@ -207,7 +209,7 @@ class Collector:
         website = self._website("g", custom.hostname, now, said)
         reason = self._ignored(sender) or self._foreign(website, sender)
         if reason is not None:
-            self.refusals.count(website.number, reason, now)
+            self._refuse(website.number, reason, now)
             return reason
         await self._store(
             Event(
@@ -238,6 +240,16 @@ class Collector:
             now,
         )
         return None
+
+    def _refuse(self, number: int | None, reason: str, now: float) -> None:
+        """Note that a hit does not count; of no website, or the one with a number."""
+        self.refusals.count(number, reason, now)
+        if self.rules.tells_refused:
+            website = None if number is None else self.websites.by_number(number)
+            where = "no website" if website is None else website.hostname
+            self._log.debug(
+                "a hit of {website} does not count: {reason}", website=where, reason=reason
+            )
 
     def _website(self, field: str, hostname: str, now: float, said: _Said) -> Website:
         website = self.websites.serving(hostname)
@@ -275,7 +287,7 @@ class Collector:
             outcome = await self.queue.add(hit)
         except Unavailable:
             website = None if isinstance(hit, Leaving) else hit.website
-            self.refusals.count(website, CAPACITY, now)
+            self._refuse(website, CAPACITY, now)
             raise
         if outcome is Outcome.STORED:
             self.accepted.count(now)

@@ -25,3 +25,5 @@ class Rules:
     respect_gpc: bool = False
     """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000
+    tells_refused: bool = False
+    """Whether the log tells of each hit that does not count."""

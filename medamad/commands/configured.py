@@ -12,6 +12,7 @@ from attrs import evolve
 from medamad.commands.service_paths import ServicePaths
 from medamad.config import EXIT_STATUS, Config, ConfigError, load
 from medamad.config_values import Endpoints
+from medamad.log_lines import complain, reason_of
 from medamad.model.errors import Refusal
 from medamad.operator.client import NotDone, NotRunning
 from medamad.store.errors import StoreError
@@ -76,7 +77,7 @@ def settle(arguments: Namespace, environ: Mapping[str, str]) -> Config:
 
 def refused(error: ConfigError) -> int:
     """Say why the configuration cannot be used, and give the exit status."""
-    print(f"medamad: {error}", file=sys.stderr)
+    complain(str(error), sys.stderr, os.environ)
     return EXIT_STATUS
 
 
@@ -90,14 +91,8 @@ def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        print(f"medamad: {_told(error)}", file=sys.stderr)
+        complain(reason_of(error), sys.stderr, os.environ)
         return 1
     except (Refusal, StoreError, NotRunning, NotDone) as error:
-        print(f"medamad: {error}", file=sys.stderr)
+        complain(str(error), sys.stderr, os.environ)
         return 1
-
-
-def _told(error: OSError) -> str:
-    """Say what the system would not do, and of which file, without its number for that."""
-    reason = error.strerror or str(error)
-    return reason if error.filename is None else f"{error.filename}: {reason}"

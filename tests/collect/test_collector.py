@@ -9,6 +9,7 @@ from attrs import evolve
 from msgspec import structs
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from medamad.collect.collector import Collector
 from medamad.collect.networks import Networks
@@ -84,6 +85,25 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
         for part in snapshot.parts
         for row in range(len(part))
     ]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
+    collector: Collector, *, tells: bool
+) -> None:
+    collector.rules = evolve(collector.rules, tells_refused=tells)
+    with capturedLogs() as logged:
+        assert await send(collector, r="https://spam.example/") == "spam"
+        with pytest.raises(BadRequest):
+            await send(collector, p="yes")
+        assert await send(collector) is None
+    told = [
+        "a hit of example.com does not count: spam",
+        "a hit of no website does not count: malformed",
+    ]
+    assert [formatEvent(event) for event in logged] == (told if tells else [])
+    assert {event["log_level"] for event in logged} <= {LogLevel.debug}
 
 
 @pytest_twisted.ensureDeferred

@@ -119,6 +119,22 @@ def test_a_configuration_that_cannot_be_used_ends_it(
     assert not (tmp_path / "data").exists()
 
 
+def test_the_journal_is_told_how_much_a_bad_configuration_matters(tmp_path: Path) -> None:
+    file = tmp_path / "absent.toml"
+    with (tmp_path / "journal").open("w+") as journal:
+        status = os.fstat(journal.fileno())
+        ended = subprocess.run(
+            [*MEDAMAD, "run", "--config", file],
+            env=os.environ | {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},
+            stderr=journal,
+            check=False,
+            timeout=60,
+        )
+        journal.seek(0)
+        assert journal.read() == f"<3>medamad: {file}: No such file or directory\n"
+    assert ended.returncode == 78
+
+
 def test_a_first_password_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
     where = ["--data", tmp_path / "data", "--listen", f"tcp:{free_port()}"]
     ended = run(*where, MEDAMAD_PASSWORD="four")
