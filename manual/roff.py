@@ -34,7 +34,8 @@ _TICKS: Final = re.compile(r"`([^`]*)`")
 
 
 def write(folder: Path) -> None:
-    """Write both pages into a folder."""
+    """Write both pages into a folder, which is made where there is none."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, lines in (("medamad.1", _commands()), ("medamad.toml.5", _configuration())):
         (folder / name).write_text("\n".join(lines) + "\n", "utf-8")
 

@@ -9,6 +9,7 @@ from typing import Final
 from attrs import define, frozen
 from twisted.logger import Logger
 
+from medamad.log_lines import reason_of
 from medamad.model.backups import Backups
 from medamad.store.backing_up import clear_unfinished, dated_names
 from medamad.store.backup_file import SUFFIX
@@ -73,10 +74,11 @@ class Schedule:
                 return
             await self._make_one(plan, now)
         except (BackupFailed, OSError) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
             self._backups.failures += 1
-            self._backups.failure = str(error)
+            self._backups.failure = reason
             self._not_before = now + _AGAIN_S
-            self._log.error("no backup was made: {reason}", reason=str(error))
+            self._log.error("no backup was made: {reason}", reason=reason)
 
     async def _make_one(self, plan: Plan, now: float) -> None:
         plan.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

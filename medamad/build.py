@@ -21,3 +21,8 @@ def commit() -> str:
         return (GENERATED / "commit.txt").read_text("ascii").strip() or VERSION
     except FileNotFoundError:
         return VERSION
+
+
+def told_version() -> str:
+    """Say the version, and the commit that it was built from if that is known."""
+    return f"medamad {VERSION}" + ("" if commit() == VERSION else f" ({commit()})")

@@ -86,6 +86,15 @@ async def test_as_many_are_kept_as_are_asked_for_and_nothing_else_goes(tmp_path:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_folder_that_cannot_be_made_is_told_of_without_numbers(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    making = Making(tmp_path / "file" / "folder")
+    await making.schedule().look()
+    told = f"{tmp_path}/file/folder: Not a directory"
+    assert (making.backups.failures, making.backups.failure) == (1, told)
+
+
+@pytest_twisted.ensureDeferred
 async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: Path) -> None:
     making = Making(tmp_path, reason="no room")
     schedule = making.schedule(keep=1)

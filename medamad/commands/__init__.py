@@ -5,6 +5,7 @@ exit status, and EXAMPLES, pairs of a command line and what it does. What else i
 it puts before the parser's epilog. Only the module of the command that is called is imported.
 """
 
+import errno
 import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -13,8 +14,10 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Final, NoReturn
 
+from medamad.build import told_version
 from medamad.commands.service_paths import SERVICE, ServicePaths
 from medamad.commands.statuses import INTERRUPTED_STATUS, UNREAD_STATUS, USAGE_STATUS, statuses
+from medamad.log_lines import complain, reason_of
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
@@ -35,6 +38,9 @@ COMMANDS: Final = {
     "version": "say which version this is",
 }
 
+_UNWRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What the system says where standard output takes no more."""
+
 
 class Parser(ArgumentParser):
     """A parser of arguments that ends with our own status."""
@@ -48,17 +54,43 @@ class Parser(ArgumentParser):
 def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> int:
     """Run a command and give its exit status."""
     given = sys.argv[1:] if argv is None else argv
-    arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
+    _open_what_is_closed()
+    status: int = 0
     try:
-        status: int = arguments.run(arguments)
+        arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
+        status = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:
-        # Whoever reads it has had enough. What Python would still write goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever reads it has had enough.
+        _write_no_more()
         return UNREAD_STATUS
+    except OSError as error:
+        if error.errno not in _UNWRITTEN or error.filename is not None:
+            raise
+        _write_no_more()
+        if status != 1:  # else it has been said
+            complain(f"standard output: {reason_of(error)}", sys.stderr, os.environ)
+        return 1
     return status
+
+
+def _open_what_is_closed() -> None:
+    """Have something in the place of streams that are closed, which Python has nothing for.
+
+    What is written to standard output then fails, as it does for other programs.
+    """
+    streams: Any = sys
+    if streams.stdout is None:
+        streams.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if streams.stderr is None:
+        streams.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _write_no_more() -> None:
+    """Let what Python would still write at the end go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser(commands: Iterable[str]) -> Parser:
@@ -69,6 +101,9 @@ def make_parser(commands: Iterable[str]) -> Parser:
         description="Self-hosted, cookie-free web analytics.",
         epilog="`medamad COMMAND --help` tells of each.\n\n" + epilog("", ()),
         formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=told_version(), help="say which version this is"
     )
     adding = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():

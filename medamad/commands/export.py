@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +55,7 @@ def configure(parser: ArgumentParser) -> None:
     for name, where in (("start", "begins"), ("end", "ends")):
         parser.add_argument(
             f"--{name}",
+            type=_moment,
             metavar="TIME",
             help=f"where the period {where}, such as 2026-01-31T00:00:00Z",
         )
@@ -74,6 +75,15 @@ def configure(parser: ArgumentParser) -> None:
         "were.\n\n"
         f"{parser.epilog}"
     )
+
+
+def _moment(text: str) -> str:
+    """Take a moment as it is written."""
+    try:
+        period_of(text, None)
+    except BadRequest as error:
+        raise ArgumentTypeError(str(error).partition(": ")[2]) from None
+    return text
 
 
 def run(arguments: Namespace) -> int:

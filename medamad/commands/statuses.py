@@ -33,7 +33,7 @@ _OF_A_DAEMON: Final = {
     64: _USAGE,
     78: _CONFIG,
 }
-_OF_TEXTS: Final = {0: "all went well", 64: _USAGE, 141: _UNREAD}
+_OF_TEXTS: Final = {0: "all went well", 1: _FAILED, 64: _USAGE, 141: _UNREAD}
 _OWN: Final = {
     "run": _OF_A_DAEMON,
     "demo": _OF_A_DAEMON,

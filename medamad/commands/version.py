@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from medamad import __version__
-from medamad.build import commit
+from medamad.build import commit, told_version
 from medamad.commands.writing import add_json
 
 EXAMPLES: Final = (
@@ -20,10 +20,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Say the version, and the commit that it was built from if that is known."""
+    """Say it."""
     if arguments.json:
         print(json.dumps({"version": __version__, "commit": commit()}))
         return 0
-    known = "" if commit() == __version__ else f" ({commit()})"
-    print(f"medamad {__version__}{known}")
+    print(told_version())
     return 0

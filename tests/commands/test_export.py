@@ -70,7 +70,10 @@ def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
     [
         (["nobody.example"], "hostname: no website nobody.example is registered"),
         (["not a host"], "hostname: "),
-        (["example.com", "--start", "yesterday"], "start: expected an RFC 3339 date-time"),
+        (
+            ["example.com", "--start", "2026-01-02T00:00:00Z", "--end", "2026-01-01T00:00:00Z"],
+            "start: expected a date-time that is not after end",
+        ),
         (
             ["example.com", "-o", "/nowhere/all.csv"],
             "/nowhere/all.csv: No such file or directory\n",
@@ -89,6 +92,16 @@ def test_what_cannot_be_is_said(
     assert "Errno" not in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+@pytest.mark.parametrize("bound", ["--start", "--end"])
+def test_a_moment_that_is_none_is_a_wrong_call(
+    capsys: pytest.CaptureFixture[str], bound: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "example.com", bound, "yesterday"])
+    assert ended.value.code == 64
+    assert f"argument {bound}: expected an RFC 3339 date-time" in capsys.readouterr().err
 
 
 def test_it_is_said_what_statistics_are_without(

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 from daemon import MEDAMAD
+from pytest_twisted import blockon
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
 
 from medamad.commands import COMMANDS, main, make_parser, module_of
 from medamad.commands.statuses import statuses
 from medamad.store.environment import open_environment
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
 
 WITH_CONFIG = (
     "status",
@@ -117,6 +122,48 @@ def test_a_reader_that_has_gone_is_no_fault(tmp_path: Path, command: tuple[str, 
         )
     assert (ended.returncode, ended.stderr) == (141, b"")
     assert 141 in statuses(command[0])
+
+
+WITH_OUTPUT = [
+    ("version",),
+    ("completion", "bash"),
+    ("status", "--json"),
+    ("export", "example.com", "--data", "data"),
+    ("retention", "--json", "--data", "data"),
+]
+
+
+@pytest.fixture
+def with_data(tmp_path: Path) -> Path:
+    """Give a folder in which the data of a website are."""
+    settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
+    store = Store.open(tmp_path / "data", settings, reactor)
+    blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
+    blockon(Deferred.fromCoroutine(store.close()))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", WITH_OUTPUT)
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+    ids=["full", "closed"],
+)
+def test_output_that_cannot_be_written_is_told_of(
+    with_data: Path, target: str, reason: str, command: tuple[str, ...]
+) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", f"exec {shlex.join([*MEDAMAD, *command])} {target}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=with_data,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert ended.stderr.startswith("medamad: ")
+    assert ended.stderr.endswith(f"{reason}\n")
+    assert 1 in statuses(command[0])
 
 
 def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:

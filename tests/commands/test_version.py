@@ -14,6 +14,15 @@ def test_it_says_the_version_and_the_commit(capsys: pytest.CaptureFixture[str]) 
     assert commit() in said
 
 
+def test_an_option_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["version"])
+    said = capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == said
+
+
 def test_it_says_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

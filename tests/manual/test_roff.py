@@ -13,7 +13,7 @@ PAGES = ("medamad.1", "medamad.toml.5")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("man")
+    made = tmp_path_factory.mktemp("man") / "pages" / "new"
     roff.write(made)
     return made
 
