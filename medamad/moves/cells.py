@@ -131,7 +131,7 @@ def row_maker(
                 return Refused(line, name, str(error))
         if values["time_ms"] > latest_ms:
             return Refused(line, "time", AHEAD)
-        return _rooted(made(**values))
+        return _rooted(made(line=line, **values))
 
     return make
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.moves.known import Known
-from medamad.moves.rows import EventRow, Refused, ViewRow, texts_of
-from medamad.moves.survey import Given, Survey, numbered
+from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
+from medamad.moves.survey import Given, Key, Run, Survey, key_of, numbered
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.store.imports import Imported
 from medamad.store.origins import Span
@@ -35,7 +35,7 @@ class Gathering:
     visitors: int = 0
     events: int = 0
     there: int = 0
-    """Views and events that the website has already, or that were counted already."""
+    """Views and events that the website has already, or that were counted, or come again."""
     counted: int = 0
     """Those of them of which that is known by nothing but their time."""
     rows: int = 0
@@ -45,19 +45,23 @@ class Gathering:
     _event_rows: list[tuple[int, int, int, str]] = field(factory=list)
     """Number, time, number of the view, property."""
     _texts: int = 0
-    _seen: set[tuple[str, type, int]] = field(factory=set)
-    _event: tuple[str, int] = ("", 0)
+    _seen: set[Key] = field(factory=set)
+    _run: Run = field(factory=Run)
     _event_ms: int = 0
     _is_kept: bool = False
     _span: Span = _NO_SPAN
     """The one that was needed last."""
 
+    def __attrs_post_init__(self) -> None:
+        self.there = self._survey.again
+
     def add(self, file: Given, row: ViewRow | EventRow) -> None:
         """Take a row, or find out why not."""
+        begins = self._run.begins(file, row)
         if isinstance(row, ViewRow):
-            self._add_view(file, row)
+            self._add_view(row)
         else:
-            self._add_event(file, row)
+            self._add_event(row, begins=begins)
 
     @property
     def is_full(self) -> bool:
@@ -65,9 +69,9 @@ class Gathering:
         held = max(len(self._view_rows), len(self._event_rows))
         return held >= MOST_ROWS or self._texts >= MOST_TEXT
 
-    def continues(self, row: object) -> bool:
+    def continues(self, file: Given, row: Row) -> bool:
         """Tell whether a row belongs to the event of the row before."""
-        return isinstance(row, EventRow) and (row.store, row.number) == self._event
+        return self._run.has(file, row)
 
     def take(self) -> Imported:
         """Give what was gathered, and begin anew."""
@@ -87,13 +91,11 @@ class Gathering:
             )
         return self._span.place(number)
 
-    def _is_first(self, file: Given, row: ViewRow | EventRow, field: str) -> bool:
+    def _is_first(self, row: ViewRow | EventRow) -> bool:
         """Tell whether a hit is there for the first time in the files."""
-        key = (row.store, type(row), row.number)
+        key = key_of(row)
         if key in self._survey.repeated:
             if key in self._seen:
-                reason = f"{row.number} is there more than once, with other rows between"
-                self._survey.refuse(file, Refused(0, field, reason))
                 return False
             self._seen.add(key)
         return True
@@ -107,8 +109,8 @@ class Gathering:
         self.there += is_there
         return is_there
 
-    def _add_view(self, file: Given, row: ViewRow) -> None:
-        if not self._is_first(file, row, "view"):
+    def _add_view(self, row: ViewRow) -> None:
+        if not self._is_first(row):
             return
         if self._is_there(row, is_view=True):
             return
@@ -118,10 +120,10 @@ class Gathering:
         self._view_rows.append(row)
         self._places.append(self._place(row.store, row.number))
 
-    def _add_event(self, file: Given, row: EventRow) -> None:
-        if not self.continues(row):
-            self._event, self._event_ms = (row.store, row.number), row.time_ms
-            self._is_kept = self._is_first(file, row, "event")
+    def _add_event(self, row: EventRow, *, begins: bool) -> None:
+        if begins:
+            self._event_ms = row.time_ms
+            self._is_kept = self._is_first(row)
             if self._is_kept and self._is_there(row, is_view=False):
                 self._is_kept = False
             self.events += self._is_kept
@@ -142,7 +144,7 @@ def gather(files: Sequence[Given], gathering: Gathering) -> Iterator[Imported | 
         gathering.rows += 1
         if isinstance(row, Refused):
             continue
-        if gathering.is_full and not gathering.continues(row):
+        if gathering.is_full and not gathering.continues(file, row):
             yield gathering.take()
         gathering.add(file, row)
         if gathering.rows % MOST_ROWS == 0:

@@ -43,6 +43,8 @@ class ViewRow(msgspec.Struct, kw_only=True):
     country: str = ""
     locale: str = ""
     host: str = ""
+    line: int = 0
+    """Of the file, as of a Refused; 0 where it is not told."""
 
 
 class EventRow(msgspec.Struct, kw_only=True):
@@ -55,6 +57,7 @@ class EventRow(msgspec.Struct, kw_only=True):
     number: int = 0
     view: int = 0
     """The number of its view, 0 for none."""
+    line: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -18,7 +18,7 @@ from medamad.model.errors import BadRequest
 from medamad.moves.day_rows import DayRow
 from medamad.moves.day_sources import DAY_SOURCES
 from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of, opened
-from medamad.moves.rows import EventRow, Refused, Row, ViewRow
+from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
 from medamad.moves.visits import Into, Visits
 
 MOST_TOLD: Final = 20
@@ -90,6 +90,39 @@ def numbered(files: Sequence[Given]) -> Iterator[tuple[Given, Row | Refused]]:
             yield file, row
 
 
+Key: TypeAlias = tuple[str, type, int]
+"""Store, kind and number of a hit."""
+
+
+def key_of(row: Row) -> Key:
+    """Give what names a hit."""
+    return row.store, type(row), row.number
+
+
+@define(eq=False)
+class Run:
+    """The rows of an event, which follow each other in a file."""
+
+    _file: Given | None = None
+    _event: tuple[str, int] = ("", 0)
+
+    def has(self, file: Given, row: Row | Refused) -> bool:
+        """Tell whether a row is one more of the event of the row before."""
+        return (
+            isinstance(row, EventRow)
+            and file is self._file
+            and (row.store, row.number) == self._event
+        )
+
+    def begins(self, file: Given, row: Row) -> bool:
+        """Tell whether a row is the first of a view, or of an event; go on with it."""
+        if self.has(file, row):
+            return False
+        if isinstance(row, EventRow):
+            self._file, self._event = file, (row.store, row.number)
+        return True
+
+
 @define
 class _Numbers:
     """The numbers of the rows of one store."""
@@ -98,7 +131,7 @@ class _Numbers:
     greatest: int = 0
     views: "array[int]" = field(factory=lambda: array("Q"))
     events: "array[int]" = field(factory=lambda: array("Q"))
-    """Of each run of rows with the same number, it once."""
+    """Of each run of rows of a file with the same number, it once."""
 
     def reach(self, number: int) -> None:
         """Note that there is a number."""
@@ -117,9 +150,12 @@ class Survey:
     last_ms: int = -1
     refused_rows: int = 0
     refused: list[tuple[str, Refused]] = field(factory=list)
-    repeated: set[tuple[str, type, int]] = field(factory=set)
-    """Store, kind and number of what is there more than once."""
+    repeated: set[Key] = field(factory=set)
+    """What is there more than once."""
+    again: int = 0
+    """How many views and events are there again."""
     _numbers: dict[str, _Numbers] = field(factory=dict)
+    _run: Run = field(factory=Run)
 
     def add(self, file: Given, row: Row | Refused) -> None:
         """Take note of a row."""
@@ -140,7 +176,7 @@ class Survey:
             return
         if row.view:
             numbers.reach(row.view)
-        if not numbers.events or numbers.events[-1] != row.number:
+        if self._run.begins(file, row):
             self.events += 1
             numbers.events.append(row.number)
 
@@ -173,10 +209,50 @@ def survey(files: Sequence[Given]) -> Iterator[Survey]:
         if place % _STEP == 0:
             yield found
     found.end()
+    if found.repeated:
+        yield from _compared(files, found)
     yield found
 
 
 _STEP: Final = 1_000
+
+
+def _compared(files: Sequence[Given], found: Survey) -> Iterator[Survey]:
+    """Go through files again, to part what is there again from what bears another's number."""
+    run, is_first = Run(), False
+    seen: set[Key] = set()
+    said: set[int] = set()
+    for place, (file, row) in enumerate(numbered(files)):
+        if place % _STEP == 0:
+            yield found
+        if isinstance(row, Refused):
+            continue
+        begins, key = run.begins(file, row), key_of(row)
+        if key not in found.repeated:
+            continue
+        if begins:
+            is_first = key not in seen
+            seen.add(key)
+        same = _hash_of(row)
+        if is_first:
+            said.add(same)
+        elif same not in said:
+            found.refuse(file, _another(row))
+        else:
+            found.again += begins
+
+
+def _hash_of(row: ViewRow | EventRow) -> int:
+    """Give what tells a row from others. Time on a page, and the view of an event, come later."""
+    said = texts_of(row) if isinstance(row, ViewRow) else (row.name, row.value)
+    return hash((*key_of(row), row.time_ms, *said))
+
+
+def _another(row: ViewRow | EventRow) -> Refused:
+    field, how = "event", "with other rows between"
+    if isinstance(row, ViewRow):
+        field, how = "view", "and not the same"
+    return Refused(row.line, field, f"{row.number} is there more than once, {how}")
 
 
 def _repeated(numbers: "array[int]") -> list[int]:

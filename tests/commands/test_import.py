@@ -150,15 +150,19 @@ def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daem
     (views, _) = views_file(tmp_path / "made")
     with views.open("a") as file:
         file.write("feed,9001,never,/x,true,true,Firefox,DE,1\n")
+        file.write("feed,3,2026-01-03T00:00:00Z,/another,true,true,Firefox,DE,1\n")
+    planned = call(daemon.data, "import", views, "--website", "example.org", "--dry-run")
     refused = call(daemon.data, "import", views, "--website", "example.org")
-    assert refused.returncode == 1
+    assert planned.returncode == refused.returncode == 1
     assert f"{views}, line 302: time: expected an RFC 3339 date-time" in refused.stderr
-    assert "1 of 301 rows are refused, and nothing was stored" in refused.stderr
+    assert f"{views}, line 303: view: 3 is there more than once, and not the" in refused.stderr
+    assert "2 of 302 rows are refused, and nothing was stored" in refused.stderr
+    assert planned.stderr == refused.stderr.replace("was stored", "would be stored")
     assert imports(daemon) == []
     skipped = call(
         daemon.data, "import", views, "--website", "example.org", "--skip-refused", "--json"
     )
-    assert (json.loads(skipped.stdout)["views"], json.loads(skipped.stdout)["refused"]) == (300, 1)
+    assert (json.loads(skipped.stdout)["views"], json.loads(skipped.stdout)["refused"]) == (300, 2)
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,10 @@ async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path
     website = await store.add_website("example.org", 1)
     taken = await take_in(store, website, [file, events])
     assert (taken.ended.views, taken.ended.events) == (3, 2)
-    assert taken.survey.refused_rows == 3
-    assert {row.field for _, row in taken.survey.refused} == {"view", "event"}
+    assert taken.gathering.there == 2
+    ((_, refused),) = taken.survey.refused
+    assert (refused.line, refused.field) == (5, "event")
+    assert refused.reason == "9 is there more than once, with other rows between"
     found = store.ask(website, rows)
     assert [row["properties"] for row in found[1]] == [[("a", "v"), ("b", "v")], [("a", "v")]]
     await store.close()
@@ -250,6 +252,6 @@ def test_rows_are_what_a_reader_gives(tmp_path: Path) -> None:
         "utf-8",
     )
     view, event = list(Given.of(file, None).rows())
-    assert view == ViewRow(time_ms=1_769_817_600_500, path="/a", width_px=800)
-    assert event == EventRow(time_ms=1_769_814_001_000, name="n", value="v", view=1)
+    assert view == ViewRow(time_ms=1_769_817_600_500, path="/a", width_px=800, line=1)
+    assert event == EventRow(time_ms=1_769_814_001_000, name="n", value="v", view=1, line=2)
     assert not isinstance(view, Refused)

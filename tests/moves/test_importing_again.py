@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest_twisted
 from filled import fill
 from held import agrees, rows, settled
-from moved import answers, files_of, take_in
-from views import DAY_MS, NOW_MS, event, views
+from moved import answers, exported, files_of, take_in
+from views import DAY_MS, NOW_MS, event, leaving, views
 
+from medamad.moves.asked import Asked
+from medamad.stats.period import Period
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 
@@ -84,5 +86,31 @@ async def test_views_may_come_after_their_events_and_again(
     there.ask(twin, agrees)
     assert there.ask(twin, rows) == origin.ask(website, rows)
     assert answers(there, twin) == answers(origin, website)
+    await origin.close()
+    await there.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: Path) -> None:
+    """Also where the time on a page was not known when the first of them was made."""
+    origin = open_store(name="origin")
+    website = await origin.add_website("example.com", 1)
+    await origin.append([*views(1, 30), event("b3"), event("b4")])
+    files = []
+    for number, period in enumerate((Period(), Period(NOW_MS, NOW_MS + DAY_MS))):
+        for what in ("views", "events"):
+            file = tmp_path / f"{what}-{number}.csv"
+            file.write_bytes(exported(origin, website, Asked(what=what, period=period)))
+            files.append(file)
+        await origin.append([leaving(7, 900)])
+    there = open_store(name="there")
+    twin = await there.add_website("example.org", 1)
+    for order in (sorted(files), files[::-1]):
+        taken = await take_in(there, twin, order)
+        assert (taken.ended.views, taken.ended.events) == (30, 2)
+        assert (taken.gathering.there, taken.survey.refused_rows) == (32, 0)
+        assert len(there.ask(twin, rows)[0]) == 30
+        there.ask(twin, agrees)
+        await there.imports.undo(twin, taken.ended.number)
     await origin.close()
     await there.close()
