@@ -5,6 +5,7 @@ day on which it came, so that the bound on a day's new values holds across resta
 """
 
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -34,7 +35,12 @@ _MS_PER_DAY: Final = 86_400_000
 DAMAGED: Final = "(damaged)"
 """What is shown in the place of a text that is not what was written."""
 _log: Final = Logger()
-_CACHED_TEXTS: Final = 200_000
+_CACHED_BYTES: Final = 48 << 20
+"""What the writer's cache may take; so much holds some 200,000 usual texts."""
+_ENTRY_BYTES: Final = 100
+"""What a cached text takes beside itself."""
+_USUAL_BYTES: Final = 256
+"""So many bytes of a text count as one value against the bound on a day's new ones."""
 _NAMES_AT_ONCE: Final = 50_000
 _LOOKED_AT: Final = 2_000
 
@@ -44,7 +50,10 @@ _Space: TypeAlias = tuple[int, Dimension]
 
 @define(eq=False)
 class _Known:
-    """What the writer knows of one space: cached codes, the next code, today's new values."""
+    """What the writer knows of one space: cached codes, the next code, today's new values.
+
+    A long value counts as several, see `_values_in`.
+    """
 
     next_code: int
     day: int
@@ -61,8 +70,8 @@ class Coding:
     _day: int
     _fresh: dict[tuple[_Space, str], int] = field(factory=dict)
     _fresh_count: dict[_Space, int] = field(factory=dict)
-    _fresh_values: dict[tuple[int, str], int] = field(factory=dict)
-    _uncounted: dict[_Space, int] = field(factory=dict)
+    _new: dict[_Space, int] = field(factory=dict)
+    _new_values: dict[tuple[int, str], int] = field(factory=dict)
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
         """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
@@ -71,7 +80,7 @@ class Coding:
         if code is not None:
             return code
         space = (website, dimension)
-        new = known.new_today + self._fresh_count.get(space, 0)
+        new = known.new_today + self._new.get(space, 0)
         if text != OTHER and new >= self._names.bounds.get(dimension, self._names.default_bound):
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
@@ -82,8 +91,7 @@ class Coding:
         space = (website, dimension)
         code = self._find(known, space, text)
         if code is None:
-            code = self._add(known, space, text, _NO_DAY)
-            self._uncounted[space] = self._uncounted.get(space, 0) + 1
+            code = self._put(known, space, text, _NO_DAY)
         return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
@@ -102,9 +110,9 @@ class Coding:
             known = self._names.spaces[space]
             self._names.remember(known, text, code)
             known.next_code = max(known.next_code, code + 1)
-        for space, count in self._fresh_count.items():
-            self._names.spaces[space].new_today += count - self._uncounted.get(space, 0)
-        for key, count in self._fresh_values.items():
+        for space, count in self._new.items():
+            self._names.spaces[space].new_today += count
+        for key, count in self._new_values.items():
             self._names.values_today[key] = self._names.values_today.get(key, 0) + count
 
     def _bounded_name(self, website: int, name: str) -> str:
@@ -123,10 +131,10 @@ class Coding:
         if code is not None:
             return code
         key = (website, name)
-        new = self._names.values_today.get(key, 0) + self._fresh_values.get(key, 0)
+        new = self._names.values_today.get(key, 0) + self._new_values.get(key, 0)
         if value != OTHER and new >= self._names.bounds[Dimension.PROPERTY]:
             return self._property(website, name, OTHER)
-        self._fresh_values[key] = self._fresh_values.get(key, 0) + 1
+        self._new_values[key] = self._new_values.get(key, 0) + _values_in(len(text.encode()))
         return self._add(known, space, text)
 
     def _find(self, known: _Known, space: _Space, text: str) -> int | None:
@@ -169,10 +177,15 @@ class Coding:
                 return code
         return None
 
-    def _add(self, known: _Known, space: _Space, text: str, day: int | None = None) -> int:
+    def _add(self, known: _Known, space: _Space, text: str) -> int:
+        """Give a text a code, and count it as new today."""
+        self._new[space] = self._new.get(space, 0) + _values_in(len(text.encode()))
+        return self._put(known, space, text, self._day)
+
+    def _put(self, known: _Known, space: _Space, text: str, day: int) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
-        value = _DAY.pack(self._day if day is None else day) + text.encode()
+        value = _DAY.pack(day) + text.encode()
         self._txn.put(_NAME_KEY.pack(*space, code), value, db=databases.names)
         self._txn.put(code_key(space, text), _CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
@@ -190,7 +203,8 @@ class Names:
     default_bound: int
     spaces: dict[_Space, _Known] = field(factory=dict)
     values_today: dict[tuple[int, str], int] = field(factory=dict)
-    _cached: int = 0
+    cache_bytes: int = _CACHED_BYTES
+    _cached_bytes: int = 0
 
     def coding(self, txn: Txn, time_ms: int) -> Coding:
         """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
@@ -211,12 +225,13 @@ class Names:
 
     def remember(self, known: _Known, text: str, code: int) -> None:
         """Cache a code that was found in the store, within bounds."""
-        if self._cached >= _CACHED_TEXTS:
+        size = sys.getsizeof(text) + _ENTRY_BYTES
+        if self._cached_bytes + size > self.cache_bytes:
             for space in self.spaces.values():
                 space.codes.clear()
-            self._cached = 0
+            self._cached_bytes = 0
         known.codes[text] = code
-        self._cached += 1
+        self._cached_bytes += size
 
     def remove(
         self, txn: Txn, website: int, dimension: Dimension, used: NDArray[np.bool_], begin: int
@@ -258,7 +273,7 @@ class Names:
             del self.values_today[key]
 
     def _load(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
-        """Read the last code and count the texts that came today, from the last one backwards."""
+        """Read the last code and count what came today, from the last text backwards."""
         prefix = _NAMES_OF.pack(website, dimension)
         known = _Known(next_code=0, day=day, new_today=0)
         with txn.cursor(db=self.databases.names) as cursor:
@@ -273,11 +288,12 @@ class Names:
                 (came,) = _DAY.unpack_from(cursor.value())
                 if came not in (day, _NO_DAY):
                     break
-                known.new_today += came == day
-                if dimension is Dimension.PROPERTY and came == day:
+                values = _values_in(len(cursor.value()) - _DAY.size) if came == day else 0
+                known.new_today += values
+                if dimension is Dimension.PROPERTY and values:
                     name, _ = split_property(cursor.value()[_DAY.size :].decode("utf-8", "replace"))
                     key = (website, name)
-                    self.values_today[key] = self.values_today.get(key, 0) + 1
+                    self.values_today[key] = self.values_today.get(key, 0) + values
                 found = cursor.prev()
         return known
 
@@ -349,6 +365,11 @@ class Texts:
             pass
         _log.error("a text is damaged and not shown: {place}", place=name_place(key))
         return DAMAGED
+
+
+def _values_in(size: int) -> int:
+    """Tell as how many values a text of so many bytes counts: what is bounded is bytes."""
+    return 1 + max(0, size - 1) // _USUAL_BYTES
 
 
 def name_place(key: bytes) -> str:

@@ -84,7 +84,10 @@ class StoreSettings:
     min_free_disk: int = 512 << 20
     """Bytes of free disk below which no hits are taken."""
     new_values: Mapping[Dimension, int] = field(factory=lambda: NEW_VALUES)
-    """New values of a website in a day; for PROPERTY, those of one property name."""
+    """New values of a website in a day; for PROPERTY, those of one property name.
+
+    A value counts once for each 256 bytes of its text.
+    """
     other_new_values: int = OTHER_NEW_VALUES
     """The same for the dimensions that `new_values` does not name."""
     recent_beacons: int = 65_536

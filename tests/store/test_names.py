@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,41 @@ def test_property_names_are_bounded(environment: Environment) -> None:
     expected = [("a", "1"), ("b", "1"), (OTHER, OTHER), ("a", "2"), (OTHER, OTHER)]
     assert give_properties(environment, names, pairs) == expected
     assert give_properties(environment, new_names(environment), [("e", "1")]) == [(OTHER, OTHER)]
+
+
+def test_a_long_value_counts_as_several(environment: Environment) -> None:
+    bounds = {Dimension.PATH: 6, Dimension.PROPERTY_NAME: 9, Dimension.PROPERTY: 4}
+    names = new_names(environment, bounds)
+    # Of 256 bytes, 257 and 514: one, two and three values.
+    paths = ["a" * 256, "b" * 257, "é" * 257]
+    assert give(environment, names, paths, day=5) == [0, 1, 2]
+    assert give(environment, names, ["/c", "a" * 256], day=5) == [3, 0]
+    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
+    for again in (names, new_names(environment, bounds)):
+        assert give(environment, again, ["/d"], day=5) == [3]
+        assert give(environment, again, ["/d"], website=2, day=5) == [0]
+    assert give(environment, names, ["d" * 1_500, "/e"], day=6) == [4, 3]
+    pairs = [("size", "s" * 200), ("size", "m" * 800), ("size", "l"), ("colour", "red")]
+    kept = [*pairs[:2], ("size", OTHER), pairs[3]]
+    assert give_properties(environment, names, pairs, day=6) == kept
+    again = new_names(environment, bounds)
+    assert give_properties(environment, again, [("size", "x"), ("colour", "blue")], day=6) == [
+        ("size", OTHER),
+        ("colour", "blue"),
+    ]
+
+
+def test_what_is_cached_is_bounded_in_bytes(environment: Environment) -> None:
+    names = Names(environment.databases, {Dimension.PATH: 10_000}, 100, cache_bytes=10_000)
+    texts = [f"{number:02}" + "\N{GRINNING FACE}" * 500 for number in range(20)]
+    assert give(environment, names, texts) == list(range(20))
+    cached = [text for known in names.spaces.values() for text in known.codes]
+    assert 0 < sum(map(sys.getsizeof, cached)) <= 10_000
+    assert give(environment, names, texts) == list(range(20))
+    many = [str(number) for number in range(500)]
+    assert give(environment, names, many) == list(range(20, 520))
+    assert 0 < sum(len(known.codes) for known in names.spaces.values()) <= 100
+    assert give(environment, names, many) == list(range(20, 520))
 
 
 def test_one_event_has_each_property_once(environment: Environment) -> None:
