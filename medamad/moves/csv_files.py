@@ -81,6 +81,13 @@ def unmarked(cell: str) -> str:
     return _MARK.sub("", cell)
 
 
+def is_csv(head: bytes) -> bool:
+    """Tell whether a file of ours begins so: with names of columns, of which one is `time`."""
+    line, _, _ = head.partition(b"\n")
+    names = next(csv.reader([line.decode("utf-8-sig", "replace").rstrip("\r")]), [])
+    return "time" in names
+
+
 def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
     """Read a file of ours. Raises BadRequest where it is none."""
     with closing(read_cells(file)) as lines:

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from medamad.model.errors import BadRequest
 from medamad.moves.access_logs import read_access_log
-from medamad.moves.csv_files import CsvWriter, read_csv
+from medamad.moves.csv_files import CsvWriter, is_csv, read_csv
 from medamad.moves.day_sources import DAY_SOURCES, DaySource
 from medamad.moves.goatcounter import is_goatcounter, read_goatcounter
 from medamad.moves.log_lines import is_log
@@ -86,7 +86,7 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
         ),
         "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
         "ndjson": Source(_own(read_ndjson), lambda head: head.lstrip().startswith(b"{")),
-        "csv": Source(_own(read_csv), lambda head: b"time" in head.partition(b"\n")[0].split(b",")),
+        "csv": Source(_own(read_csv), is_csv),
     }
 )
 """By name, in the order in which they are tried, after those of days."""

@@ -8,18 +8,22 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from attrs import evolve
 
+from medamad.moves.day_rows import date_of
 from medamad.moves.exporting import Exported, Piece
 from medamad.moves.tables import STATISTICS, Rows
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.filters import Condition
 from medamad.stats.question import Question
-from medamad.store.parts import Missed, Snapshot
+from medamad.store.parts import Missed, Missing, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Report: TypeAlias = Callable[[Snapshot, Question, Sources], list[Any]]
 
 _ALL_ROWS: Final = 1 << 40
 _ANY_NAME: Final = Condition("prop_name", "contains", ("",))
+
+_DATE_LENGTH: Final = len("2026-01-31")
+_FIGURES_OF_A_DAY: Final = ("visitors", "pageviews", "bounce_percentage", "duration")
 
 _COLUMNS: Final = MappingProxyType(
     {
@@ -57,7 +61,7 @@ def _reports(now_ms: int) -> Mapping[str, Report]:
 
     def days(snapshot: Snapshot, question: Question, sources: Sources) -> Any:
         found = summary.report(snapshot, question, sources, now_ms=now_ms, interval="day")
-        return found["interval"]
+        return _without_unknown(found["interval"], snapshot.missed)
 
     def values(snapshot: Snapshot, question: Question, sources: Sources) -> list[Any]:
         asked = evolve(question, conditions=(*question.conditions, _ANY_NAME))
@@ -75,6 +79,18 @@ def _reports(now_ms: int) -> Mapping[str, Report]:
         "properties": properties.report,
         "property_values": values,
     }
+
+
+def _without_unknown(rows: Any, missed: Missed) -> list[Any]:
+    """Leave empty what is not known of a day: nothing is seen of it, and there are only sums."""
+    days = [*missed.days(Missing.FIGURES), *missed.days(Missing.INTERVAL)]
+    unknown = set(map(date_of, days))
+    return [
+        msgspec.structs.replace(row, **dict.fromkeys(_FIGURES_OF_A_DAY))
+        if row.date[:_DATE_LENGTH] in unknown and not row.pageviews
+        else row
+        for row in rows
+    ]
 
 
 def _rows(report: str, found: list[Any]) -> Rows:

@@ -127,6 +127,16 @@ def test_it_is_said_what_statistics_are_without(
         "medamad: some reports are without days from 2024-03-28 to 2024-03-29, "
         "since there are only sums of them\n"
     )
+    # Days that begin elsewhere than those of which there are sums are not known.
+    utc = tmp_path / "utc.toml"
+    utc.touch()
+    assert main([*export, *data, "--config", str(utc)]) == 0
+    rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
+    assert [(row["date"], row["visitors"], row["pageviews"]) for row in rows[1:4]] == [
+        ("2024-03-28T00:00:00+00:00", "", ""),
+        ("2024-03-29T00:00:00+00:00", "", ""),
+        ("2024-03-30T00:00:00+00:00", "0", "0"),
+    ]
 
 
 def test_an_unknown_format_is_said(capsys: pytest.CaptureFixture[str]) -> None:

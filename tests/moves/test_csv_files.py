@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.moves.csv_files import CsvWriter, marked, read_csv, unmarked
+from medamad.moves.csv_files import CsvWriter, is_csv, marked, read_csv, unmarked
+from medamad.moves.formats import guessed
 from medamad.moves.tables import TABLES
 
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
@@ -33,6 +34,29 @@ def test_no_cell_is_a_formula_whatever_separates_them(
 def test_texts_come_back_exactly(name: str, value: str) -> None:
     (row,) = read_csv(io.BytesIO(written(name, value)))
     assert (row.name, row.value) == (name, value)
+
+
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\r\n", "\n", ""])
+@pytest.mark.parametrize(
+    ("names", "is_ours"),
+    [
+        ("time,path", True),
+        ("path,time", True),
+        ('"time","path"', True),
+        ('"path","time"', True),
+        ("times,path", False),
+        ('"path,time"', False),
+        ("", False),
+    ],
+)
+def test_a_head_is_known_however_its_names_are_written(
+    begin: str, names: str, end: str, *, is_ours: bool
+) -> None:
+    assert is_csv(f"{begin}{names}{end}".encode()) is is_ours
+    assert guessed(f"{begin}{names}{end}2026-01-01".encode()) == (
+        "csv" if is_ours and end else None
+    )
 
 
 @given(st.text())
