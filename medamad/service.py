@@ -39,6 +39,7 @@ from medamad.log_lines import LogLines
 from medamad.model.errors import Unavailable
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
+from medamad.presence import Presence
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
@@ -253,8 +254,10 @@ class Daemon(Service):
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         returning = repeat(self.return_s, partial(_return_memory, questions), self.reactor)
         opened.callback(returning.stop)
-        watch = Watch(site.backend, int(self.clock() * 1000))
-        opened.callback(repeat(self.look_s, watch.look, self.reactor).stop)
+        presence = Presence.begin(data_dir, self._now_ms())
+        opened.callback(lambda: presence.end(self._now_ms()))
+        watch = Watch(site.backend, presence.since_ms)
+        opened.callback(repeat(self.look_s, self._looking(watch, presence), self.reactor).stop)
         self._schedule = self._backups(site, data_dir)
         opened.callback(repeat(self.look_s, self._schedule.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
@@ -303,6 +306,16 @@ class Daemon(Service):
 
         plan = settings.backup_plan(self.config, data_dir)
         return Schedule(plan, site.backend.backups, self.clock, make)
+
+    def _now_ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    def _looking(self, watch: Watch, presence: Presence) -> Callable[[], Awaitable[None]]:
+        async def look() -> None:
+            presence.note(self._now_ms())
+            await watch.look()
+
+        return look
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:

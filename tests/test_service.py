@@ -351,8 +351,18 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     now[0] += 4 * 3_600
     seen.addTimeout(20, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
-    globalLogPublisher.removeObserver(observe)
     await daemon.stopService()
+    # A restart does not have it forgotten.
+    seen, told = Deferred(), Told()
+    again = daemon_of(config_in(tmp_path), told)
+    again.clock, again.look_s = daemon.clock, daemon.look_s
+    now[0] += 60
+    again.startService()
+    await told.first
+    seen.addTimeout(20, reactor)
+    assert await seen == "example.com has gone quiet: no view for 4 hours"
+    globalLogPublisher.removeObserver(observe)
+    await again.stopService()
 
 
 @pytest_twisted.ensureDeferred

@@ -12,6 +12,7 @@ from views import a_view
 
 from medamad.model.errors import Unavailable
 from medamad.model.websites import Website
+from medamad.presence import Presence
 from medamad.watch import Watch
 
 HOUR = 3_600
@@ -77,6 +78,20 @@ async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
         await watch.look()
     assert said[1:] == ["info: example.com is not quiet any more"]
     assert house.site.backend.quiet == {}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_restart_does_not_begin_the_silence_anew(house: House) -> None:
+    website = await visited(house, "example.com")
+    folder = house.site.backend.settings.data_dir
+    presence = Presence.begin(folder, (NOW - 9 * 24 * HOUR) * 1000)
+    presence.end((NOW + 4 * HOUR) * 1000)
+    for away_s, quiet in ((600, {website.number: NOW}), (2 * HOUR, {})):
+        house.now = NOW + 4 * HOUR + away_s
+        house.site.backend.quiet.clear()
+        again = Presence.begin(folder, int(house.now * 1000))
+        await Watch(house.site.backend, again.since_ms).look()
+        assert house.site.backend.quiet == quiet
 
 
 @pytest_twisted.ensureDeferred

@@ -1,10 +1,12 @@
 """Websites that used to be visited and are not any more: a tag lost in a relaunch, a broken proxy.
 
 The rule, in quarters of an hour: a website is quiet when none of the last quarters, at least 12
-(three hours), has a view, and on each of the seven days before its last view the same hours had at
-least 20. Of a longer silence the first 96 quarters (a day) count. Hours in which nobody listened,
-as the daemon did not run, are no silence; after 30 days a website is not missed any more. So what
-is visited little, by day alone, or not on Sundays is not missed at night or on Sundays.
+(three hours), has a view, and the same time had at least 20 on each of the seven days before its
+last view; or in each of the three weeks before, or of the three fortnights. Of a longer silence the
+first day counts, the first week or the first fortnight. So what is visited little, by day alone, or
+not on Sundays is not missed at night or on Sundays, and of what has as few as ten views a week a
+fortnight tells. Hours in which nobody listened, as the daemon did not run, are no silence; after 30
+days a website is not missed any more.
 """
 
 from collections.abc import Iterable
@@ -20,7 +22,8 @@ from medamad.store.parts import Group, Part, Snapshot
 LEAST_SILENCE: Final = 12
 LEAST_VIEWS: Final = 20
 _A_DAY: Final = 96
-_DAYS: Final = 7
+_BEFORE: Final = ((_A_DAY, 7), (7 * _A_DAY, 3), (14 * _A_DAY, 3))
+"""What a silence is compared with: how long each time is, and how many there are."""
 _FORGOTTEN: Final = 30 * _A_DAY
 
 
@@ -34,14 +37,17 @@ def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int
         return None
     last, now = last_ms // SLOT_MS, now_ms // SLOT_MS
     silent_after = max(last, listening_since_ms // SLOT_MS)
-    length = min(now - silent_after - 1, _A_DAY)
+    length = now - silent_after - 1
     if length < LEAST_SILENCE or now - last > _FORGOTTEN:
         return None
-    days_after = -((last - silent_after) // _A_DAY)
-    first = silent_after + 1 - _A_DAY * (_DAYS + days_after)
-    by_day = _counts(snapshot.parts, first, _DAYS * _A_DAY).reshape(_DAYS, _A_DAY)
-    is_missed = (by_day[:, :length].sum(axis=1) >= LEAST_VIEWS).all()
-    return last_ms if is_missed else None
+    for period, times in _BEFORE:
+        # Where nobody listened after the last view, it is whole periods from there.
+        periods_after = -((last - silent_after) // period)
+        first = silent_after + 1 - period * (times + periods_after)
+        before = _counts(snapshot.parts, first, times * period).reshape(times, period)
+        if (before[:, : min(length, period)].sum(axis=1) >= LEAST_VIEWS).all():
+            return last_ms
+    return None
 
 
 def _counts(parts: Iterable[Part], first: int, length: int) -> NDArray[np.int64]:

@@ -70,6 +70,66 @@ def test_who_is_missed(times: list[int], after_ms: int, is_quiet: bool) -> None:
     assert found == (max(times) if is_quiet else None)
 
 
+WEEK = 7 * DAY
+MONDAY = 1_749_427_200_000
+"""2025-06-09T00:00:00Z."""
+
+
+def workdays(last_ms: int, weeks: int = 8) -> list[int]:
+    """Give 500 views on each workday, from 8 to 18 o'clock, and 5 on other days, up to a last."""
+    found = []
+    for day in range(-7 * weeks, 14):
+        count = 500 if day % 7 < 5 else 5
+        begin_ms = MONDAY + day * DAY + 8 * HOUR
+        found += [begin_ms + 10 * HOUR * number // count for number in range(count)]
+    return [time_ms for time_ms in found if time_ms <= last_ms]
+
+
+@pytest.mark.parametrize(
+    ("last_ms", "after_ms", "is_quiet"),
+    [
+        # Monday noon; Friday evening: missed on Monday and not before; Sunday night.
+        (12 * HOUR, 2 * HOUR, False),
+        (12 * HOUR, 4 * HOUR, True),
+        (12 * HOUR, 10 * HOUR, True),
+        (4 * DAY + 18 * HOUR, 2 * DAY + 13 * HOUR, False),
+        (4 * DAY + 18 * HOUR, 2 * DAY + 16 * HOUR, True),
+        (6 * DAY + 20 * HOUR, 11 * HOUR, False),
+        (6 * DAY + 20 * HOUR, 14 * HOUR, True),
+    ],
+)
+def test_whole_weeks_tell_of_what_rests_on_weekends(
+    last_ms: int, after_ms: int, is_quiet: bool
+) -> None:
+    times = workdays(MONDAY + last_ms)
+    found = quiet_since(snapshot(times), MONDAY + last_ms + after_ms, LONG_AGO)
+    assert found == (max(times) if is_quiet else None)
+
+
+@pytest.mark.parametrize(
+    ("a_week", "weeks", "after_ms", "is_quiet"),
+    [
+        (105, 9, DAY, False),
+        (105, 9, 2 * DAY, True),
+        (105, 9, 29 * DAY, True),
+        (105, 9, 31 * DAY, False),
+        (105, 2, 10 * DAY, False),
+        (105, 4, 10 * DAY, True),
+        (21, 9, 6 * DAY, False),
+        (21, 9, 8 * DAY, True),
+        (11, 9, 9 * DAY, False),
+        (11, 9, 15 * DAY, True),
+        (9, 9, 15 * DAY, False),
+    ],
+)
+def test_longer_times_tell_of_what_is_visited_little(
+    a_week: int, weeks: int, after_ms: int, is_quiet: bool
+) -> None:
+    times = [NOON - WEEK * number // a_week for number in range(a_week * weeks)]
+    found = quiet_since(snapshot(times), NOON + after_ms, LONG_AGO)
+    assert found == (NOON if is_quiet else None)
+
+
 def test_a_day_of_rest_is_no_silence() -> None:
     """What had no view on one of the seven days is not missed at these hours."""
     rest = NOON - 3 * DAY
@@ -119,23 +179,27 @@ def naive(times: list[int], now_ms: int, since_ms: int) -> int | None:
     if not quarters or now_ms // QUARTER - max(quarters) > 30 * 96:
         return None
     begin = max(*quarters, since_ms // QUARTER) + 1
-    silent = list(range(begin, now_ms // QUARTER))[:96]
+    silent = list(range(begin, now_ms // QUARTER))
     if len(silent) < 12:
         return None
-    shift = 0
-    while begin - 1 - 96 * shift > max(quarters):
-        shift += 1
-    for day in range(1, 8):
-        same = {quarter - 96 * (day + shift) for quarter in silent}
-        if sum(quarter in same for quarter in quarters) < 20:
-            return None
-    return max(times)
+    for days, before in ((1, 7), (7, 3), (14, 3)):
+        period = 96 * days
+        shift = 0
+        while begin - 1 - period * shift > max(quarters):
+            shift += 1
+        times_before = [
+            {quarter - period * (number + shift) for quarter in silent[:period]}
+            for number in range(1, before + 1)
+        ]
+        if all(sum(quarter in same for quarter in quarters) >= 20 for same in times_before):
+            return max(times)
+    return None
 
 
 @given(
     profile=st.lists(st.sampled_from((0, 1, 2, 8)), min_size=24, max_size=24),
-    days=st.integers(6, 9),
-    after=st.integers(0, 400),
+    days=st.one_of(st.integers(6, 9), st.integers(20, 50)),
+    after=st.one_of(st.integers(0, 400), st.integers(400, 3_000)),
     since=st.integers(-50, 300),
     cuts=st.builds(
         Cuts,

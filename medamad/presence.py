@@ -1,0 +1,59 @@
+"""Since when hits have been taken without a break: over restarts, by a small file of the data."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from attrs import define
+
+FILE_NAME: Final = "presence.json"
+"""In the folder of the data."""
+BREAK_MS: Final = 900_000
+"""How long the daemon may be away for it to be no break."""
+_WRITTEN_EVERY_MS: Final = 300_000
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What the file says, in Unix milliseconds."""
+
+    since_ms: int
+    until_ms: int
+
+
+@define(eq=False)
+class Presence:
+    """Since when hits have been taken, in Unix milliseconds. Used in one thread."""
+
+    since_ms: int
+    _file: Path
+    _written_ms: int | None = None
+
+    @classmethod
+    def begin(cls, folder: Path, now_ms: int) -> "Presence":
+        """Begin to take hits, or go on after a while in which hardly any can have been missed."""
+        file = folder / FILE_NAME
+        since_ms = now_ms
+        # Where it is not known, nothing is taken for a silence that was none.
+        with suppress(OSError, msgspec.DecodeError):
+            known = msgspec.json.decode(file.read_bytes(), type=_Known)
+            if 0 <= now_ms - known.until_ms <= BREAK_MS:
+                since_ms = min(known.since_ms, now_ms)
+        return cls(since_ms, file)
+
+    def note(self, now_ms: int) -> None:
+        """Have it known that hits are taken at this time, now and then."""
+        if self._written_ms is None or abs(now_ms - self._written_ms) >= _WRITTEN_EVERY_MS:
+            self.end(now_ms)
+
+    def end(self, now_ms: int) -> None:
+        """Have it known that hits have been taken up to this time."""
+        fresh = self._file.with_name(f".{self._file.name}.new")
+        # On a disk that is full, say, another start knows less.
+        with suppress(OSError):
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(_Known(self.since_ms, now_ms)))
+            fresh.replace(self._file)
+            self._written_ms = now_ms
