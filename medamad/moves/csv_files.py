@@ -84,7 +84,10 @@ def unmarked(cell: str) -> str:
 def is_csv(head: bytes) -> bool:
     """Tell whether a file of ours begins so: with names of columns, of which one is `time`."""
     line, _, _ = head.partition(b"\n")
-    names = next(csv.reader([line.decode("utf-8-sig", "replace").rstrip("\r")]), [])
+    try:
+        names = next(csv.reader([line.decode("utf-8-sig", "replace").rstrip("\r")]), [])
+    except csv.Error:
+        return False
     return "time" in names
 
 
