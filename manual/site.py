@@ -21,6 +21,16 @@ MADE: Final = {
     "changes.md": lambda: (ROOT / "CHANGELOG.md").read_text("utf-8"),
     "contributing.md": lambda: (ROOT / "CONTRIBUTING.md").read_text("utf-8"),
 }
+MADE_OF: Final = {
+    "../medamad/web/openapi.yaml": "interface.md",
+    "../etc/medamad.toml": "configuration.md",
+    "../medamad/commands/__init__.py": "commands.md",
+    "../CHANGELOG.md": "changes.md",
+    "../CONTRIBUTING.md": "contributing.md",
+}
+"""The files of the checkout that pages link to, and what the site has of each."""
+
+_LINK: Final = re.compile(r"\]\((\.\./[^)#]*)")
 _OUTSIDE: Final = re.compile(r"\[([^\]]*)\]\((?:\.\./|docs/)[^)]*\)")
 
 
@@ -32,11 +42,12 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what docstrings say; leave out links to files that the site does not have."""
+    """Fill in what docstrings say, and have links lead to what the site has, or nowhere."""
     del page, config, files
     for marker, make in DOCSTRINGS.items():
         if marker in markdown:
             markdown = markdown.replace(marker, make())
+    markdown = _LINK.sub(lambda link: f"]({MADE_OF.get(link[1], link[1])}", markdown)
     return _OUTSIDE.sub(r"\1", markdown)
 
 
