@@ -15,6 +15,7 @@ from medamad.model.backups import Backups
 from medamad.model.timings import Timings
 from medamad.store.store import Store
 from medamad.web.settings import WebSettings
+from medamad.web.unread import Unread
 from medamad.web.usage import Usage
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Backend:
     usage: Usage
     exports: Counter[bytes] = field(factory=Counter)
     """How many exports are under way, by the network that receives them."""
+    unread: Unread = field(factory=Unread)
     times: Times = field(factory=Times)
     backups: Backups = field(factory=Backups)
     quiet: MutableMapping[int, int] = field(factory=dict)

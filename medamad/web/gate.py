@@ -26,6 +26,7 @@ from medamad.web.errors import allow, failure_reply, refusal_reply
 from medamad.web.parameters import Query, query_of
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
+from medamad.web.streams import WRITTEN_BYTES, Stream, stream_of
 
 T = TypeVar("T")
 
@@ -180,10 +181,27 @@ class Routes:
         reply = serve(call, **path)
         if not isinstance(reply, Reply):
             reply = await reply
+        stream = self._stream(request, access, reply)
         body = request.start_answer(reply, self._origin_headers(request, access))
-        if reply.stream is not None:
-            await request.send_stream(reply.stream)
-        return body
+        if stream is None:
+            return body
+        await request.send_stream(stream)
+        return b""
+
+    def _stream(self, request: Request, access: Access, reply: Reply) -> Stream | None:
+        """Give what a body is sent by that is made on the way, or is long.
+
+        Long answers that differ for each who asks are counted, for strangers have links to such.
+        Raises TooMany, Unavailable.
+        """
+        body = reply.body
+        if request.method != b"GET" or len(body) <= WRITTEN_BYTES:
+            return reply.stream
+        if access is not Access.STATISTICS:
+            return stream_of(body)
+        return stream_of(
+            body, self.backend.unread.hold(network_of(request, self.backend), len(body))
+        )
 
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""

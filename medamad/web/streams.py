@@ -1,4 +1,4 @@
-"""Answers that are sent while they are made: piece by piece, as fast as the client takes them."""
+"""Answers that are sent piece by piece, as fast as the client takes them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -22,6 +22,16 @@ class Stream:
 
     next_piece: Callable[[], Awaitable[bytes | None]]
     close: Callable[[], None]
+
+
+def stream_of(body: bytes, close: Callable[[], None] = lambda: None) -> Stream:
+    """Give a body that is there as a whole, to be sent as fast as the client takes it."""
+    pieces = iter((body,))
+
+    async def next_piece() -> bytes | None:
+        return next(pieces, None)
+
+    return Stream(next_piece, close)
 
 
 @implementer(IPushProducer)

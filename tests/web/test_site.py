@@ -180,6 +180,25 @@ async def test_an_answer_has_to_be_received_in_time(house: House) -> None:
         wire.other_end.close()
 
 
+def test_who_goes_on_receiving_an_answer_has_more_time(house: House) -> None:
+    start(house)
+    house.set(reading_seconds=12.0)
+    wire = Unread()
+    channel = house.site.buildProtocol(wire.getPeer())
+    channel.makeConnection(wire)
+    channel.dataReceived(PING)
+    # The transport holds a part of it, and in the end gives it to the kernel.
+    channel.pauseProducing()
+    pass_time(house, 11)
+    channel.resumeProducing()
+    pass_time(house, 11)
+    assert not wire.aborted
+    pass_time(house, 1)
+    assert wire.aborted
+    wire.socket.close()
+    wire.other_end.close()
+
+
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_draining_lets_requests_be_answered(house: House) -> None:

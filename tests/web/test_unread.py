@@ -1,0 +1,134 @@
+"""Long answers: sent as fast as they are received, and bounded in what waits to be received."""
+
+import pytest
+import pytest_twisted
+from browser import Connection, encoded
+from house import House
+from twisted.internet.defer import Deferred, succeed
+
+from medamad.model.errors import TooMany, Unavailable
+from medamad.web.replies import JSON, Reply
+from medamad.web.streams import WRITTEN_BYTES
+from medamad.web.unread import MOST_BYTES, MOST_OF_A_NETWORK, Unread
+
+HEAD_BYTES = 1_000
+
+
+def test_a_network_has_so_many_bytes_waiting() -> None:
+    unread = Unread()
+    sent = unread.hold(b"a", MOST_OF_A_NETWORK - 1)
+    unread.hold(b"a", 1)
+    with pytest.raises(TooMany) as raised:
+        unread.hold(b"a", 1)
+    assert raised.value.retry_after == 10
+    unread.hold(b"b", 1)
+    sent()
+    unread.hold(b"a", 1)
+
+
+def test_all_together_have_so_many_bytes_waiting() -> None:
+    unread = Unread()
+    networks = [b"%d" % number for number in range(MOST_BYTES // MOST_OF_A_NETWORK)]
+    held = [unread.hold(network, MOST_OF_A_NETWORK) for network in networks]
+    with pytest.raises(Unavailable) as raised:
+        unread.hold(b"other", 1)
+    assert raised.value.retry_after == 10
+    held[0]()
+    unread.hold(b"other", MOST_OF_A_NETWORK)
+
+
+def test_one_alone_may_have_any_length() -> None:
+    unread = Unread()
+    for _ in range(2):
+        sent = unread.hold(b"a", MOST_BYTES + 1)
+        with pytest.raises(TooMany):
+            unread.hold(b"a", 1)
+        with pytest.raises(Unavailable):
+            unread.hold(b"b", 1)
+        sent()
+
+
+@pytest.fixture
+def question(house: House, website: str) -> bytes:
+    """What asks for a long answer, as half of what a network may have waiting."""
+    body = b"x" * (MOST_OF_A_NETWORK // 2)
+    house.site.backend.ask = lambda *_asked, **_how: succeed(Reply(200, body, JSON))
+    owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
+    return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
+
+
+def slow(house: House, peer: str = "203.0.113.9") -> Connection:
+    """Give a connection of which the transport is full after each piece."""
+    connection = Connection(house.site, peer)
+    wire = connection.wire
+    write = type(wire).write
+
+    def full(data: bytes) -> None:
+        write(wire, data)
+        if len(data) > HEAD_BYTES:
+            wire.producer.pauseProducing()
+
+    wire.write = full
+    return connection
+
+
+def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question: bytes) -> None:
+    connection = slow(house)
+    wire = connection.wire
+    connection.push(question)
+    received = bytearray()
+    while wire.value():
+        assert len(wire.value()) <= WRITTEN_BYTES + HEAD_BYTES
+        received += wire.value()
+        wire.clear()
+        # However long it takes in all.
+        house.reactor.advance(10)
+        house.site.sweep()
+        assert not wire.disconnecting
+        wire.producer.resumeProducing()
+    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    assert b"\r\nContent-Length: %d" % len(body) in head
+    assert body == b"x" * (MOST_OF_A_NETWORK // 2)
+    connection.push(encoded("GET", "/event/ping", {}))
+    assert wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_of_a_long_answer_head_tells_the_length(house: House, question: bytes) -> None:
+    connection = slow(house)
+    connection.push(question.replace(b"GET ", b"HEAD ", 1))
+    head, end, body = connection.wire.value().partition(b"\r\n\r\n")
+    assert b"\r\nContent-Length: %d" % (MOST_OF_A_NETWORK // 2) in head
+    assert (end, body) == (b"\r\n\r\n", b"")
+
+
+@pytest.mark.parametrize("goes", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_long_answers_that_nobody_receives_are_bounded(
+    house: House, question: bytes, goes: bool
+) -> None:
+    connections = []
+    for network in range(MOST_BYTES // MOST_OF_A_NETWORK):
+        for host in (1, 2):
+            connections.append(slow(house, f"198.51.{network}.{host}"))
+            connections[-1].push(question)
+            assert len(connections[-1].wire.value()) <= WRITTEN_BYTES + HEAD_BYTES
+        refused = await Connection(house.site, f"198.51.{network}.3").talk(question)
+        assert (refused.status, refused.header("Retry-After")) == (429, "10")
+        assert refused.error == "too many long answers at once wait to be received there"
+    refused = await Connection(house.site).talk(question)
+    assert (refused.status, refused.header("Retry-After")) == (503, "10")
+    assert refused.error == "too many long answers at once wait to be received"
+    # What is short, or the same for all, is answered as ever.
+    for target in ("/event/ping", "/openapi.yaml"):
+        asked = encoded("GET", target, {})
+        assert (await Connection(house.site, "198.51.0.3").talk(asked)).status == 200
+    for connection in connections:
+        if not goes:
+            house.reactor.advance(house.site.settings.reading_seconds + 1)
+            house.site.sweep()
+            house.reactor.advance(11)
+            house.site.sweep()
+            assert connection.wire.aborted
+        connection.close()
+    assert house.site.backend.unread == Unread()
+    assert (await Connection(house.site).talk(question)).status == 200
