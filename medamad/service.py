@@ -252,7 +252,7 @@ class Daemon(Service):
         opened.push_async_callback(commands.stop)
         self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
-        returning = repeat(self.return_s, partial(_return_memory, questions), self.reactor)
+        returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
         opened.callback(returning.stop)
         presence = Presence.begin(data_dir, self._now_ms())
         opened.callback(lambda: presence.end(self._now_ms()))
@@ -377,7 +377,11 @@ def _started(
     )
 
 
-async def _return_memory(questions: Pool) -> None:
+async def _return_memory(store: Store, questions: Pool) -> None:
+    def give_back() -> None:
+        store.let_go_of_texts()
+        interpreter.return_free_memory()
+
     # In a thread, so that nobody waits for it; when there are many questions, another time.
     with suppress(Unavailable):
-        await questions(interpreter.return_free_memory)
+        await questions(give_back)

@@ -25,10 +25,12 @@ from medamad.build import VERSION
 from medamad.config import Config
 from medamad.config_values import TimeOfDay
 from medamad.model.accounts import Login
+from medamad.model.dimensions import Dimension
 from medamad.operator.client import NotRunning, connect
 from medamad.operator.status import State, Status
 from medamad.service import QUESTION_THREADS, Started
 from medamad.store.environment import LOCK_NAME, open_environment
+from medamad.store.texts import Texts
 from medamad.web.backend import Backend
 
 
@@ -301,11 +303,27 @@ async def test_it_gives_memory_back_while_it_runs(
     given_back = threading.Event()
     monkeypatch.setattr(interpreter, "return_free_memory", given_back.set)
     told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    backends: list[Backend] = []
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+        backend.store.settings = evolve(backend.store.settings, text_bytes=0)
+        website = await backend.store.add_website("example.com", 1)
+        await backend.store.append([a_view(website.number)])
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
     daemon.return_s = 0.01
     daemon.startService()
     await told.first
     assert await deferToThread(given_back.wait, 10)
+    store = backends[0].store
+    (website,) = store.websites.all()
+    texts = store.ask(website, lambda seen: seen.texts)
+    assert isinstance(texts, Texts)
+    assert list(texts(Dimension.PATH)) == ["/"]
+    # What nobody asks for goes, where more is held than may be.
+    while texts.size():
+        await deferLater(reactor, 0.02)
     await daemon.stopService()
 
 

@@ -1,5 +1,6 @@
 """Texts in a row that only ever become more."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, overload
@@ -20,12 +21,15 @@ class Growing(Sequence[str]):
 
     _pieces: list[Sequence[str]] = field(factory=list, init=False)
     _open: list[str] = field(factory=list, init=False)
+    nbytes: int = field(default=0, init=False)
+    """About how many bytes of memory the texts take."""
 
     def append(self, text: str) -> None:
         """Add a text."""
         if not self._open:
             self._pieces.append(self._open)
         self._open.append(text)
+        self.nbytes += sys.getsizeof(text)
         if len(self._open) == _SIZE:
             self._pieces[-1] = tuple(self._open)
             self._open = []
@@ -34,6 +38,10 @@ class Growing(Sequence[str]):
         """Add several texts."""
         for text in texts:
             self.append(text)
+
+    def pieces(self) -> list[Sequence[str]]:
+        """Give the texts in pieces."""
+        return list(self._pieces)
 
     @overload
     def __getitem__(self, index: int) -> str: ...

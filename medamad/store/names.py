@@ -1,4 +1,4 @@
-"""The texts behind the codes: given once, found by text when writing and by code when reading.
+"""The codes of texts: given once, found by text. What finds the texts by code is in `texts`.
 
 Codes of a website and dimension count up from 0 in order of first use. With each text stands the
 day on which it came, so that the bound on a day's new values holds across restarts.
@@ -6,11 +6,10 @@ day on which it came, so that the bound on a day's new values holds across resta
 
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
-from threading import Lock
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,21 +18,19 @@ from numpy.typing import NDArray
 from twisted.logger import Logger
 
 from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
-from medamad.model.errors import NotFound
 from medamad.model.hits import Properties
-from medamad.store.environment import Databases, Environment, Txn
+from medamad.store.environment import Databases, Txn
 from medamad.store.errors import Damaged
-from medamad.store.growing import Growing
 
-_NAME_KEY: Final = struct.Struct(">IBI")
-_NAMES_OF: Final = struct.Struct(">IB")
+NAME_KEY: Final = struct.Struct(">IBI")
+"""Of a name: website, dimension, code."""
+NAMES_OF: Final = struct.Struct(">IB")
+"""What all keys of the names and codes of a dimension begin with."""
 _CODE: Final = struct.Struct(">I")
 _DAY: Final = struct.Struct(">H")
 _NO_DAY: Final = 0xFFFF
 """The day of texts that no bound counts."""
 _MS_PER_DAY: Final = 86_400_000
-DAMAGED: Final = "(damaged)"
-"""What is shown in the place of a text that is not what was written."""
 _log: Final = Logger()
 _CACHED_BYTES: Final = 48 << 20
 """What the writer's cache may take; so much holds some 200,000 usual texts."""
@@ -41,7 +38,6 @@ _ENTRY_BYTES: Final = 100
 """What a cached text takes beside itself."""
 _USUAL_BYTES: Final = 256
 """So many bytes of a text count as one value against the bound on a day's new ones."""
-_NAMES_AT_ONCE: Final = 50_000
 _LOOKED_AT: Final = 2_000
 
 _Space: TypeAlias = tuple[int, Dimension]
@@ -159,7 +155,7 @@ class Coding:
         to get a code anew.
         """
         names, codes = self._names.databases.names, self._names.databases.codes
-        name_key = _NAMES_OF.pack(*space) + stored
+        name_key = NAMES_OF.pack(*space) + stored
         name = self._txn.get(name_key, db=names)
         if name is not None and name[_DAY.size :] == text.encode():
             return int.from_bytes(stored, "big")
@@ -186,7 +182,7 @@ class Coding:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
         value = _DAY.pack(day) + text.encode()
-        self._txn.put(_NAME_KEY.pack(*space, code), value, db=databases.names)
+        self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.names)
         self._txn.put(code_key(space, text), _CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
         self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
@@ -245,7 +241,7 @@ class Names:
         names = list(islice(self.names_from(txn, space, begin), _LOOKED_AT + 1))
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
-                txn.delete(_NAME_KEY.pack(*space, code), db=self.databases.names)
+                txn.delete(NAME_KEY.pack(*space, code), db=self.databases.names)
                 if txn.get(code_key(space, text), db=self.databases.codes) == _CODE.pack(code):
                     txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
@@ -254,9 +250,9 @@ class Names:
 
     def names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
         """Give codes and texts from a code on, but for texts that are damaged."""
-        prefix = _NAMES_OF.pack(*space)
+        prefix = NAMES_OF.pack(*space)
         with txn.cursor(db=self.databases.names) as cursor:
-            found = cursor.set_range(_NAME_KEY.pack(*space, begin))
+            found = cursor.set_range(NAME_KEY.pack(*space, begin))
             while found and cursor.key().startswith(prefix):
                 with suppress(Damaged):
                     yield split_name(*cursor.item())
@@ -274,16 +270,16 @@ class Names:
 
     def _load(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
         """Read the last code and count what came today, from the last text backwards."""
-        prefix = _NAMES_OF.pack(website, dimension)
+        prefix = NAMES_OF.pack(website, dimension)
         known = _Known(next_code=0, day=day, new_today=0)
         with txn.cursor(db=self.databases.names) as cursor:
-            if cursor.set_range(_NAMES_OF.pack(website, dimension + 1)):
+            if cursor.set_range(NAMES_OF.pack(website, dimension + 1)):
                 found = cursor.prev()
             else:
                 found = cursor.last()
             if not found or not cursor.key().startswith(prefix):
                 return known
-            known.next_code = _NAME_KEY.unpack(cursor.key())[2] + 1
+            known.next_code = NAME_KEY.unpack(cursor.key())[2] + 1
             while found and cursor.key().startswith(prefix):
                 (came,) = _DAY.unpack_from(cursor.value())
                 if came not in (day, _NO_DAY):
@@ -298,75 +294,6 @@ class Names:
         return known
 
 
-@define(eq=False)
-class Texts:
-    """The readers' side of one website's names: lists by code, read from the store when asked for.
-
-    Used by any thread. A list only ever grows.
-    """
-
-    _environment: Environment
-    _website: int
-    is_deleted: bool = False
-    _lists: dict[Dimension, Growing] = field(factory=dict)
-    _lock: Lock = field(factory=Lock)
-
-    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
-        """Give the texts of a dimension by code. Raises NotFound when the website is deleted."""
-        with self._lock:
-            if self.is_deleted:
-                raise _deleted()
-            is_new = dimension not in self._lists
-            texts = self._lists.setdefault(dimension, Growing())
-            while self._read_some(dimension, texts):
-                pass
-            if is_new:
-                self._fill_up(dimension, texts)
-            return texts
-
-    def _fill_up(self, dimension: Dimension, texts: Growing) -> None:
-        """Put something in the place of the last texts, if they are not there."""
-        prefix = _NAMES_OF.pack(self._website, dimension)
-        database = self._environment.databases.codes
-        greatest = b""
-        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
-            found = cursor.set_range(prefix)
-            while found and cursor.key().startswith(prefix):
-                greatest = max(greatest, cursor.value())
-                found = cursor.next()
-            missing = int.from_bytes(greatest, "big") + 1 - len(texts) if greatest else 0
-            if 0 < missing <= txn.stat(database)["entries"]:
-                _log.error("texts are missing: {place}", place=name_place(prefix + greatest))
-                texts.extend([DAMAGED] * missing)
-
-    def _read_some(self, dimension: Dimension, texts: Growing) -> bool:
-        """Read the next names, in a short transaction; returns whether there may be more."""
-        prefix = _NAMES_OF.pack(self._website, dimension)
-        database = self._environment.databases.names
-        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
-            found = cursor.set_range(_NAME_KEY.pack(self._website, dimension, len(texts)))
-            for _ in range(_NAMES_AT_ONCE):
-                if not found or not cursor.key().startswith(prefix):
-                    return False
-                # Where names were removed there is a gap, of codes that nothing has.
-                texts.extend([DAMAGED] * (_NAME_KEY.unpack(cursor.key())[2] - len(texts)))
-                texts.append(self._sound_text(txn, dimension, *cursor.item()))
-                found = cursor.next()
-        return True
-
-    def _sound_text(self, txn: Txn, dimension: Dimension, key: bytes, value: bytes) -> str:
-        """Give a text, if it is the one that its code was given to."""
-        try:
-            _, text = split_name(key, value)
-            hashed = code_key((self._website, dimension), text)
-            if txn.get(hashed, db=self._environment.databases.codes) == key[_NAMES_OF.size :]:
-                return text
-        except Damaged:
-            pass
-        _log.error("a text is damaged and not shown: {place}", place=name_place(key))
-        return DAMAGED
-
-
 def _values_in(size: int) -> int:
     """Tell as how many values a text of so many bytes counts: what is bounded is bytes."""
     return 1 + max(0, size - 1) // _USUAL_BYTES
@@ -374,20 +301,16 @@ def _values_in(size: int) -> int:
 
 def name_place(key: bytes) -> str:
     """Tell in words where a name stands."""
-    if len(key) != _NAME_KEY.size:
+    if len(key) != NAME_KEY.size:
         return f"name {key.hex()}"
-    website, dimension, code = _NAME_KEY.unpack(key)
+    website, dimension, code = NAME_KEY.unpack(key)
     return f"website {website}, dimension {dimension}, code {code}"
-
-
-def _deleted() -> NotFound:
-    return NotFound("hostname: the website has been deleted")
 
 
 def split_name(key: bytes, value: bytes) -> tuple[int, str]:
     """Give the code and the text of a stored name. Raises Damaged."""
     try:
-        return _NAME_KEY.unpack(key)[2], value[_DAY.size :].decode()
+        return NAME_KEY.unpack(key)[2], value[_DAY.size :].decode()
     except (struct.error, UnicodeDecodeError) as error:
         raise Damaged("its text is not what was written") from error
 
@@ -398,4 +321,4 @@ def code_key(space: _Space, text: str) -> bytes:
 
 
 def _hash_key(space: _Space, text: bytes) -> bytes:
-    return _NAMES_OF.pack(*space) + blake2b(text, digest_size=16).digest()
+    return NAMES_OF.pack(*space) + blake2b(text, digest_size=16).digest()

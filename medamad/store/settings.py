@@ -92,6 +92,8 @@ class StoreSettings:
     """The same for the dimensions that `new_values` does not name."""
     recent_beacons: int = 65_536
     """How many beacons are kept in memory; older ones are looked up on disk."""
+    text_bytes: int = 256 << 20
+    """Bytes of memory that texts may take before those that nobody asks for are let go of."""
     early_beacons: int = 10_000
     """How many beacons may wait for a load that has not come yet."""
     retention: Retention = Retention()

@@ -16,13 +16,13 @@ from medamad.store.blocks import Block
 from medamad.store.corrections import Corrected, Correction, Values
 from medamad.store.environment import Databases
 from medamad.store.errors import Damaged
-from medamad.store.names import Texts as WebsiteTexts
 from medamad.store.opening import Late, Lates, OpenBlock, open_one, opened
 from medamad.store.parts import Events, Part, Snapshot, Sums, Texts, Views
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content
 from medamad.store.sums import open_sums
 from medamad.store.tail import Tail
+from medamad.store.texts import Texts as WebsiteTexts
 
 _NO_LATES: Final[Lates] = {}
 

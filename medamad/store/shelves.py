@@ -15,7 +15,6 @@ from medamad.store.flags import VISITOR
 from medamad.store.held import Held
 from medamad.store.journal import Batch
 from medamad.store.live import DAY_MS, newest_ms, visitor_times
-from medamad.store.names import Texts
 from medamad.store.parts import Snapshot
 from medamad.store.reading import Leases, Writing, asking
 from medamad.store.recent import LastDay
@@ -29,6 +28,7 @@ from medamad.store.records import (
 )
 from medamad.store.shelf import Published, Shelf
 from medamad.store.tail import Tail
+from medamad.store.texts import Texts, keep_within
 from medamad.store.watermark import read_watermark
 from medamad.store.writer import Transaction
 
@@ -104,6 +104,10 @@ class Shelves:
             # Another thread may have made it meanwhile.
             shelf = self._shelves.setdefault(website, made)
         return shelf
+
+    def let_go_of_texts(self, bound: int) -> None:
+        """Let go of the texts that nobody has asked for lately, while all take more bytes."""
+        keep_within(bound, [shelf.texts for shelf in self.all()])
 
     # In the writer thread
 

@@ -290,6 +290,10 @@ class Store:
             self._tending.start(self._removal.remove(number))
         self._tending.tell_unregistered()
 
+    def let_go_of_texts(self) -> None:
+        """Let go of what is kept for questions that nobody asks. For any thread, now and then."""
+        self._shelves.let_go_of_texts(self.settings.text_bytes)
+
     async def tidy(self, now_ms: int) -> None:
         """Do what the passing of time asks for, in small steps.
 

@@ -6,7 +6,8 @@ import pytest
 from medamad.model.dimensions import OTHER, Dimension, split_property
 from medamad.model.errors import NotFound
 from medamad.store.environment import Environment
-from medamad.store.names import DAMAGED, Names, Texts
+from medamad.store.names import Names
+from medamad.store.texts import DAMAGED, Texts
 
 DAY_MS = 86_400_000
 BOUNDS = {
