@@ -105,9 +105,9 @@ def _count_day(day: Sums, period: Period, views: "_EventFilter", counting: "_Cou
 class _Labels:
     """What the rows are counted by: names, or a property's whole text, which sorts by name first.
 
-    They are the first `size` of `texts`. `of_code` gives the number of the label of each property;
-    `matching` tells which properties match, None for all; `is_one_name` whether those that match
-    have one name.
+    They are the first `size` of `texts`; `by_value` tells which of the two. `of_code` gives the
+    number of the label of each property; `matching` tells which properties match, None for all;
+    `is_one_name` whether those that match have one name.
     """
 
     texts: Sequence[str]
@@ -115,6 +115,7 @@ class _Labels:
     size: int
     matching: Passing | None
     is_one_name: bool
+    by_value: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, question: Question, *, by_value: bool) -> "_Labels":
@@ -128,6 +129,7 @@ class _Labels:
             size=size if by_value else len(names.texts),
             matching=matching if question.names_property else None,
             is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
+            by_value=by_value,
         )
 
 
@@ -169,7 +171,7 @@ class _Counting:
     def add_counts(self, counts: EventCounts) -> bool:
         """Add up counters; returns False, and adds nothing, where they do not tell enough."""
         matching = self.labels.matching
-        if matching is None:
+        if matching is None or matching.take(counts.codes).all():
             self._by_code[counts.codes] += counts.events
             self._total += counts.total
             return True
@@ -185,8 +187,11 @@ class _Counting:
     def add_event_sums(self, sums: EventSums) -> bool:
         """Add up what a day had; returns False, and adds nothing, where it does not tell enough."""
         matching = self.labels.matching
-        if matching is None:
-            self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
+        if matching is None or matching.take(sums.codes).all():
+            if self.labels.by_value:
+                self._by_code[sums.codes] += sums.events
+            else:
+                self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
             self._total += sums.total
             return True
         if sums.is_plain:

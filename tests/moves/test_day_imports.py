@@ -330,6 +330,7 @@ async def test_answers_say_of_which_days_they_know_nothing(
     assert store.ask(website, missed("languages")) == [numbers, []]
     assert store.ask(website, missed("summary")) == [[], numbers]
     assert store.ask(website, missed("time")) == [[], numbers]
+    assert store.ask(website, missed("property_values")) == [[], []]
     await store.close()
 
 

@@ -221,3 +221,13 @@ def test_whole_days_and_filters_on_what_is_counted_miss_nothing(
     missed = check(invention, endpoint, whole_days(invention, zone, endpoint), zone)
     assert missed.days(Missing.FIGURES) == []
     assert missed.days(Missing.INTERVAL) == []
+
+
+@given(invention=inventions, zone=zones)
+@quickly
+def test_the_values_of_all_properties_of_whole_days_are_known(
+    invention: Invention, zone: ZoneInfo
+) -> None:
+    query = [*whole_days(invention, zone, "properties"), ("prop_name[contains]", "")]
+    missed = check(invention, "properties", query, zone)
+    assert missed.days(Missing.FIGURES) == []
