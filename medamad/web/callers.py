@@ -1,13 +1,13 @@
 """Who asks: the account by its cookie, a program by a token, a reader by a share link."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from attrs import frozen
 
 from medamad.account.tokens import PREFIX
 from medamad.collect.networks import prefix_of
-from medamad.model.errors import Forbidden
+from medamad.model.errors import Forbidden, Unauthorised
 from medamad.model.tokens import Token
 from medamad.model.websites import Website
 from medamad.web import clients, sessions
@@ -18,6 +18,7 @@ SHARE: Final = b"X-Medamad-Share"
 """The header that a page of a share link shows its key by."""
 
 _BEARER: Final = b"bearer "
+_FOREIGN: Final = f"the token is none of this service: those begin with {PREFIX}"
 
 
 @frozen
@@ -62,12 +63,20 @@ def token_text(request: Request) -> str | None:
 
     What others give out is none of ours: a proxy in front may have logins of its own.
     """
-    for value in request.requestHeaders.getRawHeaders(b"Authorization") or ():
-        if value[: len(_BEARER)].lower() == _BEARER:
+    for value in _authorizations(request):
+        if _is_bearer(value):
             text = value[len(_BEARER) :].strip().decode("latin-1")
             if text.startswith(PREFIX):
                 return text
     return None
+
+
+def _authorizations(request: Request) -> Sequence[bytes]:
+    return request.requestHeaders.getRawHeaders(b"Authorization") or ()
+
+
+def _is_bearer(value: bytes) -> bool:
+    return value[: len(_BEARER)].lower() == _BEARER
 
 
 def token_of(request: Request, backend: Backend) -> Token | None:
@@ -96,7 +105,10 @@ def caller_of(request: Request, backend: Backend) -> Caller:
     if keys is not None:
         share = backend.shares.authenticate(b", ".join(keys).decode("latin-1"))
         return Caller(frozenset((share.website,)), is_share=True)
-    backend.accounts.authenticate(sessions.token_of(request))
+    cookie = sessions.token_of(request)
+    if cookie is None and any(map(_is_bearer, _authorizations(request))):
+        raise Unauthorised(_FOREIGN)
+    backend.accounts.authenticate(cookie)
     return Caller()
 
 

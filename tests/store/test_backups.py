@@ -114,6 +114,24 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_backup_has_no_room_that_is_free(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    environment = store._environment
+    with environment.lmdb.begin(write=True) as txn:
+        txn.put(b"large", bytes(24 << 20), db=environment.databases.meta)
+    with environment.lmdb.begin(write=True) as txn:
+        txn.delete(b"large", db=environment.databases.meta)
+    before = environment.path.stat().st_size
+    assert before > 24 << 20
+    assert back_up_of(store, backup).bytes < 1 << 20
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    assert (tmp_path / "again" / FILE_NAME).stat().st_size < before / 2
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, backup: Path) -> None:
     store, website = await filled(open_store)
     back_up_of(store, backup)
