@@ -7,7 +7,7 @@ import stat
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.governing import governing
+from medamad.commands.import_report import counted
 from medamad.commands.telling import Telling
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest
@@ -122,20 +123,28 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     telling.end()
     for place in dict.fromkeys(left_out):
         print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
-    for what in _without(exported.missed):
+    for what in _without(exported.missed_of):
         print(f"medamad: {what}, since there are only sums of them", file=sys.stderr)
     return 1 if left_out else 0
 
 
-def _without(missed: Missed) -> Iterator[str]:
-    """Say what statistics are without, of days of which there are sums alone."""
+def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
+    """Say what views, events or which reports are without, of days of which there are sums alone.
+
+    What is without the same days is told of together.
+    """
     for missing, told in (
-        (Missing.FIGURES, "some reports are without"),
+        (Missing.FIGURES, "without"),
         (Missing.INTERVAL, "the series is without"),
         (Missing.DURATIONS, "medians and quartiles of time are without"),
     ):
-        if days := missed.days(missing):
-            yield f"{told} days from {date_of(days[0])} to {date_of(days[-1])}"
+        names: dict[tuple[int, ...], list[str]] = {}
+        for name, missed in missed_of.items():
+            if days := missed.days(missing):
+                names.setdefault(tuple(days), []).append(name)
+        for gone, those in names.items():
+            bounds = f"from {date_of(gone[0])} to {date_of(gone[-1])}"
+            yield f"{', '.join(those)}: {told} {counted(len(gone), 'day')} {bounds}"
 
 
 @contextmanager

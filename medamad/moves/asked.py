@@ -48,10 +48,13 @@ class Asked:
         return exporting.events(exported)
 
     def written(self, exported: Exported, now_ms: int) -> Iterator["Written"]:
-        """Give the bytes of the file, a little with every step; nothing is left out of them.
+        """Give the bytes of the file, a little with every step.
 
+        What views and events are without is noted before the first, what statistics are, by then.
         Raises BadRequest, at the first step, where what the format needs is not installed.
         """
+        if self.table is not STATISTICS:
+            exported.note_summed(self.table)
         writer = FORMATS[self.format].writer(self.table)
         yield Written(writer.begin(), 0, 0)
         done = total = 0

@@ -14,13 +14,13 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
-from medamad.moves.tables import EVENTS, VIEWS, Rows
+from medamad.moves.tables import EVENTS, VIEWS, Rows, Table
 from medamad.stats import naming
 from medamad.stats.period import Period
 from medamad.store.flags import PAGE_VISITOR, VISITOR
 from medamad.store.held import Held
 from medamad.store.origins import Origins
-from medamad.store.parts import Events, Missed, Views
+from medamad.store.parts import NO_TIME, Events, Missed, Missing, Views
 from medamad.vocabulary.sources import Sources
 
 _STEP_ROWS: Final = 4_096
@@ -41,7 +41,7 @@ class Exported:
     """A website at one moment, and what of it is wanted.
 
     Days are those of `zone`: of others there may be no sums. What an answer turns out to be
-    without is noted in `missed`.
+    without is noted in `missed`, and of each report, or of views or events, in `missed_of`.
     """
 
     held: Held
@@ -50,6 +50,22 @@ class Exported:
     period: Period
     zone: tzinfo = UTC
     missed: Missed = field(factory=Missed)
+    missed_of: dict[str, Missed] = field(factory=dict)
+
+    def note(self, what: str, missed: Missed) -> None:
+        """Note what a part of an answer is without."""
+        self.missed.join(missed)
+        self.missed_of[what] = missed
+
+    def note_summed(self, table: Table) -> None:
+        """Note the days of which there may have been views, or events, and are sums alone."""
+        missed = Missed()
+        for head in self.held.summed:
+            bounds_ms = head.time_bounds if table is VIEWS else head.event_time_bounds
+            is_in = bounds_ms != NO_TIME and not self.period.is_outside(*bounds_ms)
+            if head.day is not None and is_in:
+                missed.note_day(Missing.FIGURES, head.day.number)
+        self.note(table.name, missed)
 
 
 def views(exported: Exported) -> Iterator[Piece]:

@@ -45,7 +45,7 @@ def statistics(
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         found, missed = exported.held.ask(partial(_put, report, question, exported.sources))
-        exported.missed.join(missed)
+        exported.note(name, missed)
         yield Piece(_rows(name, found), number + 1, len(reports))
 
 

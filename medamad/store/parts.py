@@ -280,7 +280,11 @@ class Missed:
 
     def note(self, missing: Missing, sums: Sums) -> None:
         """Note that a day could not answer."""
-        self._days[missing].add(sums.day)
+        self.note_day(missing, sums.day)
+
+    def note_day(self, missing: Missing, day: int) -> None:
+        """Note the same of a day by its number."""
+        self._days[missing].add(day)
 
     def join(self, other: "Missed") -> None:
         """Note what another answer is without too."""

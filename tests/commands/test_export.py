@@ -104,7 +104,7 @@ def test_a_moment_that_is_none_is_a_wrong_call(
     assert f"argument {bound}: expected an RFC 3339 date-time" in capsys.readouterr().err
 
 
-def test_it_is_said_what_statistics_are_without(
+def test_it_is_said_what_a_file_is_without(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "visitors.csv"
@@ -118,14 +118,25 @@ def test_it_is_said_what_statistics_are_without(
         out = tmp_path / "statistics.csv"
         export = ["export", "example.com", "--what", "statistics", "-o", str(out)]
         assert main([*export, *data]) == 0
+        told = capsys.readouterr().err
+        for what in ("views", "events"):
+            assert main(["export", "example.com", "--what", what, "-o", str(out), *data]) == 0
+        assert capsys.readouterr().err == (
+            "medamad: views: without 2 days from 2024-03-28 to 2024-03-29, "
+            "since there are only sums of them\n"
+        )
+        assert main([*export, *data]) == 0
     rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
     assert [(row["date"], row["pageviews"]) for row in rows[:2]] == [
         ("2024-03-28T00:00:00+09:00", "9"),
         ("2024-03-29T00:00:00+09:00", "2"),
     ]
-    assert capsys.readouterr().err == (
-        "medamad: some reports are without days from 2024-03-28 to 2024-03-29, "
-        "since there are only sums of them\n"
+    assert told == (
+        "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
+        "contents, browsers, os, devices, countries, languages, locales: "
+        "without 2 days from 2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "medamad: summary, days: medians and quartiles of time are without 2 days from "
+        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
     )
     # Days that begin elsewhere than those of which there are sums are not known.
     utc = tmp_path / "utc.toml"

@@ -341,7 +341,10 @@ async def test_what_the_sums_of_a_day_cannot_tell_is_said(house: House, owner: B
         (f"summary?interval=hour&start={day}T00:00:00Z", f'interval="{day}/{day}"'),
         (f"export?what=statistics&{cut}", f'figures="{day}/{day}"'),
         (f"export?what=statistics&start={day}T00:00:00Z&end={day}T23:59:59.999Z", None),
-        ("export?what=views", None),
+        ("export?what=views", f'figures="{day}/{day}"'),
+        (f"export?what=views&start={day}T00:00:01Z&end={day}T23:00:00Z", f'figures="{day}/{day}"'),
+        ("export?what=views&end=2020-01-01T00:00:00Z", None),
+        ("export?what=events", f'figures="{day}/{day}"'),
     ):
         answer = await owner.ask("GET", f"/website/example.com/{rest}")
         assert (rest, answer.status, answer.header("X-Medamad-Partial")) == (rest, 200, told)
