@@ -50,12 +50,15 @@ class Schedule:
     """Used in the reactor's thread. `plan` may be replaced at any time; None for no backups.
 
     `_make` writes a backup into a file, or raises BackupFailed. What has the name of a backup is
-    whole and was read again, so a new one is there before an old one goes.
+    whole and was read again, so a new one is there before an old one goes. `_trusted` gives the
+    time up to which backups count for that, when the clock shows what it is given: those of a clock
+    that has jumped ahead push out none, and stay until their time has come.
     """
 
     plan: Plan | None
     _backups: Backups
     _clock: Callable[[], float]
+    _trusted: Callable[[float], float]
     _make: Callable[[Path], Awaitable[None]]
     _not_before: float = float("-inf")
     _log = Logger()
@@ -88,8 +91,10 @@ class Schedule:
         await self._make(target)
         self._backups.made, self._backups.failure = int(now), ""
         self._log.info("a backup was made: {file}", file=str(target))
-        for old in sorted(_made_in(plan.folder), key=lambda each: each[0])[: -plan.keep]:
-            old[1].unlink()
+        trusted = self._trusted(self._clock())
+        made = sorted(each for each in _made_in(plan.folder) if each[0] <= trusted)
+        for _, old in made[: -plan.keep]:
+            old.unlink()
 
 
 def _newest(folder: Path, now: float) -> int | None:

@@ -305,7 +305,11 @@ class Daemon(Service):
             return backup_by_process(target, data_dir, self.config.file, self.environ, self.reactor)
 
         plan = settings.backup_plan(self.config, data_dir)
-        return Schedule(plan, site.backend.backups, self.clock, make)
+
+        def trusted(now: float) -> float:
+            return site.backend.store.clock.trusted_ms(int(now * 1000)) / 1000
+
+        return Schedule(plan, site.backend.backups, self.clock, trusted, make)
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)
@@ -320,7 +324,10 @@ class Daemon(Service):
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:
             try:
-                await store.tidy(int(self.clock() * 1000))
+                now_ms = int(self.clock() * 1000)
+                trusted_ms = store.clock.trusted_ms(now_ms)
+                await store.clock.keep()
+                await store.tidy(now_ms, trusted_ms)
                 await accounts.tidy()
             except Unavailable as error:
                 self._log.warn("put off: {reason}", reason=str(error))

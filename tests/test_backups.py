@@ -25,6 +25,8 @@ class Making:
 
     folder: Path
     now: float = NOON
+    trusted: float = float("inf")
+    """How far the clock is trusted."""
     made: list[str] = field(factory=list)
     reason: str = ""
     backups: Backups = field(factory=Backups)
@@ -37,7 +39,11 @@ class Making:
 
     def schedule(self, at: time = time(3, 30), keep: int = 3) -> Schedule:
         plan = Plan(self.folder, at, UTC, keep)
-        return Schedule(plan, self.backups, lambda: self.now, self.make)
+        return Schedule(plan, self.backups, lambda: self.now, self.how_far, self.make)
+
+    def how_far(self, now: float) -> float:
+        assert now == self.now
+        return min(now, self.trusted)
 
     def there(self) -> list[str]:
         return sorted(file.name for file in self.folder.iterdir())
@@ -119,6 +125,40 @@ async def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "medamad-20290101-000000Z.mdb.zst").write_bytes(b"of a time to come")
     await schedule.look()
     assert making.made == ["medamad-20260310-120000Z.mdb.zst"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_of_a_time_to_come_pushes_out_none_when_the_clock_is_back(tmp_path: Path) -> None:
+    ahead = ["medamad-20290101-000000Z.mdb.zst", "medamad-20290102-000000Z.mdb.zst"]
+    for name in ahead:
+        touch(tmp_path / name)
+    making = Making(tmp_path)
+    schedule = making.schedule(keep=1)
+    for day in range(3):
+        making.now = NOON + day * DAY
+        await schedule.look()
+        assert making.there() == [making.made[-1], *ahead]
+    making.now = datetime(2029, 1, 3, tzinfo=UTC).timestamp()
+    await schedule.look()
+    assert making.there() == making.made[-1:]
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_of_a_clock_that_is_not_trusted_pushes_out_none(tmp_path: Path) -> None:
+    making = Making(tmp_path)
+    schedule = making.schedule(keep=2)
+    for day in range(3):
+        making.now = NOON + day * DAY
+        await schedule.look()
+    before = making.made[-2:]
+    assert making.there() == before
+    making.trusted = making.now
+    making.now += 400 * DAY
+    await schedule.look()
+    assert making.there() == [*before, making.made[-1]]
+    making.trusted = making.now = making.now + DAY
+    await schedule.look()
+    assert making.there() == making.made[-2:]
 
 
 @pytest_twisted.ensureDeferred

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
+from held import idle
 from logged import LoggedFailures
 from started import GIVEN, Told, config_in, daemon_of
 from twisted.internet import reactor
@@ -17,7 +18,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
-from views import a_view
+from views import DAY_MS, NOW_MS, a_view
 
 from medamad import interpreter
 from medamad.account.logins import digest, new_token
@@ -31,6 +32,7 @@ from medamad.operator.status import State, Status
 from medamad.service import QUESTION_THREADS, Started
 from medamad.store.environment import LOCK_NAME, open_environment
 from medamad.store.texts import Texts
+from medamad.store.trusted import TrustedTime, write_trusted
 from medamad.web.backend import Backend
 
 
@@ -294,6 +296,44 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     assert await held
     # What was to be written when the daemon was stopped has been, and its callers are told now.
     await deferLater(reactor, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("trusted_ms", "kept"), [(0, 2), (NOW_MS - 365 * DAY_MS, 2), (NOW_MS - 60_000, 1)]
+)
+@pytest_twisted.ensureDeferred
+async def test_views_past_their_time_go_when_the_clock_is_trusted(
+    tmp_path: Path, trusted_ms: int, kept: int
+) -> None:
+    environment = open_environment(tmp_path, 64 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, environment, TrustedTime(trusted_ms))
+    environment.close()
+    told, backends = Told(), list[Backend]()
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+        website = await backend.store.add_website("example.com", 1)
+        for days in (100, 80):
+            view = a_view(website.number, time_ms=NOW_MS - days * DAY_MS)
+            await backend.store.append([view])
+
+    config = config_in(tmp_path)
+    retention = msgspec.structs.replace(config.retention, raw_days=90, after="nothing")
+    daemon = daemon_of(evolve(config, retention=retention), told, prepare=prepare)
+    daemon.clock = lambda: NOW_MS / 1000
+    daemon.tidy_s = 0.01
+    daemon.startService()
+    await told.first
+    store = backends[0].store
+    while store.figures().tail_views:
+        await deferLater(reactor, 0.01)
+    # What has been sealed because of its age is gone through for what is past its time, too.
+    await idle(store)
+    [website] = store.websites.all()
+    left = store.ask(website, lambda snapshot: sum(len(part) for part in snapshot.parts))
+    await daemon.stopService()
+    assert left == kept
 
 
 @pytest_twisted.ensureDeferred

@@ -23,7 +23,7 @@ from medamad.store.corrections import read_corrections
 from medamad.store.counters import decode_counters
 from medamad.store.environment import Database, Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
-from medamad.store.formats import STORE_ID
+from medamad.store.formats import STORE_ID, TRUSTED_TIME
 from medamad.store.grants import damaged_grants
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number
@@ -96,7 +96,7 @@ class Checking:
             for key, value in self._items(name):
                 if not _is_sealed(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
-        for secret in (SECRET, STORE_ID):
+        for secret in (SECRET, STORE_ID, TRUSTED_TIME):
             stored = self._txn.get(secret, db=self._environment.databases.meta)
             if stored is not None and not _is_sealed(secret, stored):
                 yield f"{secret.decode()}: its checksum does not match"

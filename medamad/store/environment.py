@@ -19,6 +19,7 @@ from medamad.store.formats import (
     FORMAT_KEY,
     SEALED_IN_META,
     STORE_ID,
+    TRUSTED_TIME,
     Tell,
     check_format,
     check_names,
@@ -52,7 +53,8 @@ class Databases:
 
     What is stored of meta (but the format), logins, websites and beacons has a checksum in front.
 
-    - meta: name → format version, account, counters, tokens, share links, tombstones of websites
+    - meta: name → format version, account, counters, tokens, share links, tombstones of websites,
+      the time that is trusted
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - names: website u32, dimension u8, code u32 → day u16, text
@@ -115,7 +117,7 @@ class Environment:
 
     def strange_names(self, txn: Txn) -> list[bytes]:
         """Give the names in meta that are none of ours: once they were."""
-        known = {FORMAT_KEY, STORE_ID, *SEALED_IN_META}
+        known = {FORMAT_KEY, STORE_ID, TRUSTED_TIME, *SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]

@@ -20,6 +20,8 @@ META: Final = b"meta"
 STORE_ID: Final = b"store-id"
 """The name in meta of what tells this store from every other."""
 FORMAT_KEY: Final = b"format"
+TRUSTED_TIME: Final = b"trusted-time"
+"""The name in meta of the time by which something is old enough to be deleted for good."""
 NUMBERS: Final = (b"last-website", b"last-block", b"last-batch", b"sequence")
 SEALED_IN_META: Final = (*NUMBERS, b"account", b"beacon-secret")
 

@@ -42,6 +42,7 @@ from medamad.store.settings import StoreSettings
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.tending import Tending
+from medamad.store.trusted import TrustedClock
 from medamad.store.upkeep import Upkeep
 from medamad.store.websites import Websites, tombstones
 from medamad.store.writer import CallsFromThread, Transaction, Writer
@@ -63,6 +64,7 @@ class Store:
     account: StoredAccount
     tokens: Grants[Token]
     shares: Grants[Share]
+    clock: TrustedClock
     broken: "Deferred[str]"
     _environment: Environment
     _journal: Journal
@@ -122,6 +124,7 @@ class Store:
             account=StoredAccount(environment, writer),
             tokens=Grants(environment, writer, TOKENS),
             shares=Grants(environment, writer, SHARES),
+            clock=TrustedClock(environment, writer.submit),
             broken=broken,
             environment=environment,
             names=names,
@@ -294,16 +297,17 @@ class Store:
         """Let go of what is kept for questions that nobody asks. For any thread, now and then."""
         self._shelves.let_go_of_texts(self.settings.text_bytes)
 
-    async def tidy(self, now_ms: int) -> None:
+    async def tidy(self, now_ms: int, trusted_ms: int | None = None) -> None:
         """Do what the passing of time asks for, in small steps.
 
         Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
         those past their time go, beacons of more than a day ago and readers that have died are
-        forgotten. Raises Unavailable when the store cannot take it; then it is for the next time.
+        forgotten. What goes for good does so by `trusted_ms`, `now_ms` where that is not given.
+        Raises Unavailable when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()
         self._room.lagging.tell()
-        await self._tending.tidy(now_ms)
+        await self._tending.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     # In the writer thread
 

@@ -18,12 +18,12 @@ from medamad.store.retaining import Bound, Gone, bound_of
 from medamad.store.settings import Retention, told_unregistered
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
+from medamad.store.trusted import JUMP_MS
 from medamad.store.upkeep import Upkeep
 from medamad.store.websites import Websites
 from medamad.store.writer import Submit
 
 _STEP_KEYS: Final = 500
-_HOUR_MS: Final = 3_600_000
 
 
 @define(eq=False)
@@ -42,6 +42,8 @@ class Tending:
     """Held by whatever makes blocks, or needs names to stay that nothing uses yet."""
     _waiting: set[int] = field(factory=set)
     """The websites that are waiting to be tended."""
+    _trusted_ms: int | None = None
+    """By what time hits are old enough to go; None until that is known."""
     _names_looked_at: int | None = None
     """The day on which unused names were removed last."""
     _told: frozenset[str] = frozenset()
@@ -66,11 +68,12 @@ class Tending:
         for shelf in self._shelves.all():
             await self._submit(partial(self._shelves.count_visitors, shelf))
 
-    async def tidy(self, now_ms: int) -> None:
+    async def tidy(self, now_ms: int, trusted_ms: int) -> None:
         """Do what the passing of time asks for; see Store.tidy."""
+        self._trusted_ms = trusted_ms
         # First what makes room for the rest.
         await self._removal.go_on(self._websites.has_number)
-        await self._forget_beacons(now_ms - DAY_MS - _HOUR_MS)
+        await self._forget_beacons(trusted_ms - DAY_MS - JUMP_MS)
         for shelf in self._shelves.all():
             await self.tend(shelf, now_ms)
         await self._remove_unused_names(now_ms // DAY_MS)
@@ -83,7 +86,7 @@ class Tending:
         async with self._one_at_a_time:
             self._waiting.discard(shelf.website)
             if not self._closing:
-                bound, gone = self._bound(shelf, now_ms), Gone()
+                bound, gone = self._bound(shelf), Gone()
                 try:
                     await self._upkeep.tend(shelf, now_ms, bound, gone)
                 except Unavailable:
@@ -95,13 +98,13 @@ class Tending:
                         self._tell(shelf, bound, gone)
                 await self._upkeep.remove_doomed()
 
-    def _bound(self, shelf: Shelf, now_ms: int) -> Bound | None:
+    def _bound(self, shelf: Shelf) -> Bound | None:
         """Give which hits of a website are to go."""
         website = self._websites.by_number(shelf.website)
-        if website is None:
+        if website is None or self._trusted_ms is None:
             return None
         keep = self.retention.of(website.hostname, self._websites.hostnames())
-        return bound_of(keep, self.retention.zone, now_ms)
+        return bound_of(keep, self.retention.zone, self._trusted_ms)
 
     def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
         """Tell the operator what has gone of a website: it cannot be had back."""

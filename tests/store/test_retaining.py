@@ -293,6 +293,7 @@ async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> No
     listening.heard = heard
     # Not by `tidy`, which has every beacon of the day forgotten before.
     (shelf,) = store._shelves.all()
+    store._tending._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
     await store._tending.tend(shelf, MIDNIGHT_MS + 3 * DAY_MS)
     assert between
     assert days_of(store, website) == [-1]
