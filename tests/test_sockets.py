@@ -139,3 +139,36 @@ def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:
         assert "Traceback" not in daemon.log
     finally:
         assert daemon.stop() == 0
+
+
+def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    limits = "[limits]\nmax_connections = 5\n"
+    daemon = Daemon(tmp_path, ("--listen", authority.endpoint(port)), limits)
+    daemon.start()
+
+    def begun(request: bytes) -> ssl.SSLSocket:
+        connection = authority.connection(port)
+        connection.connect()
+        connection.sock.sendall(request)
+        return connection.sock
+
+    try:
+        held = [begun(b"GET /event/ping HTTP/1.1\r\n") for _ in range(5)]
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as further:
+                assert further.recv(1) == b""
+        for one in held:
+            one.sendall(b"Host: localhost\r\n\r\n")
+            assert one.recv(4_096).startswith(b"HTTP/1.1 200 ")
+            one.close()
+        for _ in range(3):
+            with begun(b"nonsense\r\n\r\n") as refused:
+                assert refused.recv(4_096).startswith(b"HTTP/1.1 400 ")
+                while refused.recv(4_096):
+                    pass
+        assert pinged(authority.connection(port)) == 200
+        assert "Traceback" not in daemon.log
+    finally:
+        assert daemon.stop() == 0
