@@ -151,8 +151,10 @@ class Daemon(Service):
             renew(self._places, configured)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
-        except Exception:  # noqa: BLE001 - whatever it is, the daemon goes on
-            self._log.failure("the configuration stays as it was")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
+            # A stop gives up what is under way in threads.
+            if self._site is site or not isinstance(error, CancelledError):
+                self._log.failure("the configuration stays as it was")
         else:
             self._log.info("the configuration was read again")
         finally:
