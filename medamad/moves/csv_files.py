@@ -29,6 +29,8 @@ _MARKED: Final = re.compile(_BEGIN + r"""(?=['"=+\-@\uff1d\uff0b\uff0d\uff20\t\r
 """The last four are the signs as wide as letters of Chinese, which some spreadsheets take too."""
 _MARK: Final = re.compile(_BEGIN + MARK)
 _RECENT: Final = 1_024
+_WRITTEN_AT_ONCE: Final = 256
+"""How many rows are written in one go: meanwhile no other thread can run."""
 _LINE_END: Final = "\r\n"
 _MOST_OF_A_CELL: Final = 1 << 20
 _BOOLEANS: Final = {True: "true", False: "false", None: ""}
@@ -51,7 +53,10 @@ class CsvWriter:
             for column, values in zip(self.table.columns, rows, strict=True)
         ]
         file = io.StringIO(newline="")
-        csv.writer(file, lineterminator=_LINE_END).writerows(zip(*columns, strict=True))
+        writer = csv.writer(file, lineterminator=_LINE_END)
+        for begin in range(0, len(columns[0]), _WRITTEN_AT_ONCE):
+            some = (column[begin : begin + _WRITTEN_AT_ONCE] for column in columns)
+            writer.writerows(zip(*some, strict=True))
         return file.getvalue().encode()
 
     def end(self) -> bytes:

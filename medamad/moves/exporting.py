@@ -23,7 +23,8 @@ from medamad.store.origins import Origins
 from medamad.store.parts import NO_TIME, Events, Missed, Missing, Views
 from medamad.vocabulary.sources import Sources
 
-_STEP_ROWS: Final = 4_096
+STEP_ROWS: Final = 4_096
+"""How many rows a piece has at most: no other thread runs while a library writes them."""
 
 
 @frozen
@@ -77,8 +78,8 @@ def views(exported: Exported) -> Iterator[Piece]:
         if part.views and not exported.period.is_outside(*bounds_ms):
             columns = part.read(partial(_columns, exported.period))
             found = 0 if columns is None else len(columns["sequence"])
-            for begin in range(0, found, _STEP_ROWS):
-                stretch = slice(begin, begin + _STEP_ROWS)
+            for begin in range(0, found, STEP_ROWS):
+                stretch = slice(begin, begin + STEP_ROWS)
                 some = {name: column[stretch] for name, column in (columns or {}).items()}
                 yield Piece(_view_rows(some, exported), done + begin, total)
         done += part.views
@@ -166,8 +167,8 @@ def _event_pieces(
     found: NDArray[np.uint64], exported: Exported, done: int, total: int
 ) -> Iterator[Piece]:
     found = found[:, exported.period.mask(found[1].astype(np.int64))]
-    for begin in range(0, found.shape[1], _STEP_ROWS):
-        event, time_ms, view, codes = found[:, begin : begin + _STEP_ROWS]
+    for begin in range(0, found.shape[1], STEP_ROWS):
+        event, time_ms, view, codes = found[:, begin : begin + STEP_ROWS]
         stores, numbers = exported.origins.of(event)
         _, viewed = exported.origins.of(view)
         texts = _named(codes, exported.held.texts(Dimension.PROPERTY))

@@ -1,7 +1,8 @@
 """The statistics of a website as one table: every report, with all of its rows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -9,7 +10,7 @@ import msgspec
 from attrs import evolve
 
 from medamad.moves.day_rows import date_of
-from medamad.moves.exporting import Exported, Piece
+from medamad.moves.exporting import STEP_ROWS, Exported, Piece
 from medamad.moves.tables import STATISTICS, Rows
 from medamad.stats import dimensions, pages, properties, summary, times
 from medamad.stats.filters import Condition
@@ -46,7 +47,9 @@ def statistics(
     for number, (name, report) in enumerate(reports.items()):
         found, missed = exported.held.ask(partial(_put, report, question, exported.sources))
         exported.note(name, missed)
-        yield Piece(_rows(name, found), number + 1, len(reports))
+        for begin in range(0, len(found), STEP_ROWS):
+            yield Piece(_rows(name, found[begin : begin + STEP_ROWS]), number, len(reports))
+        yield Piece([()] * len(STATISTICS.columns), number + 1, len(reports))
 
 
 def _put(
@@ -93,13 +96,17 @@ def _without_unknown(rows: Any, missed: Missed) -> list[Any]:
     ]
 
 
-def _rows(report: str, found: list[Any]) -> Rows:
-    """Give the rows of a report as columns. What it counts by becomes the name."""
-    records = [msgspec.structs.asdict(row) for row in found]
-    known = set(STATISTICS.names)
-    for record in records:
-        counted_by = next(iter(record))
-        if counted_by not in known:
-            record["name"] = record.pop(counted_by)
-        record["report"] = report
-    return [[record.get(name) for record in records] for name in STATISTICS.names]
+def _rows(report: str, found: Sequence[Any]) -> Rows:
+    """Give some rows of a report as columns. What it counts by becomes the name."""
+    fields = found[0].__struct_fields__
+    attributes = dict(zip(fields, fields, strict=True))
+    if fields[0] not in STATISTICS.names:
+        attributes["name"] = fields[0]
+    columns: dict[str, Sequence[object]] = {
+        name: list(map(attrgetter(attributes[name]), found))
+        for name in STATISTICS.names
+        if name in attributes
+    }
+    columns["report"] = [report] * len(found)
+    unknown = [None] * len(found)
+    return [columns.get(name, unknown) for name in STATISTICS.names]

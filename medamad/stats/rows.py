@@ -15,8 +15,8 @@ Row: TypeAlias = msgspec.Struct
 Columns: TypeAlias = dict[str, Sequence[str] | NDArray[Any]]
 """Values of the rows, all of equal length, by the name they have there."""
 
-_SORTED_AT_ONCE: Final = 5_000
-"""How many names are sorted in one go, for as long as which no other thread can run."""
+_AT_ONCE: Final = 5_000
+"""How many names are sorted, or rows made, in one go: meanwhile no other thread can run."""
 
 
 def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -88,9 +88,7 @@ def page(
 
 def _first_of(pairs: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
     """Give the first of some pairs in ascending order, that many if there are."""
-    pieces = [
-        sorted(pairs[at : at + _SORTED_AT_ONCE]) for at in range(0, len(pairs), _SORTED_AT_ONCE)
-    ]
+    pieces = [sorted(pairs[at : at + _AT_ONCE]) for at in range(0, len(pairs), _AT_ONCE)]
     return list(islice(merge(*pieces), count))
 
 
@@ -99,7 +97,10 @@ def records(columns: Columns) -> list[Row]:
     values = [
         column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()
     ]
-    return list(map(_row_of(tuple(columns)), *values))
+    make, rows = _row_of(tuple(columns)), list[Row]()
+    for begin in range(0, len(values[0]), _AT_ONCE):
+        rows += map(make, *(column[begin : begin + _AT_ONCE] for column in values))
+    return rows
 
 
 @cache

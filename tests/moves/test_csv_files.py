@@ -6,6 +6,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slices import Slices
 
 from medamad.moves.csv_files import CsvWriter, is_csv, marked, read_csv, unmarked
 from medamad.moves.formats import guessed
@@ -82,3 +83,18 @@ def test_any_text_comes_back(text: str) -> None:
 def test_a_mark_stands_where_a_cell_may_begin(text: str, cell: str) -> None:
     assert marked(text) == cell
     assert unmarked(cell) == text
+
+
+def test_rows_are_written_some_at_a_time() -> None:
+    """No other thread runs while the library of the language writes them."""
+    writer = CsvWriter(TABLES["events"])
+    count = 2_000
+    numbers = Slices(range(count))
+    same = [["a"] * count, [1] * count, [None] * count, [0] * count, ["b, c"] * count]
+    lines = writer.rows([same[0], numbers, *same[2:], ["d"] * count]).split(b"\r\n")
+    assert lines == [
+        *(b'a,%d,,1970-01-01T00:00:00.000Z,"b, c",d' % number for number in range(count)),
+        b"",
+    ]
+    assert sum(numbers.sizes) == count
+    assert max(numbers.sizes) < 300

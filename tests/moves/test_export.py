@@ -13,13 +13,14 @@ import pytest
 import pytest_twisted
 from filled import NASTY, fill
 from held import agrees, in_order, rows, settled
+from loads import made
 from moved import LATER_MS, SOURCES, exported
 from views import DAY_MS, NOW_MS, views
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest
 from medamad.moves.asked import FORMAT_NAMES, Asked
-from medamad.moves.exporting import Exported
+from medamad.moves.exporting import STEP_ROWS, Exported
 from medamad.moves.tables import TABLES, Kind
 from medamad.stats.filters import Condition
 from medamad.stats.period import Period
@@ -198,6 +199,31 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
         if row["report"] == "property_values" and row["name"] == "=n"
     ]
     assert sorted(values) == sorted(("=n", text, 1) for text in NASTY)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    views = 2 * STEP_ROWS + 100
+    await store.load(website, made(1, views, 10))
+    asked = Asked(what="statistics")
+    held = store.hold(website)
+    source = Exported(
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
+    )
+    pieces = list(asked.pieces(source, LATER_MS))
+    held.close()
+    assert max(len(column) for piece in pieces for column in piece.rows) == STEP_ROWS
+    reports = [name for piece in pieces for name in piece.rows[0]]
+    paths = [
+        name
+        for piece in pieces
+        for report, name in zip(piece.rows[0], piece.rows[2], strict=True)
+        if report == "pages"
+    ]
+    assert reports.count("pages") == len(set(paths)) == views
     await store.close()
 
 

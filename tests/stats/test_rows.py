@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slices import Slices
 
 from medamad.stats.rows import fractions, page, records
 
@@ -55,6 +56,17 @@ def test_records_are_plain_values() -> None:
     assert msgspec.json.encode(rows) == (
         b'[{"path":"/","visitors":1,"share":0.5},{"path":"/a","visitors":2,"share":1.0}]'
     )
+
+
+def test_records_are_made_some_at_a_time() -> None:
+    paths, visitors = Slices(map(str, range(12_000))), np.arange(12_000)
+    rows = records({"path": paths, "visitors": visitors})
+    assert [(row.path, row.visitors) for row in rows] == [
+        (str(number), number) for number in range(12_000)
+    ]
+    assert sum(paths.sizes) == 12_000
+    assert max(paths.sizes) <= 5_000
+    assert records({"path": [], "visitors": visitors[:0]}) == []
 
 
 def test_a_page_of_many_that_are_equal() -> None:

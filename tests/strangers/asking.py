@@ -2,8 +2,9 @@
 
     python asking.py PORT COOKIE HOSTNAME AT_ONCE [worst]
 
-With "worst" those of which an answer is largest and a filter longest are asked too. Says "ready"
-once all ask; in the end, how many answers there were and the statuses of them.
+With "worst" those of which an answer is largest and a filter longest are asked too, and
+exports, more than there may be at once. Says "ready" once all ask; in the end, how many answers
+there were and the statuses of them.
 """
 
 import sys
@@ -44,9 +45,14 @@ LONG_FILTERS = (
 )
 
 
-def addresses(hostname: str, filters: Sequence[str] = FILTERS) -> Iterator[str]:
+EXPORTS = ("export?what=statistics", "export?what=statistics&format=ndjson")
+
+
+def addresses(
+    hostname: str, filters: Sequence[str] = FILTERS, among: Sequence[str] = STATISTICS
+) -> Iterator[str]:
     """Give what is asked, again and again."""
-    for statistic, one in cycle(product(STATISTICS, filters)):
+    for statistic, one in cycle(product(among, filters)):
         between = "&" if "?" in statistic else "?"
         yield f"/api/website/{hostname}/{statistic}{between}{quote(one, safe='=&')}"
 
@@ -58,7 +64,8 @@ def ask(client: Client, some: Iterator[str], found: Counter[int], ended: threadi
 
 if __name__ == "__main__":
     _, to_port, cookie, asked_of, at_once, *mood = sys.argv
-    among = (*FILTERS, *LONG_FILTERS) if mood else FILTERS
+    filters = (*FILTERS, *LONG_FILTERS) if mood else FILTERS
+    among = (*STATISTICS, *EXPORTS) if mood else STATISTICS
     statuses: Counter[int] = Counter()
     is_over = threading.Event()
     askers = [
@@ -67,7 +74,7 @@ if __name__ == "__main__":
             args=(
                 Client(int(to_port), cookie),
                 # Each begins elsewhere, so that unlike questions are asked together.
-                islice(addresses(asked_of, among), number * 7, None),
+                islice(addresses(asked_of, filters, among), number * 7, None),
                 statuses,
                 is_over,
             ),
