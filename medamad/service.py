@@ -149,8 +149,6 @@ class Daemon(Service):
             configured = configured_places(read.config, self.reactor)
             self._apply(read, site)
             renew(self._places, configured)
-        except CancelledError:
-            self._log.info("the configuration was not read again: the daemon stops")
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
