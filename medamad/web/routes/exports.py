@@ -29,6 +29,7 @@ MOST_OF_A_NETWORK: Final = 2
 """How many of them for one network, so that a slow reader does not take all."""
 _RETRY_AFTER_S: Final = 10
 _WAIT_S: Final = 0.5
+_STEP_BYTES: Final = 4 << 20
 
 
 @define(eq=False)
@@ -38,6 +39,7 @@ class _Source:
     _call: Call
     _written: Iterator[Written]
     _made: deque[bytes | None] = field(factory=deque)
+    _done: int = -1
 
     async def begin(self, *, to_the_end: bool) -> None:
         """Make the first piece, so that what cannot be made at all is refused, or all of them."""
@@ -60,9 +62,18 @@ class _Source:
                 await waited
 
     def _step(self) -> bytes | None:
-        """Go on with the file by one step, which need not give anything."""
-        written = next(self._written, None)
-        return None if written is None else written.data
+        """Go on with the file by one step, which need not give anything.
+
+        The pieces of one report are made in one, as long as they are not too many.
+        """
+        made: list[bytes] = []
+        for written in self._written:
+            made.append(written.data)
+            has_come_on = written.done != self._done
+            self._done = written.done
+            if has_come_on or sum(map(len, made)) >= _STEP_BYTES:
+                break
+        return b"".join(made) if made else None
 
 
 def asked_of(call: Call) -> Asked:

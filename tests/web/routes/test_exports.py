@@ -13,6 +13,7 @@ from house import House, build_house
 from loads import made
 
 from medamad.model.websites import Website
+from medamad.moves.exporting import STEP_ROWS
 from medamad.store.planning import Sizes
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
 from medamad.web.streams import WRITTEN_BYTES
@@ -111,6 +112,20 @@ async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
         steps += 1
     assert steps > 10
     assert len(taken_apart(wire.value())[1]) == before
+    await house.store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_report_of_many_rows_is_made_in_one_turn(tmp_path: Path) -> None:
+    """Where much is asked, each further turn is a long wait."""
+    house = await build_house(tmp_path)
+    await filled(house, 2 * STEP_ROWS + 100)
+    turns = slowly(house, 0)
+    _, body = taken_apart((await asked(house, f"{PATH}?what=statistics")).wire.value())
+    rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
+    assert sum(row["report"] == "pages" for row in rows) == 2 * STEP_ROWS + 100
+    # 19 reports, what stands before and behind them, and that this was all.
+    assert turns[0] <= 22
     await house.store.close()
 
 
