@@ -79,8 +79,11 @@ OPERATORS: Final = tuple(
 _LISTS: Final = ("in", "not_in")
 
 
-MAX_CONDITIONS: Final = 50
-"""How many filters one question may have: each is held against every text of what it is on."""
+MAX_CONDITIONS: Final = len(FIELDS) * len(OPERATORS)
+"""How many filters one question may have: each is held against every text of what it is on.
+
+So many that each operator on each field may be there.
+"""
 
 
 @frozen

@@ -38,7 +38,7 @@ STATISTICS = (
 
 LONG_FILTERS = (
     # As many as there may be, and as much as fits into the head of a request.
-    "&".join(f"path[not_contains]={number:x}" for number in range(50)),
+    "&".join(f"path[not_contains]={number:x}" for number in range(140)),
     "path[not_in]=" + ",".join(f"/articles/{number:x}" for number in range(500)),
     "referrer[not_contains]=" + "x" * 12_000,
     "prop_name[contains]=&prop_value[not_ends_with]=7",
