@@ -3,6 +3,7 @@ from attrs import evolve
 from stats.hits import event, view
 from stats.made import SOURCES, question_of, snapshot_of
 
+from medamad.stats import matching
 from medamad.stats.selecting import select
 from medamad.stats.wanted import NobodyWaits, Wanted
 from medamad.store.parts import EMPTY, Snapshot
@@ -35,7 +36,10 @@ class Asked:
 
 
 @pytest.mark.parametrize("field", ["path", "prop_value"])
-def test_a_filter_on_many_texts_ends_when_nobody_waits(field: str) -> None:
+def test_a_filter_on_many_texts_ends_when_nobody_waits(
+    field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "_TOLD_AT_ONCE", 1_000)
     views = [view(number, "p", path=f"/{number}") for number in range(2_500)]
     for number, one in enumerate(views, 1):
         one["id"] = number
