@@ -56,6 +56,8 @@ QUESTIONS_AT_ONCE: Final = 2
 """How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
+ARRIVE_SECONDS: Final = 0.2
+"""How long a request may take to come over a connection that was taken just before the stop."""
 TIDY_SECONDS: Final = 60.0
 RETURN_SECONDS: Final = 15.0
 """How often the system is given back the memory that is free."""
@@ -276,6 +278,8 @@ class Daemon(Service):
 
     async def _drain(self, site: Site) -> None:
         """Let the requests under way be answered, then let the hits that wait be stored."""
+        if site.channels:
+            await deferLater(self.reactor, ARRIVE_SECONDS)
         try:
             await site.drain().addTimeout(self.drain_s, self.reactor)
         except defer.TimeoutError:

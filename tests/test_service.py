@@ -1,5 +1,6 @@
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -459,3 +460,22 @@ async def test_what_hits_need_is_loaded_while_it_starts(
     await told.first
     assert loaded.wait(60)
     await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_request_that_comes_while_it_stops_is_answered(tmp_path: Path) -> None:
+    told = Told()
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.startService()
+    started = await told.first
+    assert isinstance(started, Started)
+    port = int(started.urls[0].rpartition(":")[2].rstrip("/"))
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        # It is taken before the stop, and says something only after that has begun.
+        await deferLater(reactor, 0.05)
+        stopped = daemon.stopService()
+        await deferLater(reactor, 0.01)
+        connection.sendall(b"GET /api/event/ping HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = await deferToThread(connection.recv, 4_096)
+    await stopped
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
