@@ -47,9 +47,25 @@ def statistics(
     for number, (name, report) in enumerate(reports.items()):
         found, missed = exported.held.ask(partial(_put, report, question, exported.sources))
         exported.note(name, missed)
-        for begin in range(0, len(found), STEP_ROWS):
-            yield Piece(_rows(name, found[begin : begin + STEP_ROWS]), number, len(reports))
+        for some in taken(found):
+            yield Piece(_rows(name, some), number, len(reports))
         yield Piece([()] * len(STATISTICS.columns), number + 1, len(reports))
+
+
+def taken(found: list[Any]) -> Iterator[list[Any]]:
+    """Take the rows out of a list, in their order and some at a time; in the end it is empty.
+
+    To let go of a hundred thousand at once would hold all threads up.
+    """
+    found.reverse()
+    try:
+        while found:
+            some = found[: -STEP_ROWS - 1 : -1]
+            del found[-STEP_ROWS:]
+            yield some
+    finally:
+        while found:
+            del found[-STEP_ROWS:]
 
 
 def _put(

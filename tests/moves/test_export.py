@@ -21,6 +21,7 @@ from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest
 from medamad.moves.asked import FORMAT_NAMES, Asked
 from medamad.moves.exporting import STEP_ROWS, Exported
+from medamad.moves.reports import taken
 from medamad.moves.tables import TABLES, Kind
 from medamad.stats.filters import Condition
 from medamad.stats.period import Period
@@ -225,6 +226,19 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
     ]
     assert reports.count("pages") == len(set(paths)) == views
     await store.close()
+
+
+def test_rows_are_let_go_of_some_at_a_time() -> None:
+    rows = list(range(2 * STEP_ROWS + 100))
+    steps = taken(rows)
+    assert next(steps) == list(range(STEP_ROWS))
+    assert len(rows) == STEP_ROWS + 100
+    assert [len(some) for some in steps] == [STEP_ROWS, 100]
+    rows = list(range(3 * STEP_ROWS))
+    steps = taken(rows)
+    next(steps)
+    steps.close()
+    assert rows == []
 
 
 def test_filters_are_for_statistics_alone() -> None:

@@ -4,14 +4,13 @@ import pytest
 import pytest_twisted
 from browser import Connection, encoded
 from house import House
+from slow import HEAD_BYTES, leave, slow
 from twisted.internet.defer import Deferred, succeed
 
 from medamad.model.errors import TooMany, Unavailable
 from medamad.web.replies import JSON, Reply
 from medamad.web.streams import WRITTEN_BYTES
 from medamad.web.unread import MOST_BYTES, MOST_OF_A_NETWORK, Unread
-
-HEAD_BYTES = 1_000
 
 
 def test_a_network_has_so_many_bytes_waiting() -> None:
@@ -55,21 +54,6 @@ def question(house: House, website: str) -> bytes:
     house.site.backend.ask = lambda *_asked, **_how: succeed(Reply(200, body, JSON))
     owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
     return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
-
-
-def slow(house: House, peer: str = "203.0.113.9") -> Connection:
-    """Give a connection of which the transport is full after each piece."""
-    connection = Connection(house.site, peer)
-    wire = connection.wire
-    write = type(wire).write
-
-    def full(data: bytes) -> None:
-        write(wire, data)
-        if len(data) > HEAD_BYTES:
-            wire.producer.pauseProducing()
-
-    wire.write = full
-    return connection
 
 
 def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question: bytes) -> None:
@@ -122,13 +106,6 @@ async def test_long_answers_that_nobody_receives_are_bounded(
     for target in ("/event/ping", "/openapi.yaml"):
         asked = encoded("GET", target, {})
         assert (await Connection(house.site, "198.51.0.3").talk(asked)).status == 200
-    for connection in connections:
-        if not goes:
-            house.reactor.advance(house.site.settings.reading_seconds + 1)
-            house.site.sweep()
-            house.reactor.advance(11)
-            house.site.sweep()
-            assert connection.wire.aborted
-        connection.close()
+    leave(house, connections, goes=goes)
     assert house.site.backend.unread == Unread()
     assert (await Connection(house.site).talk(question)).status == 200

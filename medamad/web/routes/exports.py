@@ -40,6 +40,7 @@ class _Source:
     _written: Iterator[Written]
     _made: deque[bytes | None] = field(factory=deque)
     _done: int = -1
+    _has_ended: bool = False
 
     async def begin(self, *, to_the_end: bool) -> None:
         """Make the first piece, so that what cannot be made at all is refused, or all of them."""
@@ -61,6 +62,14 @@ class _Source:
                 self._call.backend.call_later(_WAIT_S, waited.callback, None)
                 await waited
 
+    def close(self) -> None:
+        """Let go of what was not sent: of many rows, which takes long, in a thread."""
+        if not self._has_ended:
+            held = [self._written]
+            self._written = iter(())
+            # Where that is refused, or a stop gives it up, they go by themselves.
+            self._call.ask(held.clear).addErrback(lambda _failure: None)
+
     def _step(self) -> bytes | None:
         """Go on with the file by one step, which need not give anything.
 
@@ -73,6 +82,7 @@ class _Source:
             self._done = written.done
             if has_come_on or sum(map(len, made)) >= _STEP_BYTES:
                 break
+        self._has_ended = not made
         return b"".join(made) if made else None
 
 
@@ -108,6 +118,7 @@ async def export(call: Call, hostname: str) -> Reply:
             zone=backend.collector.rules.zone,
         )
         source = _Source(call, asked.written(exported, int(backend.clock() * 1000)))
+        opened.callback(source.close)
         # What statistics are without stands before them.
         await source.begin(to_the_end=asked.what == STATISTICS.name)
         name = asked.file_name(website.hostname).encode("ascii")

@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -11,8 +12,11 @@ import pytest_twisted
 from browser import Answer, Connection, encoded, parse
 from house import House, build_house
 from loads import made
+from slow import leave, slow
+from twisted.internet.defer import Deferred, succeed
 
 from medamad.model.websites import Website
+from medamad.moves.asked import Asked, Written
 from medamad.moves.exporting import STEP_ROWS
 from medamad.store.planning import Sizes
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
@@ -27,9 +31,11 @@ async def filled(house: House, views: int = 2_000) -> Website:
     return website
 
 
-async def asked(house: House, target: str = PATH, method: str = "GET") -> Connection:
+async def asked(
+    house: House, target: str = PATH, method: str = "GET", over: Connection | None = None
+) -> Connection:
     owner = await house.owner()
-    connection = Connection(house.site)
+    connection = over or Connection(house.site)
     connection.push(encoded(method, target, {"Cookie": f"_me_sess={owner.cookie}"}))
     return connection
 
@@ -85,20 +91,7 @@ async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
     house = await build_house(tmp_path, sizes=Sizes(chunk_views=1_000))
     await filled(house, 8_000)
     before = len(taken_apart((await asked(house)).wire.value())[1])
-    connection = Connection(house.site)
-    wire = connection.wire
-    written: list[int] = []
-    write = type(wire).write
-
-    def full_after_each(data: bytes) -> None:
-        write(wire, data)
-        written.append(len(data))
-        if len(data) > 1_000 and wire.producer is not None:
-            wire.producer.pauseProducing()
-
-    wire.write = full_after_each
-    owner = await house.owner()
-    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
+    wire = (await asked(house, over=slow(house))).wire
     steps = 0
     while not wire.value().endswith(b"\r\n0\r\n\r\n"):
         size = len(wire.value())
@@ -134,14 +127,14 @@ def slowly(house: House, seconds: float) -> list[int]:
     backend, made_pieces = house.site.backend, [0]
     ask = backend.ask
 
-    async def ask_slowly(question: Callable[[], object], **_: object) -> object:
+    async def ask_slowly(question: Callable[[], object]) -> object:
         found = await ask(question)
         house.reactor.advance(seconds)
         house.site.sweep()
         made_pieces[0] += 1
         return found
 
-    backend.ask = ask_slowly
+    backend.ask = lambda question, **_: Deferred.fromCoroutine(ask_slowly(question))
     return made_pieces
 
 
@@ -172,41 +165,51 @@ async def test_nobody_takes_for_ever(tmp_path: Path) -> None:
     await house.store.close()
 
 
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_sent_is_let_go_of_in_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(house, 3_000)
+    ended_in: list[bool] = []
+    in_thread = [False]
+    written = Asked.written
+
+    def told(*given: Any) -> Iterator[Written]:
+        try:
+            yield from written(*given)
+        finally:
+            ended_in.append(in_thread[0])
+
+    def ask(question: Callable[[], object], **_: object) -> Deferred[object]:
+        in_thread[0] = True
+        try:
+            return succeed(question())
+        finally:
+            in_thread[0] = False
+
+    monkeypatch.setattr(Asked, "written", told)
+    house.site.backend.ask = ask
+    connection = await asked(house, over=slow(house))
+    assert not ended_in
+    connection.close()
+    assert ended_in == [True]
+
+
 @pytest.mark.parametrize("goes", [True, False])
 @pytest_twisted.ensureDeferred
 async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
     await filled(house, 3_000)
-    connections = []
-    for number in range(MOST_EXPORTS):
-        connection = Connection(house.site, f"198.51.{number // MOST_OF_A_NETWORK}.{number}")
-        wire = connection.wire
-        write = type(wire).write
-
-        def full(data: bytes, wire: object = wire, write: object = write) -> None:
-            write(wire, data)
-            if len(data) > 1_000 and wire.producer is not None:
-                wire.producer.pauseProducing()
-
-        wire.write = full
-        owner = await house.owner()
-        connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
-        connections.append(connection)
+    connections = [
+        await asked(house, over=slow(house, f"198.51.{number // MOST_OF_A_NETWORK}.{number}"))
+        for number in range(MOST_EXPORTS)
+    ]
     assert house.site.backend.exports.total() == MOST_EXPORTS
     refused = await (await asked(house)).answer()
     assert (refused.status, refused.error) == (503, "too many exports at once")
     assert refused.header("Retry-After") == "10"
-    connection = Connection(house.site, "198.51.0.99")
-    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
-    refused = await connection.answer()
+    refused = await (await asked(house, over=Connection(house.site, "198.51.0.99"))).answer()
     assert (refused.status, refused.error) == (429, "too many exports at once from there")
-    for connection in connections:
-        if not goes:
-            house.reactor.advance(house.site.settings.reading_seconds + 1)
-            house.site.sweep()
-            house.reactor.advance(11)
-            house.site.sweep()
-            assert connection.wire.aborted
-        connection.close()
+    leave(house, connections, goes=goes)
     assert house.site.backend.exports == {}
     assert house.store._shelves.leases.all_ended(1 << 60, 1)
 
@@ -214,18 +217,8 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
 @pytest_twisted.ensureDeferred
 async def test_a_file_that_cannot_be_ended_is_cut_off(house: House) -> None:
     website = await filled(house, 10_000)
-    connection = Connection(house.site)
+    connection = await asked(house, over=slow(house))
     wire = connection.wire
-    write = type(wire).write
-
-    def full(data: bytes) -> None:
-        write(wire, data)
-        if len(data) > 1_000 and wire.producer is not None:
-            wire.producer.pauseProducing()
-
-    wire.write = full
-    owner = await house.owner()
-    connection.push(encoded("GET", PATH, {"Cookie": f"_me_sess={owner.cookie}"}))
     await house.store.delete_website(website)
     for _ in range(40):
         if wire.aborted:
