@@ -1,4 +1,4 @@
-"""The daemon put together: what is started in what order, stopped in what order, and reloaded.
+"""The daemon put together: what is started in what order, and stopped in what order.
 
 Started: configuration, store, first account, site, sockets, the operator's socket; then systemd
 hears that all is ready. Stopped: the operator's socket, sockets, requests under way, hits that
@@ -34,15 +34,16 @@ from medamad.collect.refusals import Refusals
 from medamad.collect.tables import load_tables
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_files import load_lists
-from medamad.listening import CannotListenThere, Place, configured_places, places, renew
+from medamad.listening import CannotListenThere, places
 from medamad.log_lines import LogLines
 from medamad.model.errors import Unavailable
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
 from medamad.presence import Presence
+from medamad.reloading import Reloading
 from medamad.store.errors import StoreError
 from medamad.store.store import Store
-from medamad.systemd import ALIVE, READY, RELOADING, STOPPING, Supervisor
+from medamad.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.taking_over import TakingOver
 from medamad.watch import LOOK_SECONDS, Watch
 from medamad.web.app import make_site
@@ -107,13 +108,9 @@ class Daemon(Service):
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     log_lines: LogLines | None = None
     """What writes the log, None where that is not ours."""
-    _site: Site | None = None
-    _schedule: Schedule | None = None
-    _places: Sequence[Place] = ()
+    _reloading: Reloading | None = None
     _open: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
-    _reloads: DeferredLock = field(factory=DeferredLock)
-    _in_thread: Pool = field(init=False)
     _starting: "Deferred[None] | None" = None
     _has_ended: bool = False
 
@@ -131,47 +128,9 @@ class Daemon(Service):
         return Deferred.fromCoroutine(self._one_after_another(self._stop))
 
     async def reload(self) -> None:
-        """Go by what the configuration says now; if it is bad, go on by the old one.
-
-        It is read in a thread, as its lists may be long. While one reload waits for another to
-        end, further ones are left out: that one will read all that there is by then.
-        """
-        if self._reloads.waiting:
-            return
-        async with self._reloads:
-            if self._site is not None:
-                await self._reload(self._site)
-
-    async def _reload(self, site: Site) -> None:
-        self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
-        try:
-            read = await self._read_again(site.backend.settings.data_dir)
-            if self._site is not site:
-                return
-            configured = configured_places(read.config, self.reactor)
-            self._apply(read, site)
-            renew(self._places, configured)
-        except ConfigError as error:
-            self._log.error("the configuration stays as it was: {error}", error=str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
-            # A stop gives up what is under way in threads.
-            if self._site is site or not isinstance(error, CancelledError):
-                self._log.failure("the configuration stays as it was")
-        else:
-            self._log.info("the configuration was read again")
-        finally:
-            if self._site is site:
-                self.supervisor.tell(READY)
-
-    async def _read_again(self, data_dir: Path) -> settings.Replaceable:
-        def read() -> settings.Replaceable:
-            return settings.Replaceable.read(self.read_config(), data_dir)
-
-        try:
-            return await self._in_thread(read)
-        except Unavailable:
-            # However many strangers try passwords, the operator is heard.
-            return read()
+        """Go by what the configuration says now, once the start is done; see `Reloading`."""
+        if self._reloading is not None:
+            await self._reloading.reload()
 
     def _not_reloaded(self, failure: Failure) -> None:
         self._log.failure("the configuration stays as it was", failure)
@@ -188,13 +147,12 @@ class Daemon(Service):
         opened = self._open
         self._reload_on_hangup()
         passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
-        self._in_thread = passwords
         opened.callback(passwords.stop)
         # Meanwhile: opening the store mostly waits for the disk.
         passwords(load_tables).addErrback(self._tables_not_loaded)
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
-        self._places = places(self.config, self.reactor)
+        listening = places(self.config, self.reactor)
         taking_over = TakingOver(self.supervisor)
         store = Store.open(
             data_dir,
@@ -240,7 +198,7 @@ class Daemon(Service):
             await self.prepare(site.backend)
         opened.push_async_callback(self._drain, site)
         urls = []
-        for place in self._places:
+        for place in listening:
             port = await place.listen(site)
             opened.push_async_callback(maybeDeferred, port.stopListening)
             urls.append(place.url(port))
@@ -248,13 +206,12 @@ class Daemon(Service):
         desk = Desk(
             site=site,
             started=int(self.clock()),
-            listening=[place.text for place in self._places],
+            listening=[place.text for place in listening],
             config_file=self.config.file,
             login_file=data_dir / FILE_NAME,
         )
         commands = Server.start(data_dir, desk.handlers(), self.reactor)
         opened.push_async_callback(commands.stop)
-        self._site = site
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
         opened.callback(returning.stop)
@@ -262,18 +219,31 @@ class Daemon(Service):
         opened.callback(lambda: presence.end(self._now_ms()))
         watch = Watch(site.backend, presence.since_ms)
         opened.callback(repeat(self.look_s, self._looking(watch, presence), self.reactor).stop)
-        self._schedule = self._backups(site, data_dir)
-        opened.callback(repeat(self.look_s, self._schedule.look, self.reactor).stop)
+        schedule = self._backups(site, data_dir)
+        opened.callback(repeat(self.look_s, schedule.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
+        self._reloading = Reloading(
+            begun_by=self.config,
+            read_config=self.read_config,
+            in_thread=passwords,
+            reactor=self.reactor,
+            supervisor=self.supervisor,
+            site=site,
+            places=listening,
+            schedule=schedule,
+            log_lines=self.log_lines,
+        )
         self.supervisor.tell(READY)
         self.started(_started(urls, first_login, store, data_dir))
 
     async def _stop(self) -> None:
         self.supervisor.tell(STOPPING)
-        had_started, self._site = self._site is not None, None
+        reloading, self._reloading = self._reloading, None
+        if reloading is not None:
+            reloading.end()
         await self._open.aclose()
-        if had_started:
+        if reloading is not None:
             self._log.info("stopped")
 
     async def _drain(self, site: Site) -> None:
@@ -289,22 +259,6 @@ class Daemon(Service):
             # They have gone in the next turn: with them, what they asked for is given up.
             await deferLater(self.reactor, 0)
         await site.backend.collector.queue.drained()
-
-    def _apply(self, read: settings.Replaceable, site: Site) -> None:
-        backend = site.backend
-        late = settings.needing_restart(self.config, read.config)
-        collector = backend.collector
-        collector.rules = read.rules
-        collector.rates.per_minute = read.rules.hits_per_minute
-        collector.queue.settings = read.queue
-        backend.store.apply(read.store)
-        backend.settings = read.web
-        if self._schedule is not None:
-            self._schedule.plan = read.backups
-        if self.log_lines is not None:
-            self.log_lines.style = read.log_style
-        if late:
-            self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
 
     def _backups(self, site: Site, data_dir: Path) -> Schedule:
         def make(target: Path) -> Awaitable[None]:

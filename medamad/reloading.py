@@ -1,0 +1,103 @@
+"""A reload: what of a configuration that has changed takes effect while the daemon runs."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, DeferredLock
+from twisted.logger import Logger
+
+from medamad.background import Pool
+from medamad.backups import Schedule
+from medamad.config import Config, ConfigError
+from medamad.listening import Place, configured_places, renew
+from medamad.log_lines import LogLines
+from medamad.model.errors import Unavailable
+from medamad.settings import Replaceable, needing_restart
+from medamad.systemd import READY, RELOADING, Supervisor
+from medamad.web.site import Site
+
+
+@define(eq=False, kw_only=True)
+class Reloading:
+    """Has a daemon go by what its configuration says now, from its start to its stop."""
+
+    begun_by: Config
+    """What the daemon was started by."""
+    read_config: Callable[[], Config]
+    """Reads the configuration again. Raises ConfigError."""
+    in_thread: Pool
+    """Where it is read, as its lists may be long."""
+    reactor: Any
+    supervisor: Supervisor
+    site: Site
+    places: Sequence[Place]
+    schedule: Schedule
+    log_lines: LogLines | None
+    """What writes the log, None where that is not ours."""
+    _is_over: bool = False
+    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _log = Logger()
+
+    def end(self) -> None:
+        """Apply nothing any more: the daemon stops."""
+        self._is_over = True
+
+    async def reload(self) -> None:
+        """Go by what the configuration says now; if it is bad, go on by the old one.
+
+        While one reload waits for another to end, further ones are left out: that one will read
+        all that there is by then.
+        """
+        if self._one_at_a_time.waiting:
+            return
+        async with self._one_at_a_time:
+            if not self._is_over:
+                await self._reload()
+
+    async def _reload(self) -> None:
+        self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        try:
+            read = await self._read()
+            if self._is_over:
+                return
+            configured = configured_places(read.config, self.reactor)
+            self._apply(read)
+            renew(self.places, configured)
+        except ConfigError as error:
+            self._log.error("the configuration stays as it was: {error}", error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
+            # A stop gives up what is under way in threads.
+            if not (self._is_over and isinstance(error, CancelledError)):
+                self._log.failure("the configuration stays as it was")
+        else:
+            self._log.info("the configuration was read again")
+        finally:
+            if not self._is_over:
+                self.supervisor.tell(READY)
+
+    async def _read(self) -> Replaceable:
+        def read() -> Replaceable:
+            return Replaceable.read(self.read_config(), self.site.backend.settings.data_dir)
+
+        try:
+            return await self.in_thread(read)
+        except Unavailable:
+            # However many strangers try passwords, the operator is heard.
+            return read()
+
+    def _apply(self, read: Replaceable) -> None:
+        backend = self.site.backend
+        late = needing_restart(self.begun_by, read.config)
+        collector = backend.collector
+        collector.rules = read.rules
+        collector.rates.per_minute = read.rules.hits_per_minute
+        collector.queue.settings = read.queue
+        backend.store.apply(read.store)
+        backend.settings = read.web
+        self.schedule.plan = read.backups
+        if self.log_lines is not None:
+            self.log_lines.style = read.log_style
+        if late:
+            self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
