@@ -4,7 +4,7 @@
 
 With "worst" those of which an answer is largest and a filter longest are asked too, and
 exports, more than there may be at once. Says "ready" once all ask; in the end, how many answers
-there were and the statuses of them.
+there were and the statuses of them, and how many were not waited for.
 """
 
 import sys
@@ -57,16 +57,22 @@ def addresses(
         yield f"/api/website/{hostname}/{statistic}{between}{quote(one, safe='=&')}"
 
 
-def ask(client: Client, some: Iterator[str], found: Counter[int], ended: threading.Event) -> None:
+def ask(
+    client: Client, some: Iterator[str], found: Counter[int | str], ended: threading.Event
+) -> None:
     while not ended.is_set():
-        found[client.request("GET", next(some)).status] += 1
+        try:
+            found[client.request("GET", next(some)).status] += 1
+        except OSError:
+            # Whoever has waited too long goes, and asks for something else.
+            found["gone"] += 1
 
 
 if __name__ == "__main__":
     _, to_port, cookie, asked_of, at_once, *mood = sys.argv
     filters = (*FILTERS, *LONG_FILTERS) if mood else FILTERS
     among = (*STATISTICS, *EXPORTS) if mood else STATISTICS
-    statuses: Counter[int] = Counter()
+    statuses: Counter[int | str] = Counter()
     is_over = threading.Event()
     askers = [
         threading.Thread(
