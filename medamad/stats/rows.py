@@ -15,7 +15,7 @@ Row: TypeAlias = msgspec.Struct
 Columns: TypeAlias = dict[str, Sequence[str] | NDArray[Any]]
 """Values of the rows, all of equal length, by the name they have there."""
 
-_AT_ONCE: Final = 5_000
+_AT_ONCE: Final = 1_000
 """How many names are sorted, or rows made, in one go: meanwhile no other thread can run."""
 
 
@@ -72,24 +72,25 @@ def page(
     first = int(np.searchsorted(bounds, stretch.start, side="right")) - 1
     last = int(np.searchsorted(bounds, min(stretch.stop, len(order)), side="left"))
     begin = int(bounds[first])
-    shown: list[int] = numbers[order[begin : bounds[last]]].tolist()
-    names = [name_of(number) for number in shown]
+    shown = np.asarray(numbers[order[begin : bounds[last]]], np.intp)
+    names = [name_of(number) for number in shown.tolist()]
     wanted = slice(stretch.start - begin, stretch.stop - begin)
     for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
         tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
-        pairs = _first_of(
-            list(zip(names[tied], shown[tied], strict=True)), wanted.stop - tied.start
-        )
-        ordered = slice(tied.start, tied.start + len(pairs))
-        names[ordered] = [name for name, _ in pairs]
-        shown[ordered] = [number for _, number in pairs]
-    return np.array(shown[wanted], np.intp), names[wanted]
+        ordered = _first_of(names[tied], wanted.stop - tied.start)
+        filled = slice(tied.start, tied.start + len(ordered))
+        shown[filled] = shown[tied][ordered]
+        names[filled] = [names[tied.start + place] for place in ordered]
+    return shown[wanted], names[wanted]
 
 
-def _first_of(pairs: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
-    """Give the first of some pairs in ascending order, that many if there are."""
-    pieces = [sorted(pairs[at : at + _AT_ONCE]) for at in range(0, len(pairs), _AT_ONCE)]
-    return list(islice(merge(*pieces), count))
+def _first_of(names: Sequence[str], count: int) -> list[int]:
+    """Give the places of the first of some names in ascending order, that many if there are."""
+    pieces = (
+        sorted(range(begin, min(begin + _AT_ONCE, len(names))), key=names.__getitem__)
+        for begin in range(0, len(names), _AT_ONCE)
+    )
+    return list(islice(merge(*pieces, key=names.__getitem__), count))
 
 
 def records(columns: Columns) -> list[Row]:
