@@ -60,7 +60,7 @@ class _Path(msgspec.Struct):
 class _Referrer(msgspec.Struct):
     id: int
     ref: str
-    ref_scheme: str = ""
+    ref_scheme: str | None = None
 
 
 class _Named(msgspec.Struct):
@@ -108,7 +108,8 @@ _Texts = tuple[str, ...]
 def is_goatcounter_days(head: bytes) -> bool:
     """Tell whether a file that begins so is such an export."""
     mark, *names = head.splitlines() or [b""]
-    return mark.startswith(b"PK") and {b"hit_stats.jsonl", b"paths.jsonl"} <= set(names)
+    found = {name.rpartition(b"/")[2] for name in names}
+    return mark.startswith(b"PK") and {b"hit_stats.jsonl", b"paths.jsonl"} <= found
 
 
 def read_goatcounter_days(file: BinaryIO, into: Into) -> Iterator[DayRow | Refused]:
@@ -123,12 +124,17 @@ class _Reading:
 
     _archive: ZipFile
     _into: Into
+    _members: dict[str, str] = field(init=False)
+    """What its files are called in the zip: they are in a folder, of whatever name."""
     _paths: dict[int, tuple[bool, str]] = field(factory=dict)
     """Whether it is an event, and what it is called here."""
     _referrers: dict[int, _Texts] = field(factory=dict)
     """Referrer and UTM source."""
     _browsers: dict[int, _Texts] = field(factory=dict)
     _systems: dict[int, _Texts] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._members = {name.rpartition("/")[2]: name for name in self._archive.namelist()}
 
     def rows(self) -> Iterator[DayRow | Refused]:
         """Give its rows."""
@@ -152,9 +158,9 @@ class _Reading:
         )
 
     def _check_version(self) -> None:
-        if _INFO not in self._archive.namelist():
+        if _INFO not in self._members:
             raise BadRequest(f"{_INFO}: there is no such file")
-        with self._archive.open(_INFO) as member:
+        with self._archive.open(self._members[_INFO]) as member:
             try:
                 info = msgspec.json.decode(member.read(_MOST_OF_A_LINE), type=_Info)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -242,11 +248,11 @@ class _Reading:
     def _lines(self, name: str, row: type[T]) -> Iterator[tuple[int, T] | Refused]:
         """Give the lines of a file, none if it is not there."""
         member = f"{name}.jsonl"
-        if member not in self._archive.namelist():
+        if member not in self._members:
             return
         decoder = msgspec.json.Decoder(row)
         number = 0
-        with self._archive.open(member) as file:
+        with self._archive.open(self._members[member]) as file:
             while line := file.readline(_MOST_OF_A_LINE):
                 number += 1
                 if len(line) == _MOST_OF_A_LINE:

@@ -69,6 +69,8 @@ EVENTS = (
     (("404", "", "/no-such-page"), ("404", "/no-such-page")),
 )
 HOST = "example.org"
+GOAT_FOLDER = "goatcounter-export-example-20240403T000000Z-0/"
+"""Every file of a GoatCounter export is in such a folder."""
 
 
 @define
@@ -277,12 +279,13 @@ class GoatCounter:
     def _add(self, file: str, **row: Any) -> None:
         self.files.setdefault(file, []).append(row)
 
-    def zip(self, path: Path, version: str = "1.0") -> Path:
+    def zip(self, path: Path, version: str = "1.0", folder: str = GOAT_FOLDER) -> Path:
         info = {"export_version": version, "goatcounter_version": "2.7", "created_for": HOST}
         with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-            archive.writestr("info.json", json.dumps(info, indent=4))
+            archive.writestr(f"{folder}info.json", json.dumps(info, indent=4))
             for name, rows in self.files.items():
-                archive.writestr(f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+                lines = "".join(json.dumps(row) + "\n" for row in rows)
+                archive.writestr(f"{folder}{name}.jsonl", lines)
         return path
 
 
@@ -292,7 +295,13 @@ GOAT_PATHS: Mapping[int, Any] = {
     216: "/api",
     9_442_298: ("click-banana", ""),
 }
-GOAT_REFS = {1: ("", ""), 2: ("Google", ""), 3: ("example.com/page.html", ""), 4: ("", "spring")}
+GOAT_REFS = {
+    1: ("", ""),
+    2: ("Google", ""),
+    3: ("example.com/page.html", ""),
+    4: ("", "spring"),
+    5: ("", ""),
+}
 GOAT_NAMES: Mapping[str, list[dict[str, Any]]] = {
     "paths": [
         {"id": 211, "path": "/", "title": "Home page"},
@@ -305,6 +314,7 @@ GOAT_NAMES: Mapping[str, list[dict[str, Any]]] = {
         {"id": 2, "ref": "Google", "ref_scheme": "g"},
         {"id": 3, "ref": "example.com/page.html", "ref_scheme": "h"},
         {"id": 4, "ref": "spring", "ref_scheme": "c"},
+        {"id": 5, "ref": "", "ref_scheme": None},
     ],
     "browsers": [
         {"id": 1, "name": "Chrome", "version": "46"},

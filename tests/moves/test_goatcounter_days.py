@@ -26,7 +26,7 @@ def read(path: Path) -> list[DayRow | Refused]:
     ("file", "row", "field", "reason"),
     [
         ("hit_stats", HIT | {"path_id": 5}, "hit_stats.jsonl: path_id", "no other file says"),
-        ("hit_stats", HIT | {"ref_id": 5}, "hit_stats.jsonl: ref_id", "no other file says"),
+        ("hit_stats", HIT | {"ref_id": 9}, "hit_stats.jsonl: ref_id", "no other file says"),
         ("hit_stats", HIT | {"hour": "soon"}, "hit_stats.jsonl: hour", "expected an hour"),
         ("hit_stats", HIT | {"hour": "1969-01-01T00:00:00Z"}, "hit_stats.jsonl: hour", "an hour"),
         ("hit_stats", HIT | {"count": -1}, "hit_stats.jsonl", r"`int` >= 0 - at `\$.count`"),
@@ -77,3 +77,13 @@ def test_later_minor_versions_are_read(tmp_path: Path) -> None:
     more = {"hit_stats": [HIT | {"mood": "good"}], "moods": [{"id": 1}]}
     rows = read(GoatCounter(days=1, more=more).zip(tmp_path / "a.zip", version="1.3"))
     assert not [row for row in rows if isinstance(row, Refused)]
+
+
+def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:
+    export = GoatCounter(days=1)
+    found = [
+        read(export.zip(tmp_path / f"{number}.zip", folder=folder))
+        for number, folder in enumerate(("", "a/", "some/other/"))
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[0]
