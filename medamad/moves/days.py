@@ -199,17 +199,17 @@ def _added_up(parts: Sequence[_Part]) -> _Part:
 def _sums(figures: _Figures, *, is_page: bool) -> NDArray[np.int64]:
     """Give sums of figures.
 
-    Bounces are a share of visits, and a visitor may have had several on a day: of the visitors it
-    is the same share. Of what is no page, visitors count for views of a page at least once.
+    Bounces are of visits, and a visitor may have had several on a day. So visits stand for the timed
+    visitors: the share of bounces is theirs, of one day and of many, also where the days are small.
+    Of what is no page, visitors count for views of a page at least once.
     """
     visitors, of_page, visits = figures[_VISITORS], figures[_PAGE_VISITORS], figures[_VISITS]
     sums = np.zeros((SUMS, figures.shape[1]), np.int64)
     sums[VIEWS] = figures[_VIEWS]
     sums[VISITORS] = visitors
     sums[PAGE_VISITORS] = of_page if is_page else np.where(of_page > 0, of_page, visitors)
-    sums[TIMED_VISITORS] = np.where(visits > 0, visitors, 0)
-    share = figures[_BOUNCES] / np.maximum(visits, 1)
-    sums[BOUNCES] = np.minimum(np.rint(visitors * share), sums[TIMED_VISITORS])
+    sums[TIMED_VISITORS] = visits
+    sums[BOUNCES] = np.minimum(figures[_BOUNCES], visits)
     return sums
 
 

@@ -75,10 +75,10 @@ GOAT_FOLDER = "goatcounter-export-example-20240403T000000Z-0/"
 
 @define
 class Sums:
-    """Views, visitors, visitors of a page, bounces of visitors: for each name of each report."""
+    """Views, visitors, visitors of a page, bounces, visits: for each name of each report."""
 
     of: dict[str, dict[Any, list[int]]] = field(
-        factory=lambda: defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0]))
+        factory=lambda: defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0, 0]))
     )
 
     def add(self, report: str, name: Any, *figures: int) -> None:
@@ -191,15 +191,15 @@ class Plausible:
                         by_day[key][measure] += figure
         for (report, _, name), known in by_day.items():
             visitors, views = known["visitors"], known["pageviews"]
-            bounces = round(visitors * (known["bounces"] / known["visits"]))
+            bounces = known["bounces"], known["visits"] or known["entrances"]
             if report in {"properties", "property_values"}:
                 found.add(report, name, known["events"], 0)
             elif report == "entries":
-                found.add("pages", name, 0, visitors, 0, bounces)
+                found.add("pages", name, 0, visitors, 0, *bounces)
             elif report == "pages":
                 found.add(report, name, views, 0, visitors)
             else:
-                found.add(report, name, views, visitors, 0, bounces)
+                found.add(report, name, views, visitors, 0, *bounces)
         return found
 
 
