@@ -79,8 +79,39 @@ def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -
     page.keyboard.press("Enter")
     expect(loaded(page).first).to_have_text("12")
     assert page.context.cookies() == []
+
+
+def test_a_password_that_was_given_lasts_over_a_reload(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(Client(known.port))
+    page = dashboard.page
+    address, other = (dashboard.base + shared(known, password=PASSWORD) for _ in range(2))
+    page.goto(address)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    loaded(page)
     page.reload()
+    expect(loaded(page).first).to_have_text("12")
+    expect(page).to_have_url(address)
+    # It opens neither another link nor another tab.
+    page.goto(other)
     expect(page.get_by_label("Password")).to_be_visible()
+    tab = page.context.new_page()
+    tab.goto(address)
+    expect(tab.get_by_label("Password")).to_be_visible()
+    # Nor does it after the time for which the daemon made it.
+    page.goto(address)
+    loaded(page)
+    page.evaluate(
+        "for (const [name, key] of Object.entries(sessionStorage))"
+        " sessionStorage.setItem(name, key.replace(/[.][0-9]+[.]/, '.1.'))"
+    )
+    page.reload()
+    field = page.get_by_label("Password")
+    field.fill(PASSWORD)
+    page.keyboard.press("Enter")
+    loaded(page)
+    page.reload()
+    loaded(page)
 
 
 def test_to_its_owner_a_link_is_no_more_than_to_others(known: Client, dashboard_of: Make) -> None:

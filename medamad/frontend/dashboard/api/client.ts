@@ -6,6 +6,7 @@ import { shareId } from "../state/share.ts";
 
 const ROOT = "/api";
 const RELOADED_FOR = "medamad.reloaded-for";
+const SHARE_KEY = `medamad.share-key.${shareId}`;
 
 /** An answer that is no success. `status` is 0 when the daemon could not be reached. */
 export class ApiError extends Error {
@@ -34,10 +35,12 @@ export function onLoggedOut(call: () => void): void {
 }
 
 /** What opens the share link that the page is of: its id, or what its password gave. */
-let shareKey: string | undefined = shareId;
+let shareKey = shareId && (session?.getItem(SHARE_KEY) ?? shareId);
 
+/** Show what a key opens, in this tab also after a reload; the daemon decides how long it does. */
 export function showShare(key: string): void {
   shareKey = key;
+  session?.setItem(SHARE_KEY, key);
 }
 
 type Parameters = URLSearchParams | Record<string, string>;
