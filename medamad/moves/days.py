@@ -199,9 +199,9 @@ def _added_up(parts: Sequence[_Part]) -> _Part:
 def _sums(figures: _Figures, *, is_page: bool) -> NDArray[np.int64]:
     """Give sums of figures.
 
-    Bounces are of visits, and a visitor may have had several on a day. So visits stand for the timed
-    visitors: the share of bounces is theirs, of one day and of many, also where the days are small.
-    Of what is no page, visitors count for views of a page at least once.
+    Bounces are of visits, and a visitor may have had several on a day. So visits stand for the
+    timed visitors: the share of bounces is theirs, of one day and of many, also where the days are
+    small. Of what is no page, visitors count for views of a page at least once.
     """
     visitors, of_page, visits = figures[_VISITORS], figures[_PAGE_VISITORS], figures[_VISITS]
     sums = np.zeros((SUMS, figures.shape[1]), np.int64)
