@@ -1,5 +1,6 @@
 """What the texts of endpoints say: the port, and the certificate, which a reload may renew."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from attrs import define, frozen
@@ -36,6 +37,11 @@ class Bound:
     certificate: Certificate | None
     """None where no TLS is spoken."""
 
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether it is an address of IPv6; one of none in particular takes IPv4 too, by itself."""
+        return ":" in self.interface
+
 
 def read_bound(text: str) -> Bound:
     """Read the text of a `tcp`, `tcp6` or `ssl` endpoint, and the files that it names.
@@ -45,6 +51,14 @@ def read_bound(text: str) -> Bound:
     asked = _Asked()
     serverFromString(asked, text).listen(None)
     return asked.heard[0]
+
+
+def ports_of_both(bounds: Iterable[Bound]) -> set[int]:
+    """Give the ports that IPv4 and IPv6 have an endpoint of their own for."""
+    of_ipv6, of_ipv4 = set[int](), set[int]()
+    for bound in bounds:
+        (of_ipv6 if bound.is_ipv6 else of_ipv4).add(bound.port)
+    return of_ipv6 & of_ipv4
 
 
 class _Asked:

@@ -1,15 +1,16 @@
 """The files by which systemd runs the daemon: the units and the configuration, put in place."""
 
 import shutil
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from medamad.config import ConfigError, load
-from medamad.endpoints import OF_TCP, read_bound
+from medamad.endpoints import OF_TCP, ports_of_both, read_bound
 from medamad.shipped import shipped_file, shipped_unit
 
 SERVICE: Final = "medamad.service"
@@ -32,7 +33,8 @@ _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/t
 _ELSEWHERE: Final = "install medamad elsewhere, for instance in /opt/medamad"
 _OF_PACKAGE: Final = "this service is that of a package; `apt-get remove medamad` removes it"
 _OTHERS_ENTER: Final = 0o001
-_ANYWHERE: Final = {"": "0.0.0.0"}  # noqa: S104 - what no interface means
+_ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - what no interface means
+_ANYWHERE_IPV6: Final = "::"
 
 
 class CannotInstall(Exception):
@@ -115,9 +117,8 @@ class Installation:
 
     def _install_units(self, run: str) -> Iterator[str]:
         texts = {SERVICE: shipped_unit(SERVICE).read_text("utf-8").replace(_PROGRAM, run)}
-        addresses = listened_on(self.configuration / MAIN_FILE)
-        if addresses:
-            listen = "\n".join(f"ListenStream={address}" for address in addresses)
+        listen = "\n".join(listened_on(self.configuration / MAIN_FILE))
+        if listen:
             texts[SOCKET] = shipped_unit(SOCKET).read_text("utf-8").replace(_LISTEN, listen)
         elif self.unit(SOCKET).exists():
             self.unit(SOCKET).unlink()
@@ -131,10 +132,9 @@ class Installation:
             if unit.exists() and not unit.is_symlink():
                 unit.unlink()
                 yield f"removed {unit}: it hid the package's"
-        addresses = listened_on(self.configuration / MAIN_FILE)
-        if not addresses:
+        listen = listened_on(self.configuration / MAIN_FILE)
+        if not listen:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
-        listen = [f"ListenStream={address}" for address in addresses]
         if listen and listen != [_LISTEN]:
             # The empty one takes away the package's.
             text = "\n".join(["[Socket]", "ListenStream=", *listen, ""])
@@ -160,18 +160,38 @@ class Installation:
 
 
 def listened_on(file: Path) -> list[str]:
-    """Give the ports that a configuration names, as systemd writes them. Raises ConfigError."""
-    found = []
+    """Give the ports that a configuration names, in lines of a socket unit. Raises ConfigError."""
+    bounds = []
     for text in load(file).server.listen:
         if text.partition(":")[0] not in OF_TCP:
             continue
         try:
             bound = read_bound(text)
+            bounds.append(evolve(bound, interface=_address(bound.interface)))
         except Exception as error:
             raise ConfigError(file, "server.listen", f"{text}: {error}") from error
-        host = _ANYWHERE.get(bound.interface, bound.interface)
-        found.append(f"[{host}]:{bound.port}" if ":" in host else f"{host}:{bound.port}")
-    return found
+    lines = [_stream(bound.interface, bound.port) for bound in bounds]
+    if of_both := ports_of_both(bounds):
+        # The unit has one setting for all of its sockets: those of IPv6 that took IPv4 get a twin.
+        lines += [
+            _stream(_ANYWHERE, bound.port)
+            for bound in bounds
+            if bound.interface == _ANYWHERE_IPV6 and bound.port not in of_both
+        ]
+        lines.append("BindIPv6Only=ipv6-only")
+    return lines
+
+
+def _address(interface: str) -> str:
+    """Give the address of an interface, which may be a name (of IPv4, as Twisted takes it)."""
+    if not interface:
+        return _ANYWHERE
+    return interface if ":" in interface else socket.gethostbyname(interface)
+
+
+def _stream(address: str, port: int) -> str:
+    host = f"[{address}]" if ":" in address else address
+    return f"ListenStream={host}:{port}"
 
 
 def this_program() -> list[str]:

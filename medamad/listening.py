@@ -1,22 +1,25 @@
 """Where the daemon listens: on sockets from systemd and on the configured endpoints.
 
 A socket from systemd takes the place of the configured endpoint that has its port, or its path; if
-that one speaks TLS, so does the socket.
+that one speaks TLS, so does the socket. An endpoint of IPv6 takes the connections of IPv4, too,
+unless one of those has its port.
 """
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from attrs import frozen
+from twisted.internet import tcp
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
-from medamad.endpoints import OF_TCP, Certificate, read_bound
+from medamad.endpoints import OF_TCP, Bound, Certificate, ports_of_both, read_bound
 from medamad.systemd import Inherited, inherited_sockets
 
 KEY: Final = "server.listen"
@@ -78,6 +81,32 @@ class Place:
         return f"{scheme}://{'localhost' if where.host in _ANY_HOST else name}:{where.port}"
 
 
+@frozen
+class _OnlyIPv6:
+    """An endpoint that leaves the connections of IPv4 to another one."""
+
+    _reactor: Any
+    _port: int
+    _backlog: int
+    _interface: str
+
+    def listen(self, factory: Any) -> Deferred[Port]:
+        """Begin to listen, as the reactor's listenTCP does."""
+        return execute(self._listen, factory)
+
+    def _listen(self, factory: Any) -> Port:
+        port = _PortOfIPv6(self._port, factory, self._backlog, self._interface, self._reactor)
+        port.startListening()
+        return port
+
+
+class _PortOfIPv6(tcp.Port):
+    def createInternetSocket(self) -> socket.socket:
+        made: socket.socket = super().createInternetSocket()  # type: ignore[no-untyped-call]
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        return made
+
+
 class _OverTLS(TLSMemoryBIOFactory):
     """Puts TLS in front of the connections that are taken; those that are not are closed."""
 
@@ -89,7 +118,19 @@ class _OverTLS(TLSMemoryBIOFactory):
 
 def configured_places(config: Config, reactor: Any) -> list[Place]:
     """Give the places that the configuration names. Raises ConfigError."""
-    return [_place(config, text, reactor) for text in config.server.listen]
+    texts = config.server.listen
+    bounds = {text: _bound(config, text) for text in texts if text.partition(":")[0] in OF_TCP}
+    of_both = ports_of_both(bounds.values())
+    found = []
+    for text in texts:
+        if text not in bounds:
+            found.append(_other_place(config, text, reactor))
+            continue
+        bound = bounds[text]
+        kind = _OnlyIPv6 if bound.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
+        endpoint = kind(reactor, bound.port, bound.backlog, bound.interface)
+        found.append(Place(text, endpoint, str(bound.port), bound.certificate))
+    return found
 
 
 def places(config: Config, reactor: Any) -> list[Place]:
@@ -130,19 +171,26 @@ def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:
             place.certificate.options = renewed.options
 
 
-def _place(config: Config, text: str, reactor: Any) -> Place:
-    kind, _, rest = text.partition(":")
-    first = rest.partition(":")[0]
+def _bound(config: Config, text: str) -> Bound:
+    port = text.partition(":")[2].partition(":")[0]
     try:
-        if kind not in OF_TCP:
-            return Place(text, serverFromString(reactor, text), first.removeprefix("address="))
-        _check_port(first.removeprefix("port="))
-        bound = read_bound(text)
+        _check_port(port.removeprefix("port="))
+        return read_bound(text)
     except Exception as error:  # whatever an endpoint's plugin raises on its text
-        reason = f"{text}: {error or type(error).__name__}"
-        raise ConfigError(config.file or Path("the command line"), KEY, reason) from error
-    endpoint = TCP4ServerEndpoint(reactor, bound.port, bound.backlog, bound.interface)
-    return Place(text, endpoint, str(bound.port), bound.certificate)
+        raise _refusal(config, text, error) from error
+
+
+def _other_place(config: Config, text: str, reactor: Any) -> Place:
+    path = text.partition(":")[2].partition(":")[0]
+    try:
+        return Place(text, serverFromString(reactor, text), path.removeprefix("address="))
+    except Exception as error:  # whatever an endpoint's plugin raises on its text
+        raise _refusal(config, text, error) from error
+
+
+def _refusal(config: Config, text: str, error: Exception) -> ConfigError:
+    reason = f"{text}: {error or type(error).__name__}"
+    return ConfigError(config.file or Path("the command line"), KEY, reason)
 
 
 def _check_port(port: str) -> None:

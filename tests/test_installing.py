@@ -1,4 +1,6 @@
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,13 +83,13 @@ def packaged(tmp_path: Path) -> Installation:
     return Installation(tmp_path)
 
 
-def listen(installation: Installation, value: str) -> None:
+def configure_to_listen(installation: Installation, value: str) -> None:
     file = installation.configuration / "medamad.toml"
     file.write_text(f"[server]\nlisten = {value}", "utf-8")
 
 
 def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> None:
-    listen(packaged, '["tcp:80", "tcp:8081:interface=127.0.0.1"]')
+    configure_to_listen(packaged, '["tcp:80", "tcp:8081:interface=127.0.0.1"]')
     written = [line for line in packaged.install(PROGRAM) if line.startswith("wrote ")]
     drop_in = tmp_path / "etc/systemd/system/medamad.socket.d/ports.conf"
     assert written == [f"wrote {drop_in}"]
@@ -96,7 +98,7 @@ def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> No
     )
     assert packaged.names == ["medamad.socket", "medamad.service"]
     assert not packaged.unit("medamad.service").exists()
-    listen(packaged, '"tcp:8080:interface=127.0.0.1"')
+    configure_to_listen(packaged, '"tcp:8080:interface=127.0.0.1"')
     assert f"removed {drop_in}" in list(packaged.install(PROGRAM))
     assert not drop_in.exists()
 
@@ -113,7 +115,7 @@ def test_what_hides_the_units_of_a_package_goes(packaged: Installation) -> None:
 
 
 def test_a_package_without_a_port_has_its_socket_masked(packaged: Installation) -> None:
-    listen(packaged, '"unix:/run/medamad/s"')
+    configure_to_listen(packaged, '"unix:/run/medamad/s"')
     told = list(packaged.install(PROGRAM))
     assert "no port is configured: systemctl mask --now medamad.socket" in told
 
@@ -144,7 +146,7 @@ def test_ports_that_change_show(installation: Installation) -> None:
     assert installation.ports == []
     list(installation.install(PROGRAM))
     assert installation.ports == ["ListenStream=127.0.0.1:8080"]
-    listen(installation, '"tcp:80"')
+    configure_to_listen(installation, '"tcp:80"')
     list(installation.install(PROGRAM))
     assert installation.ports == ["ListenStream=0.0.0.0:80"]
 
@@ -161,7 +163,53 @@ def test_a_configuration_that_is_wrong_is_told(installation: Installation, text:
 def test_the_default_is_this_machine_alone(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
     file.write_text("", "utf-8")
-    assert listened_on(file) == ["127.0.0.1:8080"]
+    assert listened_on(file) == ["ListenStream=127.0.0.1:8080"]
+
+
+@pytest.mark.parametrize(
+    ("listen", "lines"),
+    [
+        ('"tcp6:80"', ["[::]:80"]),
+        ('["tcp:80", "tcp6:80"]', ["0.0.0.0:80", "[::]:80", None]),
+        ('["tcp6:80", "tcp:80:interface=127.0.0.1"]', ["[::]:80", "127.0.0.1:80", None]),
+        (
+            '["tcp:80", "tcp:80:interface=\\\\:\\\\:", "tcp6:81"]',
+            ["0.0.0.0:80", "[::]:80", "[::]:81", "0.0.0.0:81", None],
+        ),
+        ('["tcp:80", "tcp6:81"]', ["0.0.0.0:80", "[::]:81"]),
+        ('"tcp:80:interface=localhost"', ["127.0.0.1:80"]),
+    ],
+)
+def test_the_lines_of_the_socket(
+    installation: Installation, listen: str, lines: list[str | None]
+) -> None:
+    """None: each socket of IPv6 is for IPv6 alone."""
+    list(installation.install(PROGRAM))
+    configure_to_listen(installation, listen)
+    assert listened_on(installation.configuration / "medamad.toml") == [
+        "BindIPv6Only=ipv6-only" if line is None else f"ListenStream={line}" for line in lines
+    ]
+
+
+def test_a_name_that_stands_for_no_address_is_told(installation: Installation) -> None:
+    list(installation.install(PROGRAM))
+    configure_to_listen(installation, '"tcp:80:interface=a.invalid"')
+    with pytest.raises(ConfigError, match=r"server\.listen: tcp:80:interface=a\.invalid: "):
+        list(installation.install(PROGRAM))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_a_socket_of_both_is_as_systemd_wants_it(
+    installation: Installation,
+) -> None:
+    list(installation.install([sys.executable]))
+    configure_to_listen(installation, '["tcp:80:interface=localhost", "tcp6:80"]')
+    list(installation.install([sys.executable]))
+    files = [str(installation.unit(f"medamad.{kind}")) for kind in ("service", "socket")]
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_removing_leaves_the_configuration(installation: Installation) -> None:

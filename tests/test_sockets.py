@@ -75,6 +75,20 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
 
 
+def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
+    one, other, both = free_port(), free_port(), free_port()
+    places = f"tcp:{one}:interface=127.0.0.1", f"tcp:{other}", f"tcp6:{one}", f"tcp6:{other}"
+    arguments = [text for place in (*places, f"tcp6:{both}") for text in ("--listen", place)]
+    daemon = Daemon(tmp_path, arguments)
+    daemon.start()
+    try:
+        for port in (one, other, both):
+            for host in ("127.0.0.1", "::1"):
+                assert pinged(http.client.HTTPConnection(host, port, timeout=20)) == 200
+    finally:
+        assert daemon.stop() == 0
+
+
 def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()

@@ -106,6 +106,8 @@ def test_the_service_says_what_the_daemon_goes_by() -> None:
         "StateDirectory=medamad",
         "StateDirectoryMode=0700",
         "ConfigurationDirectory=medamad",
+        "RuntimeDirectory=medamad",
+        "RuntimeDirectoryMode=0755",
         "ExecReload=/bin/sh -c 'kill -HUP $$MAINPID'",
         "Restart=on-failure",
         "RestartPreventExitStatus=78",

@@ -201,6 +201,39 @@ def test_ports_change_by_the_steps_that_are_printed(machine: Machine) -> None:
     assert machine.ask("hit") == 204
 
 
+PING = b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def pinging(family: str, address: object) -> tuple[str, ...]:
+    """Give a command by which somebody who is not root asks; it prints the answer's first line."""
+    connect = f"s = k.socket(k.{family}); s.settimeout(60); s.connect({address!r});"
+    asked = f"s.sendall({PING!r}); print(s.makefile().readline())"
+    return (
+        *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),
+        *("python3", "-c", f"import socket as k; {connect} {asked}"),
+    )
+
+
+def test_it_listens_on_both_families_and_on_a_unix_socket(machine: Machine) -> None:
+    places = '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]'
+    machine.run("sed", "-i", f"s|^#*listen = .*|listen = {places}|", EDITED)
+    machine.run("medamad", "service", "install", "--now")
+    for act in ("start", "restart"):
+        machine.run("systemctl", act, "medamad")
+        for family, address in (
+            ("AF_INET", ("127.0.0.1", 8080)),
+            ("AF_INET6", ("::1", 8080)),
+            ("AF_UNIX", "/run/medamad/http.sock"),
+        ):
+            assert machine.run(*pinging(family, address)) == "HTTP/1.1 200 OK"
+    assert machine.shown("Listen", "medamad.socket") == (
+        "0.0.0.0:8080 (Stream)\n[::]:8080 (Stream)"
+    )
+    machine.run("sed", "-i", 's|^listen = .*|listen = "tcp:8080"|', EDITED)
+    machine.run("medamad", "service", "install", "--now")
+    assert machine.ask("hit") == 204
+
+
 def test_a_certificate_is_handed_over(machine: Machine) -> None:
     lineage = machine.root / "root/lineage"
     lineage.mkdir()
