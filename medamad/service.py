@@ -48,7 +48,7 @@ from medamad.taking_over import TakingOver
 from medamad.watch import LOOK_SECONDS, Watch
 from medamad.web.app import make_site
 from medamad.web.backend import Backend
-from medamad.web.site import Site
+from medamad.web.site import ARRIVE_SECONDS, Site
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
@@ -57,8 +57,6 @@ QUESTIONS_AT_ONCE: Final = 2
 """How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
-ARRIVE_SECONDS: Final = 0.2
-"""How long a request may take to come over a connection that was taken just before the stop."""
 TIDY_SECONDS: Final = 60.0
 RETURN_SECONDS: Final = 15.0
 """How often the system is given back the memory that is free."""
@@ -248,6 +246,7 @@ class Daemon(Service):
 
     async def _drain(self, site: Site) -> None:
         """Let the requests under way be answered, then let the hits that wait be stored."""
+        site.leave()
         if site.channels:
             await deferLater(self.reactor, ARRIVE_SECONDS)
         try:

@@ -4,7 +4,7 @@ from fcntl import ioctl
 from http import HTTPStatus
 from socket import SO_SNDBUF, SOL_SOCKET
 from struct import Struct
-from termios import TIOCOUTQ
+from termios import FIONREAD, TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
@@ -26,6 +26,8 @@ LINGER_BYTES: Final = 1_000_000
 CLOSE_SECONDS: Final = 10.0
 """How long a connection that was closed may take to read what it was sent."""
 
+MOST_AHEAD_BYTES: Final = 16_384
+"""How much of further requests is read while one is being answered."""
 SEND_BUFFER_BYTES: Final = 65_536
 """How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
 would take megabytes for each that asks for much and receives nothing."""
@@ -41,6 +43,10 @@ class Owner(Protocol):
     @property
     def settings(self) -> WebSettings:
         """The settings of the moment."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether every connection closes after the next answer."""
 
     def seconds(self) -> float:
         """Give the reactor's time."""
@@ -93,6 +99,7 @@ class Channel(HTTPChannel):
         self._head: Head | None = None
         self._searched = 0
         self._swallowed = 0
+        self._ahead = 0
 
     def connectionMade(self) -> None:
         """Begin to wait for a request."""
@@ -109,6 +116,10 @@ class Channel(HTTPChannel):
         """Forget the connection."""
         self.site.closed(self)
         super().connectionLost(reason)
+        # What holds the connection, such as the answer that was under way, holds no more than it.
+        self._requestProducer = None
+        self._buffer = b""
+        self._dataBuffer = []
 
     def dataReceived(self, data: bytes) -> None:
         """Take what arrived; the first byte of a request starts its time."""
@@ -208,14 +219,24 @@ class Channel(HTTPChannel):
         elif head.length:
             self._maybeChooseTransferDecoder(b"Content-Length", b"%d" % head.length)
         self.allHeadersReceived()
+        if self.site.is_leaving:
+            self.persistent = False
         if self.length == 0:
             self.allContentReceived()
         else:
             self.setRawMode()
 
     def rawDataReceived(self, data: bytes) -> None:
-        """Take a part of a body, or of what was sent ahead of an answer."""
-        if not self.refused:
+        """Take a part of a body, or of what was sent ahead of an answer.
+
+        Of that no more is read than a little, also while the client receives nothing.
+        """
+        if self._handlingRequest:
+            self._dataBuffer.append(data)
+            self._ahead += len(data)
+            if self._ahead > MOST_AHEAD_BYTES:
+                self._networkProducer.pauseProducing()
+        elif not self.refused:
             super().rawDataReceived(data)
             # A chunk that is announced is refused before it arrives.
             announced = getattr(self._transferDecoder, "length", 0)
@@ -225,6 +246,7 @@ class Channel(HTTPChannel):
     def allContentReceived(self) -> None:
         """Begin to answer."""
         if not self.refused:
+            self._ahead = 0
             self.expires = self.site.seconds() + self.site.settings.answer_seconds
             super().allContentReceived()
 
@@ -289,6 +311,15 @@ class Channel(HTTPChannel):
         """End the connection at once, whatever is still to be sent."""
         self.transport.abortConnection()
 
+    def leave(self) -> None:
+        """Have the answer that is under way be the last."""
+        if self._handlingRequest:
+            self.persistent = False
+
+    def has_unread(self) -> bool:
+        """Tell whether something has arrived that was not looked at yet."""
+        return _bytes_by(FIONREAD, self.transport) > 0
+
     def close_after_answer(self) -> None:
         """Close the connection, at once unless a request is being answered.
 
@@ -329,9 +360,14 @@ def unreceived_bytes(transport: Any) -> int:
 
     What a transport itself still holds comes only on top of that: it goes to the kernel first.
     """
+    return _bytes_by(TIOCOUTQ, transport)
+
+
+def _bytes_by(question: int, transport: Any) -> int:
+    """Ask the kernel for a number of bytes; 0 where there is no socket."""
     socket = getattr(transport, "socket", None)
     if socket is None or socket.fileno() < 0:
         return 0
-    waiting: int
-    (waiting,) = _INT.unpack(ioctl(socket.fileno(), TIOCOUTQ, _INT.pack(0)))
-    return waiting
+    found: int
+    (found,) = _INT.unpack(ioctl(socket.fileno(), question, _INT.pack(0)))
+    return found

@@ -1,6 +1,6 @@
 """The site: its connections, how many and how long, and what every answer says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -27,6 +27,8 @@ from medamad.web.settings import WebSettings
 from medamad.web.turns import Turns
 
 SWEEP_SECONDS: Final = 1.0
+ARRIVE_SECONDS: Final = 0.2
+"""How long a request may take to come over a connection that is to be closed."""
 
 
 class Reactor(Protocol):
@@ -62,6 +64,8 @@ class Site(server.Site):
         self._reactor = reactor
         self.channels: Connections[Channel] = Connections()
         self._turns: Turns[Channel] = Turns(reactor.callLater)
+        self.is_leaving = False
+        """Whether every connection closes after the next answer."""
         self._drained: Deferred[None] | None = None
         self._sweep = LoopingCall(self.sweep)
         self._sweep.clock = reactor  # type: ignore[assignment] # mypy knows no zope
@@ -155,17 +159,31 @@ class Site(server.Site):
         if self._drained is not None and not self.channels and not self._drained.called:
             self._drained.callback(None)
 
+    def leave(self) -> None:
+        """Have each connection close after its next answer, which says so."""
+        self.is_leaving = True
+        for channel in self.channels:
+            channel.leave()
+
     def drain(self) -> Deferred[None]:
         """Take no further request; fires when each that was taken is answered and all are gone.
 
-        Every other connection is closed at once.
+        Every other connection is closed at once, but for those over which something has just
+        arrived: they have ARRIVE_SECONDS for the rest of it.
         """
         if self._drained is None:
             self._drained = Deferred()
+            self.leave()
+            arriving = []
             for channel in self.channels:
-                channel.close_after_answer()
+                if channel.has_unread():
+                    arriving.append(channel)
+                else:
+                    channel.close_after_answer()
             if not self.channels and not self._drained.called:
                 self._drained.callback(None)
+            elif arriving:
+                self._reactor.callLater(ARRIVE_SECONDS, _close, arriving)
         return self._drained
 
     def request(self, channel: Channel, head: Head) -> Request:
@@ -196,3 +214,8 @@ class Site(server.Site):
             )
             self._stored = (common, b"\r\n".join((*head, b"", b"")))
         return self._stored[1]
+
+
+def _close(channels: Iterable[Channel]) -> None:
+    for channel in channels:
+        channel.close_after_answer()

@@ -11,6 +11,7 @@ from logged import LoggedFailures
 from twisted.internet.defer import Deferred
 
 from medamad.collect.networks import Networks
+from medamad.web.site import ARRIVE_SECONDS
 
 PING = encoded("GET", "/event/ping", {})
 HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
@@ -243,6 +244,42 @@ def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: by
     assert connection.wire.value() == written
     connection.close()
     assert drained.called
+
+
+def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(2)]
+    connections[0].push(PING[:9])
+    house.site.leave()
+    assert not any(one.wire.disconnecting for one in connections)
+    connections[0].push(PING[9:])
+    connections[1].push(PING)
+    for one in connections:
+        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"\r\nConnection: close\r\n" in one.wire.value()
+        assert one.wire.disconnecting
+
+
+def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None:
+    wires = [Unread() for _ in range(3)]
+    channels = [house.site.buildProtocol(wire.getPeer()) for wire in wires]
+    for channel, wire in zip(channels, wires, strict=True):
+        channel.makeConnection(wire)
+    for wire in wires[:2]:
+        wire.other_end.send(PING)
+    drained = house.site.drain()
+    assert [wire.disconnecting for wire in wires] == [False, False, True]
+    # The reactor comes to it in its next turn.
+    channels[0].dataReceived(wires[0].socket.recv(1_000))
+    assert wires[0].value().startswith(b"HTTP/1.1 200 OK\r\n")
+    assert [wire.disconnecting for wire in wires] == [True, False, True]
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert [wire.disconnecting for wire in wires] == [True, True, True]
+    for channel in channels:
+        channel.connectionLost()
+    assert drained.called
+    for wire in wires:
+        wire.socket.close()
+        wire.other_end.close()
 
 
 def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:

@@ -8,6 +8,7 @@ from slow import HEAD_BYTES, leave, slow
 from twisted.internet.defer import Deferred, succeed
 
 from medamad.model.errors import TooMany, Unavailable
+from medamad.web.channel import MOST_AHEAD_BYTES
 from medamad.web.replies import JSON, Reply
 from medamad.web.streams import WRITTEN_BYTES
 from medamad.web.unread import MOST_BYTES, MOST_OF_A_NETWORK, Unread
@@ -75,6 +76,28 @@ def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question:
     assert body == b"x" * (MOST_OF_A_NETWORK // 2)
     connection.push(encoded("GET", "/event/ping", {}))
     assert wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_meanwhile_little_is_read_of_what_is_sent_ahead(house: House, question: bytes) -> None:
+    connection = slow(house)
+    connection.push(question)
+    ping = encoded("GET", "/event/ping", {})
+    taken = 0
+    while connection.wire.producerState == "producing":
+        connection.push(ping)
+        taken += len(ping)
+        assert taken <= MOST_AHEAD_BYTES + len(ping)
+    # What was read is answered, after what was asked first.
+    received = b""
+    for _ in range(MOST_OF_A_NETWORK // WRITTEN_BYTES):
+        received += connection.wire.value()
+        connection.wire.clear()
+        connection.wire.producer.resumeProducing()
+        house.reactor.advance(0)
+    head, _, answers = received.partition(b"\r\n\r\n")
+    assert b"application/json" in head
+    assert answers.lstrip(b"x").startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answers.count(b"\r\nLast-Modified: ") == taken // len(ping)
 
 
 def test_of_a_long_answer_head_tells_the_length(house: House, question: bytes) -> None:
