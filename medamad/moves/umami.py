@@ -32,6 +32,8 @@ from medamad.vocabulary.languages import locale_of
 
 _EVENTS: Final = "website_event.csv"
 _DATA: Final = "event_data.csv"
+_SUMS: Final = "pages.csv"
+"""Of the export of a single website by Umami of before 2026: figures of a period, without days."""
 _NEEDED: Final = ("session_id", "url_path", "event_type", "created_at")
 _VIEW, _EVENT = "1", "2"
 """Umami's types; others are links, pixels and figures of speed."""
@@ -47,7 +49,8 @@ def is_umami(head: bytes) -> bool:
     """Tell whether a file that begins so is such an export."""
     lines = head.splitlines() or [b""]
     if lines[0].startswith(b"PK"):
-        return any(_is_member(name.decode(errors="replace"), _EVENTS) for name in lines[1:])
+        names = [name.decode(errors="replace") for name in lines[1:]]
+        return any(_is_member(name, _EVENTS) or name == _SUMS for name in names)
     return b"session_id" in lines[0] and b"event_type" in lines[0]
 
 
@@ -60,7 +63,8 @@ def read_umami(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Ref
     with opened_zip(file) as archive:
         names = archive.namelist()
         if not any(_is_member(name, _EVENTS) for name in names):
-            raise BadRequest(f"{_EVENTS}: there is no such file in the zip")
+            why = f"; {_SUMS} and those beside it have sums without days" * (_SUMS in names)
+            raise BadRequest(f"{_EVENTS}: there is no such file in the zip{why}")
         data: dict[str, list[tuple[str, str]]] = {}
         for name in (name for name in names if _is_member(name, _DATA)):
             with archive.open(name) as member:
@@ -93,6 +97,8 @@ class _Reading:
     data: Data = field(factory=dict)
     _views: dict[str, tuple[str, int]] = field(factory=dict)
     """The last view of each session: its path and number."""
+    _website: str = ""
+    """The one website that all rows are of."""
 
     def rows(self, file: IO[bytes]) -> Iterator[Row | Refused]:
         """Give the views and events."""
@@ -112,11 +118,22 @@ class _Reading:
             if self.into.is_ahead(time_ms):
                 yield Refused(line, "created_at", AHEAD)
                 continue
+            if record["event_type"] in {_VIEW, _EVENT}:
+                self._check_website(line, record.get("website_id", ""))
             if record["event_type"] == _VIEW:
                 if (view := self._view(record, time_ms)) is not None:
                     yield view
             elif record["event_type"] == _EVENT:
                 yield from self._event(record, time_ms)
+
+    def _check_website(self, line: int, website: str) -> None:
+        """Whoever takes the table out of Umami's database has all websites in it."""
+        self._website = self._website or website
+        if website != self._website:
+            raise BadRequest(
+                f"line {line}: website_id: expected rows of one website, {self._website} as before,"
+                f" got {website}"
+            )
 
     def _view(self, record: Record, time_ms: int) -> ViewRow | None:
         page = self.into.page(

@@ -100,3 +100,32 @@ def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
         archive.writestr("imported_visitors.csv", "date\n")
     with pytest.raises(BadRequest, match=r"website_event\.csv: there is no such file in the zip"):
         list(Given.of(path, "umami").rows())
+
+
+def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
+    """Such is the table in Umami's database; links and pixels there are of none."""
+    own = UMAMI_VIEW | {"website_id": "w1"}
+    link = UMAMI_VIEW | {"website_id": "w2", "event_id": "e2", "event_type": "3"}
+    first = write(tmp_path / "first", UMAMI, own, link)
+    assert len(read(first)) == 1
+    for kind in ("1", "2"):
+        path = write(
+            tmp_path / "all", UMAMI, own, link, link | {"event_type": kind, "event_id": "e4"}
+        )
+        with pytest.raises(
+            BadRequest,
+            match="all: line 4: website_id: expected rows of one website, w1 as before, got w2",
+        ):
+            read(path)
+    # Of two files of one call it is meant.
+    second = write(tmp_path / "second", UMAMI, link | {"event_type": "1", "event_id": "e3"})
+    assert len(list(numbered([Given.of(path, None, INTO) for path in (first, second)]))) == 2
+
+
+def test_sums_without_days_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        for name in ("events", "pages", "referrers", "browsers"):
+            archive.writestr(f"{name}.csv", "x,y\n/,5\n")
+    with pytest.raises(BadRequest, match=r"in the zip; pages\.csv and those beside it have sums"):
+        list(Given.of(path, None).rows())
