@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from medamad.commands.configured import add_data, on_data, read_config
+from medamad.commands.own_files import refuse_own
 from medamad.commands.telling import Phases, told_bytes
 from medamad.commands.writing import add_json
 from medamad.model.errors import BadRequest
@@ -50,7 +51,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _back_up(data_dir: Path, arguments: Namespace) -> int:
-    target = _target(arguments.file)
+    target = _target(arguments.file, data_dir)
     if arguments.nice:
         with suppress(OSError):
             os.nice(_GIVING_WAY)
@@ -68,7 +69,7 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     return 0
 
 
-def _target(file: Path) -> Path:
+def _target(file: Path, data_dir: Path) -> Path:
     """Give the file to write, where its links lead: a backup takes the place of a file alone."""
     if file.name == "-":
         raise BadRequest("FILE: expected a file, not -: what is written is read again")
@@ -76,6 +77,7 @@ def _target(file: Path) -> Path:
     # What a link of /proc leads to may have no name, and a link may lead to itself.
     if (file.exists() and not file.is_file()) or target.is_symlink():
         raise BadRequest(f"{file}: there is something else than a file")
+    refuse_own(file, data_dir)
     return target
 
 

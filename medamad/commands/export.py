@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.governing import governing
 from medamad.commands.import_report import counted
+from medamad.commands.own_files import refuse_own
 from medamad.commands.telling import Telling
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest
@@ -100,6 +101,8 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     )
     if arguments.output == _STANDARD_OUTPUT and asked.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
+    if arguments.output != _STANDARD_OUTPUT:
+        refuse_own(Path(arguments.output), data_dir)
     left_out: list[str] = []
 
     def damaged(error: DamagedBlock) -> None:

@@ -13,7 +13,14 @@ from attrs import astuple, fields, frozen
 from medamad.store import files
 from medamad.store.backing_up import back_up_before
 from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
-from medamad.store.files import LMDB_VERSION, keep_room, lock_of, open_lmdb, sync_folder
+from medamad.store.files import (
+    LMDB_VERSION,
+    OpenedFiles,
+    keep_room,
+    lock_of,
+    open_lmdb,
+    sync_folder,
+)
 from medamad.store.formats import (
     FORMAT,
     FORMAT_KEY,
@@ -96,6 +103,8 @@ class Environment:
     databases: Databases
     path: Path
     lock: int | None
+    opened: OpenedFiles
+    """What has to keep its names for what is stored to be found again; nothing, where none is."""
     only: "Txn | None" = None
     """The one transaction that there is, of what is only read; None for as many as are begun."""
 
@@ -198,8 +207,8 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     with _closed_on_failure(env, path):
         check_format(path, read_format(env, txn))
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
-    opened_env = Environment(lmdb=env, databases=Databases(*opened), path=path, lock=None, only=txn)
-    return opened_env, txn
+    databases, files_opened = Databases(*opened), OpenedFiles()
+    return Environment(env, databases, path, None, files_opened, only=txn), txn
 
 
 def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
@@ -283,6 +292,8 @@ def _create(path: Path, map_size: int) -> None:
 def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody) -> Environment:
     env = open_lmdb(path, map_size)
     with _closed_on_failure(env, path):
+        ours = () if lock is None else (path.with_name(LOCK_NAME),)
+        files_opened = OpenedFiles.of(path, lock_of(path), *ours)
         if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
         with env.begin():
@@ -297,7 +308,7 @@ def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody)
             check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
-    return Environment(lmdb=env, databases=Databases(*opened), path=path, lock=lock)
+    return Environment(env, Databases(*opened), path, lock, files_opened)
 
 
 @contextmanager

@@ -21,6 +21,10 @@ class NoBackup(StoreError):
     """The file is not a backup of ours, or not as it was written."""
 
 
+class Lost(StoreError):
+    """A file of the open store is no longer the one that was opened."""
+
+
 class Damaged(Exception):
     """Something stored is not what was written. `str(error)` says in what way."""
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import lmdb
+from attrs import frozen
 
-from medamad.store.errors import StoreError, WrongFormat
+from medamad.store.errors import Lost, StoreError, WrongFormat
 
 LMDB_VERSION: Final = 0
 """LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
@@ -20,6 +21,31 @@ _LOCK_BYTES: Final = 8192
 _BLOCK: Final = 512
 """The unit of st_blocks."""
 _ROOM_PAGES: Final = 1024
+
+
+@frozen
+class OpenedFiles:
+    """Which files were opened by some paths: others may have their names by now, or none."""
+
+    _inodes: tuple[tuple[Path, tuple[int, int]], ...] = ()
+
+    @classmethod
+    def of(cls, *paths: Path) -> "OpenedFiles":
+        """Take note of files that have just been opened. Raises OSError."""
+        return cls(tuple((path, _inode(path)) for path in paths))
+
+    def check(self) -> None:
+        """Raise Lost when one has its name no more, OSError when that cannot be told; cheap."""
+        for path, inode in self._inodes:
+            try:
+                is_same = _inode(path) == inode
+            except (FileNotFoundError, NotADirectoryError):
+                is_same = False
+            if not is_same:
+                raise Lost(
+                    f"{path.name} is no longer the file that was opened:"
+                    " it was deleted, moved or replaced"
+                )
 
 
 def open_lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Environment:
@@ -75,6 +101,11 @@ def free_bytes(folder: Path) -> int:
     """Give the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _allocate_lock(path: Path) -> None:

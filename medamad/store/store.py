@@ -26,6 +26,7 @@ from medamad.store.coding import TextCoding
 from medamad.store.doomed import Doomed
 from medamad.store.early import Early
 from medamad.store.environment import Environment, Txn, open_environment
+from medamad.store.errors import Lost
 from medamad.store.figures import Figures
 from medamad.store.formats import Tell, tell_nobody
 from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
@@ -198,8 +199,11 @@ class Store:
     def lack(self) -> str:
         """Say why no hits are stored at the moment, "" when they are."""
         try:
+            self._environment.opened.check()
             with self._environment.reading() as txn:
                 room = self._room.lack(txn, self.settings.min_free_disk)
+        except Lost as error:
+            return str(error)
         except OSError as error:
             return f"the folder of the store cannot be reached: {error.strerror}"
         return room or self._writer.lack

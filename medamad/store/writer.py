@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from medamad.model.errors import Refusal, Unavailable
 from medamad.model.timings import Timings
 from medamad.store.environment import Environment, Txn
+from medamad.store.errors import Lost
 
 T = TypeVar("T")
 
@@ -116,11 +117,13 @@ class Writer:
         begun = time.perf_counter()
         try:
             with self._environment.lmdb.begin(write=True) as txn:
+                # What is written into a file that nobody can find again is not stored.
+                self._environment.opened.check()
                 transaction = Transaction(txn)
                 result = change(transaction)
         except Refusal:
             raise
-        except (lmdb.Error, OSError) as error:
+        except (lmdb.Error, OSError, Lost) as error:
             raise self._refusal(error) from error
         self._lack = ""
         self.commits.add(time.perf_counter() - begun)
@@ -134,7 +137,7 @@ class Writer:
             raise
         return result
 
-    def _refusal(self, error: lmdb.Error | OSError) -> Unavailable:
+    def _refusal(self, error: lmdb.Error | OSError | Lost) -> Unavailable:
         lack = self._lack_behind(error)
         if not lack:
             # After an I/O error the next commit can appear to succeed: go on no longer.
@@ -144,8 +147,10 @@ class Writer:
         self._lack = lack
         return Unavailable(lack or self._fault, retry_after=_RETRY_AFTER_S)
 
-    def _lack_behind(self, error: lmdb.Error | OSError) -> str:
+    def _lack_behind(self, error: lmdb.Error | OSError | Lost) -> str:
         """Say what there is too little of, "" when that is not what is wrong."""
+        if isinstance(error, Lost):
+            return ""
         if isinstance(error, lmdb.MapFullError):
             return "the store has reached its map_size"
         if isinstance(error, lmdb.DiskError) or self._is_disk_full():

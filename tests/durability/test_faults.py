@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import finished, running
+from daemon import HIT, finished, running
 
 from medamad.store.environment import FILE_NAME
 
@@ -54,6 +54,26 @@ def test_a_folder_that_may_not_be_written_to_ends_the_start(tmp_path: Path) -> N
     ended = start(tmp_path / "file" / "data")
     assert ended.returncode == 1
     assert f"not started: {tmp_path / 'file' / 'data'}: Not a directory" in ended.stderr
+
+
+def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        assert client.request("GET", "/health").status == 200
+        (tmp_path / "other").write_bytes(b"a backup, say")
+        (tmp_path / "other").replace(daemon.data / FILE_NAME)
+        health = client.request("GET", "/health")
+        assert health.status == 503
+        assert b"store.mdb is no longer the file that was opened" in health.body
+        assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 503
+        process, daemon._process = daemon._process, None
+        assert process is not None
+        assert process.wait(30) == 1
+        assert "critical] the store cannot go on: the store has failed: store.mdb" in daemon.log
+        assert "Traceback" not in daemon.log
+        assert (daemon.data / FILE_NAME).read_bytes() == b"a backup, say"
 
 
 def test_an_end_by_the_system_is_said(tmp_path: Path) -> None:

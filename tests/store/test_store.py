@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from views import NOW_MS, a_view
 
 from medamad.model.errors import NotFound, Unavailable
 from medamad.model.hits import Event, Leaving
+from medamad.store.environment import FILE_NAME, LOCK_NAME
 from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
 from medamad.store.store import Store
@@ -190,6 +192,41 @@ async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_
     with pytest.raises(Unavailable, match="the store has failed"):
         await store.append([a_view()])
     assert "the store has failed" in await store.broken
+    await store.close()
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, f"{FILE_NAME}-lock", LOCK_NAME])
+@pytest.mark.parametrize("is_replaced", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_has_its_name_no_more_stops_the_store(
+    open_store: OpenStore, tmp_path: Path, name: str, *, is_replaced: bool
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    assert store.lack() == ""
+    file = tmp_path / "data" / name
+    file.rename(tmp_path / "moved")
+    if is_replaced:
+        shutil.copy(tmp_path / "moved", file)
+    told = f"{name} is no longer the file that was opened"
+    assert store.lack().startswith(told)
+    with pytest.raises(Unavailable, match=f"the store has failed: {told}"):
+        await store.append([a_view()])
+    assert told in await store.broken
+    await store.close()
+    (tmp_path / "moved").rename(file)
+    store = open_store()
+    assert paths(seen(store, store.websites.all()[0])) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    (tmp_path / "data" / FILE_NAME).rename(tmp_path / "moved")
+    with pytest.raises(Unavailable, match="is no longer the file"):
+        await store.tidy(NOW_MS)
+    assert "is no longer the file" in await store.broken
     await store.close()
 
 
