@@ -28,9 +28,10 @@ def configure(parser: ArgumentParser) -> None:
         "The daemon must not run meanwhile: stop a service with its socket, which would start it\n"
         "again (systemctl stop medamad.socket medamad). All of the file is read and found sound\n"
         "before the store is replaced, at once; what was there is kept beside it under another\n"
-        "name. Every login ends. Password, tokens and share links are those of the backup: what\n"
-        "was revoked since is to be revoked again. A backup that was made before the store was\n"
-        "taken over into another format undoes that, for the version before.\n\n"
+        "name, and is had back by giving it its name again. Every login ends. Password, tokens\n"
+        "and share links are those of the backup: what was revoked since is to be revoked again.\n"
+        "A backup that was made before the store was taken over into another format undoes that,\n"
+        "for the version before.\n\n"
         f"{parser.epilog}"
     )
 

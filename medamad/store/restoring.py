@@ -9,7 +9,7 @@ import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import lmdb
 from attrs import frozen
@@ -17,7 +17,7 @@ from attrs import frozen
 from medamad.store.backing_up import dated_names, unpack
 from medamad.store.backup_file import Note, read_note
 from medamad.store.environment import FILE_NAME, LOCK_NAME, take_lock
-from medamad.store.errors import NoBackup, StoreError
+from medamad.store.errors import Damaged, NoBackup, StoreError
 from medamad.store.files import (
     free_bytes,
     give_to_owner,
@@ -28,6 +28,7 @@ from medamad.store.files import (
 )
 from medamad.store.formats import FORMAT, META, Tell, is_known
 from medamad.store.numbers import read_number, write_number
+from medamad.store.pages import read_page_size
 
 _PLACING: Final = "putting it in place"
 _NEW_NAME: Final = "store.restored"
@@ -57,7 +58,7 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
     """
     with backup.open("rb") as file:
         try:
-            note = read_note(file)
+            note = _note(file, backup)
             _check_known(note)
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = take_lock(directory)
@@ -77,6 +78,20 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
                 os.close(lock)
         except NoBackup as error:
             raise NoBackup(f"{backup}: {error}") from error
+
+
+def _note(file: BinaryIO, backup: Path) -> Note:
+    try:
+        return read_note(file)
+    except NoBackup as error:
+        try:
+            read_page_size(backup)
+        except Damaged:
+            raise error from None
+        raise NoBackup(
+            f"a store's file as it is, not a backup: to have it back, stop the daemon,"
+            f" move {FILE_NAME} away and give this one its name"
+        ) from error
 
 
 def _check_known(note: Note) -> None:

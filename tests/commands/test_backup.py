@@ -8,6 +8,9 @@ import pytest
 from medamad.commands import main
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.formats import FORMAT
+from medamad.store.offline import reading_beside
+from medamad.store.websites import Websites
+from medamad.store.writer import Transaction
 
 FIRST_LOGIN = "first-login.txt"
 
@@ -126,6 +129,25 @@ def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
     assert {"daemon.lock", FILE_NAME, f"{FILE_NAME}-lock"} <= owners.keys()
 
 
+def test_what_was_replaced_is_had_back_by_its_name(data: Path, backup: Path) -> None:
+    def websites() -> list[str]:
+        with reading_beside(data) as guest:
+            return [website.hostname for website in guest.websites()]
+
+    environment = open_environment(data, 16 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        Websites(environment.databases).add(Transaction(txn), "since.example", 1)
+    environment.close()
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert websites() == []
+    (kept,) = data.glob(f"{FILE_NAME}.replaced-*")
+    (data / FILE_NAME).rename(data / "restored.mdb")
+    kept.rename(data / FILE_NAME)
+    assert main(["check", "--data", str(data)]) == 0
+    assert websites() == ["since.example"]
+    open_environment(data, 16 << 20).close()
+
+
 def test_nothing_is_kept_where_nothing_was(
     tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +161,13 @@ def test_what_is_no_backup_is_refused(
 ) -> None:
     store = data / FILE_NAME
     assert main(["restore", str(store), "--data", str(data)]) == 1
-    assert capsys.readouterr().err.startswith(f"medamad: {store}: not a backup of medamad")
+    assert capsys.readouterr().err == (
+        f"medamad: {store}: a store's file as it is, not a backup: to have it back, stop the"
+        " daemon, move store.mdb away and give this one its name\n"
+    )
+    other = tmp_path / "other"
+    other.write_bytes(b"no backup " * 1_000)
+    assert main(["restore", str(other), "--data", str(data)]) == 1
+    assert capsys.readouterr().err.startswith(f"medamad: {other}: not a backup of medamad")
     assert main(["restore", str(tmp_path / "no"), "--data", str(data)]) == 1
     assert f"{tmp_path}/no" in capsys.readouterr().err
