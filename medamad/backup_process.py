@@ -1,5 +1,6 @@
 """Makes a backup by a process of its own: that takes neither the daemon's memory nor its time."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,12 +51,11 @@ class _Backup(ProcessProtocol):
 
 
 def backup_by_process(
-    target: Path, data_dir: Path, config_file: Path | None, environ: Mapping[str, str], reactor: Any
+    target: Path, data_dir: Path, min_free_disk: int, environ: Mapping[str, str], reactor: Any
 ) -> "Deferred[None]":
     """Write a backup of a store beside this process; fails with BackupFailed."""
-    given = ["--data", str(data_dir)]
-    if config_file is not None:
-        given += ["--config", str(config_file)]
+    # By no file: what the daemon goes by may not stand there any more.
+    given = ["--data", str(data_dir), "--config", os.devnull, f"--min-free-disk={min_free_disk}"]
     backup = _Backup()
     command = [sys.executable, "-m", "medamad", "backup", "--nice", "--json", *given, str(target)]
     reactor.spawnProcess(backup, command[0], command, env=dict(environ))

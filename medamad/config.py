@@ -202,6 +202,28 @@ def load(file: Path | None) -> Config:
     )
 
 
+class _OnlyServer(Struct, frozen=True):
+    """Of [server] where the data are, whatever else it has."""
+
+    data_dir: PathText = PathText("")
+
+
+class _OnlyData(Struct, frozen=True):
+    """Of a file where the data are, whatever else it has."""
+
+    server: _OnlyServer = _OnlyServer()
+
+
+def load_data_dir(file: Path) -> Config:
+    """Read where the data are, of a file of which more cannot be used. Raises ConfigError."""
+    file = file.absolute()
+    try:
+        found = msgspec.convert(read_toml(file), _OnlyData, dec_hook=read_value)
+    except msgspec.ValidationError as error:
+        raise ConfigError(file, "server.data_dir", str(error)) from None
+    return Config(server=Server(data_dir=found.server.data_dir), file=file)
+
+
 def read_toml(file: Path) -> dict[str, object]:
     """Read a file of TOML. Raises ConfigError."""
     try:

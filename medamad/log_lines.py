@@ -113,7 +113,16 @@ def reason_of(error: OSError) -> str:
 
 def complain(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
     """Say, outside of a log, why a command does not do what it should."""
-    prefix = f"<{_PRIORITIES[LogLevel.error]}>" if is_journal(stream, environ) else ""
+    _say(told, 3, stream, environ)
+
+
+def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
+    """Say, outside of a log, what is amiss while a command does what it should."""
+    _say(told, 4, stream, environ)
+
+
+def _say(told: str, priority: int, stream: TextIO, environ: Mapping[str, str]) -> None:
+    prefix = f"<{priority}>" if is_journal(stream, environ) else ""
     stream.write(f"{prefix}medamad: {told}\n")
 
 

@@ -261,7 +261,8 @@ class Daemon(Service):
 
     def _backups(self, site: Site, data_dir: Path) -> Schedule:
         def make(target: Path) -> Awaitable[None]:
-            return backup_by_process(target, data_dir, self.config.file, self.environ, self.reactor)
+            spare = site.backend.store.settings.min_free_disk
+            return backup_by_process(target, data_dir, spare, self.environ, self.reactor)
 
         plan = settings.backup_plan(self.config, data_dir)
 

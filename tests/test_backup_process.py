@@ -16,8 +16,8 @@ from medamad.store.backup_file import read_note
 from medamad.store.environment import open_environment
 
 
-def backup(target: Path, data_dir: Path, config: Path | None = None) -> "Deferred[None]":
-    return backup_by_process(target, data_dir, config, os.environ, reactor)
+def backup(target: Path, data_dir: Path, min_free_disk: int = 1) -> "Deferred[None]":
+    return backup_by_process(target, data_dir, min_free_disk, os.environ, reactor)
 
 
 def written(target: Path) -> int:
@@ -28,9 +28,7 @@ def written(target: Path) -> int:
 @pytest_twisted.ensureDeferred
 async def test_a_backup_is_made_of_a_store_that_is_in_use(tmp_path: Path) -> None:
     environment = open_environment(tmp_path / "data", 16 << 20)
-    config = tmp_path / "medamad.toml"
-    config.write_text('[store]\nmin_free_disk = "1 B"', "utf-8")
-    await backup(tmp_path / "backup.mdb.zst", tmp_path / "data", config)
+    await backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
     environment.close()
     assert written(tmp_path / "backup.mdb.zst") > 0
 
@@ -39,10 +37,9 @@ async def test_a_backup_is_made_of_a_store_that_is_in_use(tmp_path: Path) -> Non
 async def test_why_none_was_made_is_told(tmp_path: Path) -> None:
     with pytest.raises(BackupFailed, match=f"^{tmp_path}/data: there is no store here$"):
         await backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
-    config = tmp_path / "medamad.toml"
-    config.write_text("x = 1", "utf-8")
-    with pytest.raises(BackupFailed, match=f"^{config}: x: unknown key$"):
-        await backup(tmp_path / "backup.mdb.zst", tmp_path / "data", config)
+    open_environment(tmp_path / "data", 16 << 20).close()
+    with pytest.raises(BackupFailed, match=r"of the disk are free, a backup of this store needs"):
+        await backup(tmp_path / "backup.mdb.zst", tmp_path / "data", 1 << 60)
 
 
 @pytest_twisted.ensureDeferred

@@ -427,7 +427,9 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
 @pytest_twisted.ensureDeferred
 async def test_it_makes_backups_when_they_are_due(tmp_path: Path) -> None:
     told = Told()
-    config = config_in(tmp_path / "data")
+    # The file has been spoilt since it was read.
+    (tmp_path / "medamad.toml").write_text("[log]\nlevel = 'loud'\n", "utf-8")
+    config = evolve(config_in(tmp_path / "data"), file=tmp_path / "medamad.toml")
     backup = msgspec.structs.replace(config.backup, at=TimeOfDay("03:30"))
     later: list[Config] = [evolve(config, backup=backup)]
     daemon = daemon_of(config, told, read_config=later.pop)

@@ -11,10 +11,11 @@ from typing import Final
 
 import msgspec
 
-from medamad.commands.configured import add_data, on_data, read_config
+from medamad.commands.configured import add_data, on_data
+from medamad.commands.governing import min_free_disk
 from medamad.commands.own_files import refuse_own
 from medamad.commands.telling import Phases, told_bytes
-from medamad.commands.writing import add_json
+from medamad.commands.writing import add_json, size
 from medamad.model.errors import BadRequest
 from medamad.store.offline import make_backup
 
@@ -32,6 +33,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the file that is written")
     parser.add_argument(
         "--nice", action="store_true", help="give way to whatever else the machine does"
+    )
+    parser.add_argument(
+        "--min-free-disk",
+        type=size,
+        metavar="SIZE",
+        help='how much of the store\'s disk stays free, such as "1 GiB", whatever the configuration'
+        " says",
     )
     add_json(parser)
     add_data(parser)
@@ -55,7 +63,9 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     if arguments.nice:
         with suppress(OSError):
             os.nice(_GIVING_WAY)
-    spare_bytes = read_config(arguments.config, arguments.data, None).store.min_free_disk
+    spare_bytes = arguments.min_free_disk
+    if spare_bytes is None:
+        spare_bytes = min_free_disk(data_dir, arguments.config)
     phases = Phases(sys.stderr)
     with ended_in_order():
         note = make_backup(data_dir, target, phases.tell, spare_bytes)

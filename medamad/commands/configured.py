@@ -10,9 +10,9 @@ import msgspec
 from attrs import evolve
 
 from medamad.commands.service_paths import ServicePaths
-from medamad.config import EXIT_STATUS, Config, ConfigError, load
+from medamad.config import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config_values import Endpoints
-from medamad.log_lines import complain, reason_of
+from medamad.log_lines import complain, reason_of, warn
 from medamad.model.errors import Refusal
 from medamad.operator.client import NotDone, NotRunning
 from medamad.store.errors import StoreError
@@ -51,28 +51,56 @@ def add_listen(parser: ArgumentParser) -> None:
 
 def read_config(file: Path | None, data: Path | None, listen: list[str] | None) -> Config:
     """Read the configuration, with what the command line says instead. Raises ConfigError."""
-    config = load(file)
-    server = config.server
-    if data is not None:
-        server = msgspec.structs.replace(server, data_dir=str(data.absolute()))
+    config = _on(data, load(file))
     if listen:
-        server = msgspec.structs.replace(server, listen=Endpoints(listen))
+        server = msgspec.structs.replace(config.server, listen=Endpoints(listen))
+        config = evolve(config, server=server)
+    return config
+
+
+def _on(data: Path | None, config: Config) -> Config:
+    """Have the folder of data that is named, if one is, win."""
+    if data is None:
+        return config
+    server = msgspec.structs.replace(config.server, data_dir=str(data.absolute()))
     return evolve(config, server=server)
 
 
-def settle(arguments: Namespace, environ: Mapping[str, str]) -> Config:
+def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = False) -> Config:
     """Read the configuration of a command that is not the daemon. Raises ConfigError.
 
     The service finds its configuration and its data by its unit alone. Who names one of the two
     means the other as well, and `arguments` has it from then on; what is named always wins.
+
+    A file that cannot be used stops only a command that goes `by_file`, or would not know on which
+    folder it works; others are given where the data are and no more of the file, with a warning.
     """
     paths: ServicePaths = arguments.service_paths
     if arguments.config is None and arguments.data is not None:
         arguments.config = paths.config_for(arguments.data)
-    elif arguments.config is not None and arguments.data is None:
-        says_itself = load(arguments.config).server.data_dir or environ.get("STATE_DIRECTORY")
+    try:
+        config = load(arguments.config)
+    except ConfigError as error:
+        only_data = None if by_file else _only_data(arguments)
+        if only_data is None:
+            raise
+        config = only_data
+        warn(f"{error}; the command goes on without this file", sys.stderr, environ)
+    if arguments.config is not None and arguments.data is None:
+        says_itself = config.server.data_dir or environ.get("STATE_DIRECTORY")
         arguments.data = None if says_itself else paths.data_for(arguments.config)
-    return read_config(arguments.config, arguments.data, None)
+    return _on(arguments.data, config)
+
+
+def _only_data(arguments: Namespace) -> Config | None:
+    """Give where the data are by a file that cannot be used; None where that is not known."""
+    paths: ServicePaths = arguments.service_paths
+    try:
+        config = load_data_dir(arguments.config)
+    except ConfigError:
+        config = Config(file=arguments.config.absolute())
+    is_known = arguments.data or config.server.data_dir or paths.data_for(arguments.config)
+    return config if is_known else None
 
 
 def refused(error: ConfigError) -> int:
@@ -81,10 +109,13 @@ def refused(error: ConfigError) -> int:
     return EXIT_STATUS
 
 
-def on_data(arguments: Namespace, work: Callable[[Path], int]) -> int:
-    """Do a command's work on the folder of the data; gives its exit status, or says what failed."""
+def on_data(arguments: Namespace, work: Callable[[Path], int], *, by_file: bool = False) -> int:
+    """Do a command's work on the folder of the data; gives its exit status, or says what failed.
+
+    `by_file` says that it needs all of the configuration, not the folder alone.
+    """
     try:
-        config = settle(arguments, os.environ)
+        config = settle(arguments, os.environ, by_file=by_file)
         return work(config.data_dir(os.environ))
     except ConfigError as error:
         return refused(error)

@@ -90,7 +90,7 @@ def _moment(text: str) -> str:
 
 def run(arguments: Namespace) -> int:
     """Write out a website; the exit status is 1 if anything of it is damaged and left out."""
-    return on_data(arguments, lambda data_dir: _export(data_dir, arguments))
+    return on_data(arguments, lambda data_dir: _export(data_dir, arguments), by_file=True)
 
 
 def _export(data_dir: Path, arguments: Namespace) -> int:

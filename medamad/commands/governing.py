@@ -1,11 +1,12 @@
 """Which configuration a folder of data goes by: the one that is named, else that of its daemon."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import frozen
 
-from medamad.config import Config, load
+from medamad.config import Config, ConfigError, load
 from medamad.model.errors import Conflict
 from medamad.operator.client import NotDone, NotRunning, connect
 from medamad.operator.status import AskConfiguration, Configuration
@@ -43,6 +44,18 @@ class Governing:
                 f"events.timezone: {where} says {zone}, and the daemon goes by"
                 f" {self.daemon.timezone}: their days are not the same"
             )
+
+
+def min_free_disk(data_dir: Path, file: Path | None) -> int:
+    """Give how much stays free: by a file that can be used, else by the daemon, else by default."""
+    if file is not None:
+        with suppress(ConfigError):
+            return load(file).store.min_free_disk
+    with suppress(NotRunning, NotDone), connect(data_dir) as connection:
+        told = connection.ask(AskConfiguration(), Configuration).min_free_disk
+        if told is not None:
+            return told
+    return Config().store.min_free_disk
 
 
 def governing(data_dir: Path, named: Path | None) -> Governing:

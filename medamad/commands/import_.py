@@ -97,7 +97,8 @@ def run(arguments: Namespace) -> int:
     """Import, list or undo; the exit status is 1 when not all came in that was to."""
     if (wrong := _misuse(arguments)) is not None:
         arguments.misused(wrong)
-    return on_data(arguments, lambda data_dir: _run(data_dir, arguments))
+    by_file = not arguments.list and arguments.undo is None
+    return on_data(arguments, lambda data_dir: _run(data_dir, arguments), by_file=by_file)
 
 
 def _misuse(arguments: Namespace) -> str | None:

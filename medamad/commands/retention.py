@@ -57,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Tell it; the exit status is 1 if anything is damaged, which stays whatever its age."""
-    return on_data(arguments, lambda data_dir: _tell(data_dir, arguments))
+    return on_data(arguments, lambda data_dir: _tell(data_dir, arguments), by_file=True)
 
 
 def _tell(data_dir: Any, arguments: Namespace) -> int:

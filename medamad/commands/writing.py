@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from medamad.config_values import Size, read_value
+
 MAX_DAYS: Final = 36_500
 _DAY_S: Final = 86_400
 
@@ -23,6 +25,14 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def size(text: str) -> int:
+    """Read bytes, as the configuration has them."""
+    try:
+        return read_value(Size, int(text) if text.isascii() and text.isdigit() else text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def days(text: str) -> int:

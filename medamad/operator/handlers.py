@@ -60,6 +60,7 @@ class Desk:
         return Configuration(
             file=None if file is None else str(file),
             timezone=str(self.site.backend.collector.rules.zone),
+            min_free_disk=int(self.site.backend.store.settings.min_free_disk),
         )
 
     async def status(self, _request: Status, _tell: Tell) -> State:

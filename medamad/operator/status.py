@@ -54,3 +54,5 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """None where it goes by the defaults."""
     timezone: str
     """In which days end, as it was when the file was read last."""
+    min_free_disk: int | None = None
+    """Bytes that stay free, likewise; an earlier version does not tell."""

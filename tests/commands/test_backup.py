@@ -102,6 +102,11 @@ def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
     assert main(["backup", str(tmp_path / "b"), *given]) == 1
     assert "MiB of the disk are free, a backup of this store needs up to" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()
+    assert main(["backup", str(tmp_path / "b"), *given, "--min-free-disk", "1 KiB"]) == 0
+    with pytest.raises(SystemExit) as ended:
+        main(["backup", str(tmp_path / "b"), "--min-free-disk", "much"])
+    assert ended.value.code == 64
+    assert "--min-free-disk: expected bytes as a whole number" in capsys.readouterr().err
 
 
 def test_the_first_password_is_kept_with_the_store_that_it_is_of(

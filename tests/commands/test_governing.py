@@ -6,8 +6,8 @@ import pytest
 from daemon import configure, finished, running, until
 from day_files import HOST, Plausible
 
-from medamad.commands.governing import governing
-from medamad.config import ConfigError
+from medamad.commands.governing import governing, min_free_disk
+from medamad.config import Config, ConfigError
 from medamad.operator.client import NotDone
 from medamad.operator.wire import SOCKET_NAME
 
@@ -57,6 +57,15 @@ def test_what_a_daemon_goes_by_holds_for_the_commands_beside_it(tmp_path: Path) 
         until(lambda: governing(daemon.data, None).daemon.timezone == "UTC")
 
 
+def test_beside_a_daemon_a_backup_does_not_need_the_file(tmp_path: Path) -> None:
+    with running(tmp_path / "there", configuration='[store]\nmin_free_disk = "1 GiB"\n') as daemon:
+        file = daemon.folder / "medamad.toml"
+        file.write_text('[log]\nlevel = "loud"\n', "utf-8")
+        assert min_free_disk(daemon.data, None) == min_free_disk(daemon.data, file) == 1 << 30
+        file.write_text('[store]\nmin_free_disk = "2 GiB"\n', "utf-8")
+        assert min_free_disk(daemon.data, file) == 2 << 30
+
+
 def test_without_a_daemon_a_command_goes_by_what_is_named(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")
@@ -68,6 +77,7 @@ def test_without_a_daemon_a_command_goes_by_what_is_named(tmp_path: Path) -> Non
     file.write_text("[retention]\nraw_day = 400\n", "utf-8")
     with pytest.raises(ConfigError, match=r"retention\.raw_day: unknown key"):
         governing(tmp_path, file)
+    assert min_free_disk(tmp_path, file) == Config().store.min_free_disk
 
 
 def test_a_daemon_that_does_not_tell_is_asked_only_where_nothing_is_named(tmp_path: Path) -> None:

@@ -18,16 +18,17 @@ from medamad.store.environment import open_environment
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
 
-WITH_CONFIG = (
-    "status",
-    "check",
-    "export",
-    "import",
-    "passwd",
-    "token",
-    "share",
-    "retention",
-    "run",
+BY_CONFIG = ("export", "import", "retention", "run")
+BY_DATA = (
+    ("status",),
+    ("check",),
+    ("backup", "backup"),
+    ("restore", "none"),
+    ("import", "--list"),
+    ("import", "--undo", "1"),
+    ("passwd",),
+    ("token", "list"),
+    ("share", "list"),
 )
 
 
@@ -77,15 +78,39 @@ def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: st
     assert said.err.splitlines()[-1] == "medamad: unrecognized arguments: --dance"
 
 
-@pytest.mark.parametrize("command", WITH_CONFIG)
-def test_a_configuration_that_cannot_be_used_is_78(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+@pytest.fixture
+def unusable(tmp_path: Path) -> Path:
+    """Give a configuration that cannot be used."""
     file = tmp_path / "medamad.toml"
     file.write_text("[server]\nport = 80\n", "utf-8")
-    assert main([*example(command), "--config", str(file)]) == 78
+    return file
+
+
+@pytest.mark.parametrize("command", BY_CONFIG)
+def test_a_configuration_that_cannot_be_used_is_78(
+    unusable: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    given = ["--data", str(unusable.parent), "--config", str(unusable)]
+    assert main([*example(command), *given]) == 78
     assert 78 in statuses(command)
-    assert capsys.readouterr().err == f"medamad: {file}: server.port: unknown key\n"
+    assert capsys.readouterr().err == f"medamad: {unusable}: server.port: unknown key\n"
+
+
+@pytest.mark.parametrize("command", BY_DATA)
+def test_what_works_on_the_data_alone_goes_on_without_the_configuration(
+    tmp_path: Path, unusable: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert main([*command, "--config", str(unusable)]) == 78
+    assert 78 in statuses(command[0])
+    wrong = f"medamad: {unusable}: server.port: unknown key"
+    assert capsys.readouterr().err == f"{wrong}\n", "nobody says where the data are"
+    no_store = tmp_path / "none"
+    status = main([*command, "--data", str(no_store)])
+    alone = capsys.readouterr()
+    assert main([*command, "--data", str(no_store), "--config", str(unusable)]) == status != 78
+    told = capsys.readouterr()
+    assert told.out == alone.out
+    assert told.err == f"{wrong}; the command goes on without this file\n{alone.err}"
 
 
 @pytest.mark.parametrize(
