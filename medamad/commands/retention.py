@@ -38,19 +38,19 @@ def configure(parser: ArgumentParser) -> None:
         "--raw-days",
         type=whole(0, MAX_DAYS),
         metavar="N",
-        help="as if every website's views were kept for N days, 0 for ever",
+        help="the same as if every website's views were kept for N days, 0 for ever",
     )
     parser.add_argument(
         "--after",
         choices=get_args(After),
-        help="as if this remained of every website's days",
+        help="the same as if this remained of every website's days",
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
     add_data(parser)
     parser.epilog = (
         "Changes nothing: it is the daemon that removes views, each minute, as [retention] of its\n"
-        "configuration says. Try another number by --dry-run --raw-days N first: what is gone\n"
-        "cannot be had back but from a copy.\n\n"
+        "configuration says. Try another number by --raw-days N first, which is a dry run, too:\n"
+        "what is gone cannot be had back but from a copy.\n\n"
         f"{parser.epilog}"
     )
 
@@ -66,6 +66,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     if (another := governed.another) is not None:
         told_of = f"{arguments.config}: the daemon goes by {another} instead"
         print(f"medamad: {told_of}", file=sys.stderr)
+    is_trial = arguments.raw_days is not None or arguments.after is not None
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -75,7 +76,8 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
         registered = {website.hostname for website in websites}
         for website in websites:
             keep = _tried(given.of(website.hostname, registered), arguments)
-            bound = bound_of(keep, given.zone, now_ms) if arguments.dry_run else None
+            is_dry_run = arguments.dry_run or is_trial
+            bound = bound_of(keep, given.zone, now_ms) if is_dry_run else None
             found = guest.forecast(website, bound)
             for place in found.damaged:
                 print(f"medamad: {place}", file=sys.stderr)
@@ -83,7 +85,9 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
             if arguments.json:
                 told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
             else:
-                lines += _lines(website.hostname, keep, found, given.zone)
+                rule = _rule(keep, "would be" if is_trial else "are")
+                lines.append(f"{website.hostname}: {rule}")
+                lines.append(_there(found, given.zone))
                 lines += _due(found) if bound else ()
     if arguments.json:
         sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
@@ -100,20 +104,21 @@ def _tried(keep: Keep, arguments: Namespace) -> Keep:
     return evolve(keep, after=arguments.after) if arguments.after else keep
 
 
-def _lines(hostname: str, keep: Keep, found: Forecast, zone: tzinfo) -> Iterator[str]:
+def _rule(keep: Keep, are: str) -> str:
     if not keep.raw_days:
-        rule = "views are kept for ever"
-    else:
-        remains = "the sums of their days" if keep.after == "sums" else "nothing"
-        rule = f"views are kept for {_count(keep.raw_days, 'day')}, then {remains}"
-    yield f"{hostname}: {rule}"
+        return f"views {are} kept for ever"
+    remains = "the sums of their days" if keep.after == "sums" else "nothing"
+    return f"views {are} kept for {_count(keep.raw_days, 'day')}, then {remains}"
+
+
+def _there(found: Forecast, zone: tzinfo) -> str:
     since = ""
     if found.earliest_ms is not None:
         since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
     kept = f"  there: {_count(found.views, 'view')}{since} ({told_bytes(found.bytes)})"
     if found.days:
         kept += f", sums of {_count(found.days, 'day')} ({told_bytes(found.bytes_of_days)})"
-    yield kept
+    return kept
 
 
 def _due(found: Forecast) -> Iterator[str]:

@@ -46,7 +46,7 @@ def test_it_says_what_is_there_and_what_would_go(
     assert "sums of 3 days (" in there
     assert told(capsys, folder, "--dry-run")[2:] == []
     rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
-    assert rule == "example.com: views are kept for 4 days, then the sums of their days"
+    assert rule == "example.com: views would be kept for 4 days, then the sums of their days"
     assert gone.startswith("  would go: 2 views and 0 events (")
     assert made.startswith("  would be made: sums of 2 days (")
     trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
@@ -56,6 +56,21 @@ def test_it_says_what_is_there_and_what_would_go(
     (found,) = json.loads("".join(told(capsys, folder, *trial, "--json")))
     assert (found["hostname"], found["raw_days"], found["after"]) == ("example.com", 4, "nothing")
     assert (found["views"], found["due_views"], found["due_days"]) == (7, 2, 3)
+
+
+@pytest.mark.parametrize("trial", [("--raw-days", "4"), ("--after", "nothing")])
+def test_a_trial_is_a_dry_run_whether_it_says_so_or_not(
+    folder: Path, capsys: pytest.CaptureFixture[str], trial: tuple[str, str]
+) -> None:
+    config = folder / "medamad.toml"
+    config.write_text("[retention]\nraw_days = 5\n")
+    given = (*trial, "--config", str(config))
+    found = told(capsys, folder, *given)
+    assert found[0].startswith("example.com: views would be kept for ")
+    assert found[2].startswith("  would go: ")
+    assert found == told(capsys, folder, "--dry-run", *given)
+    without = told(capsys, folder, "--dry-run", "--config", str(config))
+    assert without[0] == "example.com: views are kept for 5 days, then the sums of their days"
 
 
 def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
