@@ -47,7 +47,7 @@ class Plan:
 
 @define(eq=False)
 class Schedule:
-    """Used in the reactor's thread. `plan` may be replaced at any time; None for no backups.
+    """Used in the reactor's thread. `plan` is None where no backups are made.
 
     `_make` writes a backup into a file, or raises BackupFailed. What has the name of a backup is
     whole and was read again, so a new one is there before an old one goes. `_trusted` gives the
@@ -62,6 +62,15 @@ class Schedule:
     _make: Callable[[Path], Awaitable[None]]
     _not_before: float = float("-inf")
     _log = Logger()
+
+    def go_by(self, plan: Plan | None) -> None:
+        """Take another plan, or the same one: what failed is tried again, and soon."""
+        if plan != self.plan:
+            self._backups.failure = ""
+        if plan is None or (self.plan is not None and plan.folder != self.plan.folder):
+            self._backups.made = None
+        self.plan = plan
+        self._not_before = float("-inf")
 
     async def look(self) -> None:
         """Make a backup if one is due, also one whose time passed while no daemon ran."""
@@ -79,8 +88,10 @@ class Schedule:
         except (BackupFailed, OSError) as error:
             reason = reason_of(error) if isinstance(error, OSError) else str(error)
             self._backups.failures += 1
-            self._backups.failure = reason
-            self._not_before = now + _AGAIN_S
+            # Meanwhile another may have been taken, of which nothing is known yet.
+            if plan == self.plan:
+                self._backups.failure = reason
+                self._not_before = now + _AGAIN_S
             self._log.error("no backup was made: {reason}", reason=reason)
 
     async def _make_one(self, plan: Plan, now: float) -> None:
@@ -89,8 +100,10 @@ class Schedule:
         names = dated_names(_BEGINNING, SUFFIX, now)
         target = next(each for name in names if not (each := plan.folder / name).exists())
         await self._make(target)
-        self._backups.made, self._backups.failure = int(now), ""
         self._log.info("a backup was made: {file}", file=str(target))
+        if plan != self.plan:
+            return  # how many are kept, and where, may be another matter by now
+        self._backups.made, self._backups.failure = int(now), ""
         trusted = self._trusted(self._clock())
         made = sorted(each for each in _made_in(plan.folder) if each[0] <= trusted)
         for _, old in made[: -plan.keep]:

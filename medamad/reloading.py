@@ -96,7 +96,7 @@ class Reloading:
         collector.queue.settings = read.queue
         backend.store.apply(read.store)
         backend.settings = read.web
-        self.schedule.plan = read.backups
+        self.schedule.go_by(read.backups)
         if self.log_lines is not None:
             self.log_lines.style = read.log_style
         if late:

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
 import pytest_twisted
-from attrs import define, field
+from attrs import define, evolve, field
 
 from medamad.backups import BackupFailed, Plan, Schedule
 from medamad.model.backups import Backups
@@ -117,6 +118,62 @@ async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: P
 
 
 @pytest_twisted.ensureDeferred
+async def test_another_plan_is_tried_at_once_and_the_old_complaint_goes(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    making = Making(tmp_path / "file" / "folder")
+    schedule = making.schedule()
+    bad = schedule.plan
+    await schedule.look()
+    assert making.backups.failure
+    schedule.go_by(Plan(tmp_path / "good", time(3, 30), UTC, 3))
+    assert making.backups.failure == ""
+    await schedule.look()
+    assert making.made == ["medamad-20260310-120000Z.mdb.zst"]
+    assert making.backups == Backups(made=int(NOON), failures=1)
+    schedule.go_by(bad)
+    await schedule.look()
+    assert making.backups.failure
+    schedule.go_by(None)
+    assert making.backups == Backups(failures=2)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_by_the_same_plan_tries_again_and_keeps_what_is_known(
+    tmp_path: Path,
+) -> None:
+    making = Making(tmp_path)
+    schedule = making.schedule()
+    await schedule.look()
+    making.now, making.reason = NOON + DAY, "no room"
+    await schedule.look()
+    making.reason = ""
+    schedule.go_by(schedule.plan)
+    assert making.backups == Backups(made=int(NOON), failures=1, failure="no room")
+    await schedule.look()
+    assert making.backups == Backups(made=int(NOON + DAY), failures=1)
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("reason", ["", "no room"])
+async def test_how_one_ends_of_a_plan_that_was_replaced_is_not_told_of_the_new_one(
+    tmp_path: Path, reason: str
+) -> None:
+    making = Making(tmp_path)
+    for day in (7, 8, 9):
+        touch(tmp_path / f"medamad-2026030{day}-000000Z.mdb.zst")
+
+    async def make(target: Path) -> None:
+        schedule.go_by(None)
+        await making.make(target)
+
+    making.reason = reason
+    schedule = evolve(making.schedule(keep=1), make=make)
+    await schedule.look()
+    assert (making.backups.made, making.backups.failure) == (None, "")
+    assert len(making.there()) == (3 if reason else 4), "none goes by a plan that was taken back"
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
     making = Making(tmp_path, now=NOON + 400 * DAY, reason="no room")
     schedule = making.schedule()
@@ -174,7 +231,7 @@ async def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
 async def test_without_a_plan_none_is_made(tmp_path: Path) -> None:
     making = Making(tmp_path)
     schedule = making.schedule()
-    schedule.plan = None
+    schedule.go_by(None)
     await schedule.look()
     assert making.made == []
 
