@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from attrs import define
 
-FILE_NAME: Final = "presence.json"
-"""In the folder of the data."""
+from medamad.store.folder import PRESENCE_NAME
+
 BREAK_MS: Final = 900_000
 """How long the daemon may be away for it to be no break."""
 _WRITTEN_EVERY_MS: Final = 300_000
@@ -33,7 +33,7 @@ class Presence:
     @classmethod
     def begin(cls, folder: Path, now_ms: int) -> "Presence":
         """Begin to take hits, or go on after a while in which hardly any can have been missed."""
-        file = folder / FILE_NAME
+        file = folder / PRESENCE_NAME
         since_ms = now_ms
         # Where it is not known, nothing is taken for a silence that was none.
         with suppress(OSError, msgspec.DecodeError):

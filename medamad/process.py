@@ -32,19 +32,16 @@ def make_daemon(
     `leave_with` is told the exit status before that; the rest is as of `Daemon`.
     """
 
-    def stop() -> None:
-        with suppress(ReactorNotRunning):  # it is being stopped already
-            reactor.stop()
-
     def settled(what: Started) -> None:
         interpreter.settle()
         started(what)
 
     def ended(status: int) -> None:
         leave_with(status)
-        reactor.callWhenRunning(stop)
+        reactor.callWhenRunning(reactor.stop)
 
     interpreter.begin()
+    _stop_but_once(reactor)
     _keep_apart_from_the_clock(reactor)
     return Daemon(
         config=config,
@@ -58,6 +55,17 @@ def make_daemon(
         is_abandoned=is_abandoned,
         log_lines=log_lines,
     )
+
+
+def _stop_but_once(reactor: Any) -> None:
+    """Have a reactor take it that it is stopped again, as by a second Ctrl-C, or at its own end."""
+    stop = reactor.stop
+
+    def stop_if_running() -> None:
+        with suppress(ReactorNotRunning):
+            stop()
+
+    reactor.stop = stop_if_running
 
 
 def _keep_apart_from_the_clock(reactor: Any) -> None:

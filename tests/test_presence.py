@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from medamad.presence import BREAK_MS, FILE_NAME, Presence
+from medamad.presence import BREAK_MS, Presence
+from medamad.store.folder import PRESENCE_NAME
 
 NOW_MS = 1_750_000_000_000
 DAY_MS = 86_400_000
@@ -29,22 +30,22 @@ def test_after_a_kill_it_goes_on_from_what_was_noted(tmp_path: Path) -> None:
     written = []
     for minute in range(31):
         first.note(NOW_MS + minute * 60_000)
-        written.append((tmp_path / FILE_NAME).read_bytes())
+        written.append((tmp_path / PRESENCE_NAME).read_bytes())
     assert len(set(written)) == 7
     assert Presence.begin(tmp_path, NOW_MS + 1_800_000 + BREAK_MS).since_ms == NOW_MS
-    assert os.listdir(tmp_path) == [FILE_NAME]  # noqa: PTH208 - names are shorter
-    assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == [PRESENCE_NAME]  # noqa: PTH208 - names are shorter
+    assert (tmp_path / PRESENCE_NAME).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"since_ms": 1}', b"\xff", b'{"since_ms": "x"}'])
 def test_a_file_that_tells_nothing_is_as_none(tmp_path: Path, content: bytes) -> None:
     assert Presence.begin(tmp_path, NOW_MS).since_ms == NOW_MS
-    (tmp_path / FILE_NAME).write_bytes(content)
+    (tmp_path / PRESENCE_NAME).write_bytes(content)
     assert Presence.begin(tmp_path, NOW_MS).since_ms == NOW_MS
 
 
 def test_where_it_cannot_be_noted_it_goes_on(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).mkdir()
+    (tmp_path / PRESENCE_NAME).mkdir()
     presence = Presence.begin(tmp_path, NOW_MS)
     presence.note(NOW_MS)
     presence.end(NOW_MS + 1)

@@ -41,3 +41,16 @@ reactor.callWhenRunning(reactor.stop)
 reactor.run()
 """)
     assert said == ("7\n", "")
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_a_signal_while_it_stops_leaves_no_traceback(number: str) -> None:
+    said = run(f"""
+import signal
+from twisted.internet.task import deferLater
+reactor.addSystemEventTrigger("before", "shutdown", signal.raise_signal, signal.{number})
+reactor.callWhenRunning(daemon.ended, 7)
+reactor.addSystemEventTrigger("before", "shutdown", deferLater, reactor, 0.1)
+reactor.run()
+""")
+    assert said == ("7\n", "")

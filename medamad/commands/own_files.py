@@ -7,8 +7,8 @@ from typing import Final
 from medamad.account import first_login
 from medamad.model.errors import BadRequest
 from medamad.operator.wire import SOCKET_NAME
-from medamad.presence import FILE_NAME as PRESENCE_NAME
 from medamad.store.environment import FILE_NAME, LOCK_NAME
+from medamad.store.folder import PRESENCE_NAME
 
 _BEGINNINGS: Final = (
     f"{Path(FILE_NAME).stem}.",

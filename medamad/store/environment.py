@@ -21,6 +21,7 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
+from medamad.store.folder import check_none_was_there, check_unlinked, make_folder
 from medamad.store.formats import (
     FORMAT,
     FORMAT_KEY,
@@ -159,20 +160,19 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
     """Open the store in `directory` for the daemon, making both where they are not.
 
     One of an earlier format is made ours, after a backup of it; `tell` hears how far that is.
-    Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, and
-    StoreError when the directory or the file cannot be used.
+    Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, NoStore
+    when one that was there is gone, and StoreError when directory or file cannot be used.
     """
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(directory)
         lock = take_lock(directory)
-    except StoreInUse:
-        raise
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}") from error
     path = directory / FILE_NAME
     try:
         if not path.exists():
-            _check_unlinked(path)
+            check_unlinked(path)
+            check_none_was_there(path)
             _create(path, map_size)
         _check_begin(path)
         return _open(path, map_size, lock, tell)
@@ -264,12 +264,6 @@ def _check_begin(path: Path) -> None:
         read_page_size(path)
     except Damaged as error:
         raise WrongFormat(f"{path}: {error}") from error
-
-
-def _check_unlinked(path: Path) -> None:
-    """Raise StoreError where the store is said to be elsewhere: an empty one must not hide it."""
-    if path.is_symlink():
-        raise StoreError(f"{path}: it leads to {path.readlink()}, which is not there")
 
 
 def _create(path: Path, map_size: int) -> None:

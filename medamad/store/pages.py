@@ -6,6 +6,7 @@ through before it reads them. What the first two pages say is laid out as in LMD
 """
 
 import os
+import stat
 import struct
 from pathlib import Path
 from typing import Final
@@ -71,6 +72,8 @@ def read_page_size(path: Path) -> int:
 
     Raises Damaged when it does not begin as a store, and OSError when it cannot be read.
     """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise Damaged("not a file")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < METAS * min(_PAGE_SIZES):

@@ -26,6 +26,7 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
+from medamad.store.folder import make_folder
 from medamad.store.formats import FORMAT, META, Tell, is_known
 from medamad.store.numbers import read_number, write_number
 from medamad.store.pages import read_page_size
@@ -60,7 +61,7 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
         try:
             note = _note(file, backup)
             _check_known(note)
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(directory)
             lock = take_lock(directory)
             try:
                 give_to_owner(directory, directory / LOCK_NAME)
