@@ -254,6 +254,7 @@ def _convert(file: Path, content: dict[str, object]) -> _Document:
         key = _with_website(key, content)
         unknown = _UNKNOWN_KEY.match(reason)
         if unknown:
+            _check_quoted(file, key, content, unknown["key"])
             raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
         reason = reason.replace("`", "")
         raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None
@@ -270,6 +271,21 @@ def _with_website(key: str, content: Any) -> str:
             except msgspec.ValidationError:
                 return key.replace(_OF_WEBSITE, f"websites.{name}")
     return key
+
+
+def _check_quoted(file: Path, key: str, content: Any, unknown: str) -> None:
+    """Raise ConfigError where an unknown key is the rest of a website's name, after its point."""
+    name = key.removeprefix("retention.websites.")
+    if name == key or "." in name:
+        return
+    below = content["retention"]["websites"][name][unknown]
+    if not isinstance(below, dict):
+        return
+    name = f"{name}.{unknown}"
+    while len(below) == 1 and isinstance(further := next(iter(below.values())), dict):
+        name, below = f"{name}.{next(iter(below))}", further
+    reason = f'expected the name in quotation marks: [retention.websites."{name}"]'
+    raise ConfigError(file, f"retention.websites.{name}", reason)
 
 
 def _hostname(file: Path, name: str) -> str:

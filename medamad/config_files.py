@@ -41,9 +41,9 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
     except FileNotFoundError as error:
         raise ConfigError(INSTALLED, "", str(error)) from None
     return Lists(
-        referrer_names={} if names is None else _read(names, read_names),
-        spam_hosts=_read(spam, read_hosts),
-        blocked=_read(blocked, lambda file: Networks(read_networks(file))),
+        referrer_names={} if names is None else _read(config, "referrers", names, read_names),
+        spam_hosts=_read(config, "spam", spam, read_hosts),
+        blocked=_read(config, "blocked", blocked, lambda file: Networks(read_networks(file))),
     )
 
 
@@ -56,11 +56,15 @@ def _operators(config: Config, named: str, usual: str) -> Path | None:
     return None
 
 
-def _read(file: Path, read: Callable[[Path], T]) -> T:
+def _read(config: Config, key: str, file: Path, read: Callable[[Path], T]) -> T:
+    """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
     try:
         return read(file)
     except OSError as error:
-        raise ConfigError(file, "", error.strerror or str(error)) from None
+        reason = error.strerror or str(error)
+        if config.file is not None and getattr(config.events, key):
+            raise ConfigError(config.file, f"events.{key}", f"{file}: {reason}") from None
+        raise ConfigError(file, "", reason) from None
     except UnicodeDecodeError:
         raise ConfigError(file, "", "expected UTF-8") from None
     except RecursionError:

@@ -20,6 +20,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
 from medamad.endpoints import OF_TCP, Bound, Certificate, ports_of_both, read_bound
+from medamad.log_lines import reason_of
 from medamad.systemd import Inherited, inherited_sockets
 
 KEY: Final = "server.listen"
@@ -189,7 +190,8 @@ def _other_place(config: Config, text: str, reactor: Any) -> Place:
 
 
 def _refusal(config: Config, text: str, error: Exception) -> ConfigError:
-    reason = f"{text}: {error or type(error).__name__}"
+    told = reason_of(error) if isinstance(error, OSError) else str(error)
+    reason = f"{text}: {told or type(error).__name__}"
     return ConfigError(config.file or Path("the command line"), KEY, reason)
 
 

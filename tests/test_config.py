@@ -96,6 +96,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
+QUOTED = 'expected the name in quotation marks: [retention.websites."a.b.c"]'
 HOSTNAME = 'expected a hostname such as "stats.example.com"'
 ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
 ORIGIN = 'expected an origin such as "https://app.example.com"'
@@ -175,6 +176,19 @@ OWN = "is a path of the interface"
         ("[backup]\nkeep = 0", "backup.keep", "expected int >= 1"),
         ("[retention]\nraw_days = -1", "retention.raw_days", "expected int >= 0"),
         ('[retention]\nafter = "all"', "retention.after", "expected one of sums, nothing"),
+        (
+            "[retention.websites.example.com]\nraw_days = 1",
+            "retention.websites.example.com",
+            'expected the name in quotation marks: [retention.websites."example.com"]',
+        ),
+        (
+            "[retention.websites]\nraw_days = { raw_days = 1 }\nb.example.com.raw_days = 1",
+            "retention.websites.b.example.com",
+            'expected the name in quotation marks: [retention.websites."b.example.com"]',
+        ),
+        ("[retention.websites.a.b.c]", "retention.websites.a.b.c", QUOTED),
+        ('[retention.websites."a.com".x]', "retention.websites.a.com.x", "unknown key"),
+        ("[retention.x.b]\ny = 1", "retention.x", "unknown key"),
         ('[retention.websites."a b"]', "retention.websites.a b", HOSTNAME),
         (
             '[retention.websites."a.com"]\nraw_days = "1"',

@@ -73,6 +73,9 @@ def test_a_shipped_file_that_is_not_there_is_named(tmp_path: Path, name: str) ->
 
 
 def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    config = config_in(tmp_path, '[events]\nblocked = "absent.txt"\n')
-    with pytest.raises(ConfigError, match=r"absent\.txt: No such file"):
-        load_lists(config)
+    for key in ("referrers", "spam", "blocked"):
+        config = config_in(tmp_path, f'[events]\n{key} = "absent.txt"\n')
+        with pytest.raises(ConfigError) as raised:
+            load_lists(config)
+        said = f"{config.file}: events.{key}: {tmp_path}/absent.txt: No such file or directory"
+        assert str(raised.value) == said

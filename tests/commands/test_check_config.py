@@ -17,14 +17,14 @@ def test_the_shipped_configuration_is_fine(capsys: pytest.CaptureFixture[str]) -
     [
         ("[limits]\nnew_utm = 0", "medamad.toml: limits.new_utm: expected int >= 1"),
         (f"x = {'[' * 9_999}", "medamad.toml: arrays or tables lie too deep in one another"),
-        ('[events]\nspam = "none.txt"', "none.txt: No such file or directory"),
+        ('[events]\nspam = "none.txt"', "medamad.toml: events.spam: "),
         (
             '[server]\nlisten = "tcp:8080:colour=red"',
             "medamad.toml: server.listen: tcp:8080:colour=red: ",
         ),
         (
-            '[server]\nlisten = "ssl:443:privateKey=absent.pem"',
-            "medamad.toml: server.listen: ssl:443:privateKey=absent.pem: ",
+            '[server]\nlisten = "ssl:443:privateKey=/no.pem"',
+            "medamad.toml: server.listen: ssl:443:privateKey=/no.pem: /no.pem: No such file",
         ),
     ],
 )
