@@ -251,6 +251,21 @@ def test_a_certificate_is_handed_over(machine: Machine) -> None:
     assert machine.shown("ActiveState") == "active"
 
 
+def test_backups_go_to_a_folder_made_as_the_page_says(machine: Machine) -> None:
+    page = (ROOT / "docs/operating.md").read_text("utf-8")
+    steps = next(block for block in page.split("```") if "/mnt/backups" in block)
+    configuration = machine.root / EDITED.lstrip("/")
+    before = configuration.read_text("utf-8")
+    backup = '[backup]\nat = "00:00"\nfolder = "/mnt/backups"'
+    configuration.write_text(before.replace("[backup]", backup), "utf-8")
+    machine.run("sh", "-ec", steps.removeprefix("sh"))
+    machine.until(
+        lambda: machine.run("ls", "/mnt/backups").endswith(".mdb.zst"), machine.journal, 180
+    )
+    configuration.write_text(before, "utf-8")
+    machine.run("systemctl", "reload", "medamad")
+
+
 def test_it_comes_back_with_the_machine(machine: Machine) -> None:
     before = machine.ask("views")
     machine.shut_down()
