@@ -39,7 +39,7 @@ class Report(msgspec.Struct, kw_only=True):
     days_there: int = 0
     """How many did not, since the website has something of them; and so on."""
     days_not_over: int = 0
-    days_without_total: int = 0
+    days_without_views: int = 0
     past_views: int = 0
     """How many do not stay, as the website's are not kept for so long; and so on."""
     past_events: int = 0
@@ -118,7 +118,7 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
         report.days = gathering.days
         report.days_there = gathering.days_there
         report.days_not_over = gathering.days_not_over
-        report.days_without_total = gathering.days_without_total
+        report.days_without_views = gathering.days_without_views
         return report
     if found.last_ms >= 0:
         report.first, report.last = date_of_time(found.first_ms), date_of_time(found.last_ms)
@@ -144,7 +144,7 @@ def _left_out(gathering: Gathered) -> Iterator[str]:
     for days, why in (
         (gathering.days_there, "there is something already"),
         (gathering.days_not_over, "not all is known yet"),
-        (gathering.days_without_total, "no total is known"),
+        (gathering.days_without_views, "no view is known"),
     ):
         if days:
             yield f"{counted(days, 'day')} of which {why}"

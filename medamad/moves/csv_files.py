@@ -28,6 +28,8 @@ _BEGIN: Final = r"(?:\A|(?<=[;\t\r\n]))"
 _MARKED: Final = re.compile(_BEGIN + r"""(?=['"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])""")
 """The last four are the signs as wide as letters of Chinese, which some spreadsheets take too."""
 _MARK: Final = re.compile(_BEGIN + MARK)
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")
+"""A byte that is none of a character, by `surrogateescape`."""
 _RECENT: Final = 1_024
 _WRITTEN_AT_ONCE: Final = 256
 """How many rows are written in one go: meanwhile no other thread can run."""
@@ -138,8 +140,8 @@ def by_column(
 def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
     """Give the cells of each row, with the line on which it begins. Raises BadRequest."""
     csv.field_size_limit(_MOST_OF_A_CELL)
-    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-    reader = csv.reader(lines, strict=True)
+    lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
+    reader = csv.reader(_sound(lines), strict=True)
     line = 0
     try:
         for cells in reader:
@@ -148,10 +150,20 @@ def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
                 yield begun, cells
     except csv.Error as error:
         raise BadRequest(f"line {line + 1}: not comma-separated values: {error}") from None
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"line {line + 1}: not valid UTF-8: {error}") from None
     finally:
         lines.detach()
+
+
+def _sound(lines: Iterable[str]) -> Iterator[str]:
+    """Give lines as they are. Raises BadRequest naming the one that is not UTF-8.
+
+    They are decoded many at a time, so that the decoder cannot tell.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.isascii() and (found := _ESCAPED.search(line)):
+            byte = ord(found[0]) & 0xFF
+            raise BadRequest(f"line {number}: not valid UTF-8: a byte {byte:#04x}")
+        yield line
 
 
 def _cell(name: str, cell: str) -> str | None:

@@ -103,8 +103,8 @@ class DayGathering:
     days_there: int = 0
     """Days of which the website has something already."""
     days_not_over: int = 0
-    days_without_total: int = 0
-    """Days of which it is not known what they have in all."""
+    days_without_views: int = 0
+    """Days that have no views in all, or of which that is not known, nor events."""
     rows: int = 0
     """All that were gone through."""
 
@@ -119,7 +119,7 @@ class DayGathering:
             elif day.day in self._there:
                 self.days_there += 1
             elif not day.views and not day.events:
-                self.days_without_total += 1
+                self.days_without_views += 1
             else:
                 self.days += 1
                 self.views += day.views

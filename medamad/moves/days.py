@@ -169,7 +169,7 @@ class _Ordered:
 def _by_dimension(parts: Iterable[tuple[_By, _Part]]) -> dict[_By, _Part]:
     """Add up what is of one dimension, as sums in the order VIEWS to DURATION_MS.
 
-    A dimension of which no row has views is not known.
+    A dimension of which no row has views is not known, nor is the total: visitors are of views.
     """
     gathered: dict[_By, list[_Part]] = {}
     for dimension, part in parts:
@@ -178,9 +178,9 @@ def _by_dimension(parts: Iterable[tuple[_By, _Part]]) -> dict[_By, _Part]:
     for dimension, of_one in gathered.items():
         codes, figures = _added_up(of_one)
         seen = figures[_VIEWS] > 0
-        if seen.any() or dimension is None:
+        if seen.any():
             sums = _sums(figures, is_page=dimension is Dimension.PATH)
-            found[dimension] = (codes, sums) if dimension is None else (codes[seen], sums[:, seen])
+            found[dimension] = codes[seen], sums[:, seen]
     if None in found and Dimension.PATH in found:
         found[None][1][PAGE_VISITORS] = found[Dimension.PATH][1][PAGE_VISITORS].sum()
     return found

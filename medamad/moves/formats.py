@@ -1,6 +1,7 @@
 """The formats of files, by name."""
 
 import gzip
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from medamad.moves.day_sources import DAY_SOURCES, DaySource
 from medamad.moves.goatcounter import is_goatcounter, read_goatcounter
 from medamad.moves.log_lines import is_log
 from medamad.moves.medama import is_medama, read_medama
-from medamad.moves.ndjson_files import NdjsonWriter, read_ndjson
+from medamad.moves.ndjson_files import NdjsonWriter, is_ndjson, read_ndjson
 from medamad.moves.parquet_files import ParquetWriter, read_parquet
 from medamad.moves.rows import Reader, Refused, Row
 from medamad.moves.tables import Rows, Table
@@ -85,7 +86,7 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
             lambda head: not head or any(map(is_log, head.splitlines()[:_LINES_TRIED])),
         ),
         "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
-        "ndjson": Source(_own(read_ndjson), lambda head: head.lstrip().startswith(b"{")),
+        "ndjson": Source(_own(read_ndjson), is_ndjson),
         "csv": Source(_own(read_csv), is_csv),
     }
 )
@@ -101,6 +102,8 @@ _GZIP: Final = b"\x1f\x8b"
 def head_of(file: BinaryIO) -> bytes:
     """Give how a file begins; of a zip its mark, and the names of what it holds, line by line."""
     head = file.read(_HEAD_BYTES)
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise BadRequest("expected text in UTF-8, it is in UTF-16")
     if not head.startswith(_ZIP):
         return head
     try:

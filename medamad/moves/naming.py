@@ -57,6 +57,7 @@ _SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
         "open bsd": "OpenBSD",
         "ubuntu": "Linux",
         "windows mobile": "Windows Phone",
+        "windows server": "Windows",
     }
 )
 _DEVICES: Final[Mapping[str, str]] = MappingProxyType(
@@ -73,6 +74,8 @@ _DEVICES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _NAMELESS: Final = frozenset({"", "(unknown)", "(not set)", "unknown", "other"})
+_WINDOWS: Final = re.compile(r"Windows (XP|Vista|ME|CE)\Z")
+"""Its versions without a number, as they are kept of hits."""
 _VERSIONED: Final = re.compile(r"(.+?) v?(\d[0-9.]*)\Z")
 _VERSION: Final = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
 
@@ -88,6 +91,8 @@ def system_named(text: str, version: str = "") -> tuple[str, str]:
     """Give name and version of an operating system; the version may stand behind the name."""
     if text.startswith("Linux"):  # what follows is a distribution
         return "Linux", ""
+    if found := _WINDOWS.match(f"{text} {version}".strip()):
+        return "Windows", found[1]
     return _named(text, version, _SYSTEMS)
 
 

@@ -1,5 +1,6 @@
 """Tables as lines of JSON: an object for each row, without what is not known."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
@@ -46,6 +47,11 @@ class NdjsonWriter:
         return b""
 
 
+def is_ndjson(head: bytes) -> bool:
+    """Tell whether a file that begins so may be one of ours."""
+    return head.removeprefix(BOM_UTF8).lstrip().startswith(b"{")
+
+
 def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
     """Read a file of ours; one may hold views and events, line by line."""
     makers: dict[tuple[str, ...], Callable[[int, Any], Row | Refused]] = {}
@@ -54,7 +60,9 @@ def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refus
         number += 1
         if len(line) == _MOST_OF_A_LINE:
             raise BadRequest(f"line {number}: expected less than {_MOST_OF_A_LINE} bytes")
-        if line.isspace():
+        if number == 1:
+            line = line.removeprefix(BOM_UTF8)
+        if not line.strip():
             continue
         try:
             record = msgspec.json.decode(line, type=dict[str, Any])

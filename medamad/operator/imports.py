@@ -212,6 +212,7 @@ class ImportDesk:
 
     async def _give_up(self, incoming: _Incoming) -> None:
         self._end(incoming)
+        self._store.imports.tell_unfinished(incoming.website, incoming.batch)
         await self._store.imports.undo(incoming.website, incoming.batch.number)
 
     def _start_giving_up(self, incoming: _Incoming) -> None:

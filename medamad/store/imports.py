@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 from msgspec.structs import replace
 from twisted.internet.defer import DeferredLock
+from twisted.logger import Logger
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.model.errors import BadRequest, Conflict, NotFound
@@ -62,6 +63,7 @@ class Imports:
     _one_at_a_time: DeferredLock
     _visitors: dict[int, int] = field(factory=dict)
     """The visitors of what came in so far, by the number of the batch."""
+    _log = Logger()
 
     def batches(self, website: Website) -> list[Batch]:
         """Give the batches that were imported into a website and are whole. For any thread."""
@@ -154,13 +156,23 @@ class Imports:
 
     # At start
 
-    def load_all(self, txn: Txn, website: int) -> list[Batch]:
+    def load_all(self, txn: Txn, website: Website) -> list[Batch]:
         """Hide the batches of a website that are not whole; returns those, which are to go."""
-        found = sound_batches(txn, self._environment.databases, website)
+        found = sound_batches(txn, self._environment.databases, website.number)
         leaving = [batch for batch in found if batch.state is not State.WHOLE]
         for batch in leaving:
-            self._shelves.of(website).hide(batch.number)
+            self._shelves.of(website.number).hide(batch.number)
+            if batch.state is State.UNFINISHED:
+                self.tell_unfinished(website, batch)
         return leaving
+
+    def tell_unfinished(self, website: Website, batch: Batch) -> None:
+        """Tell the operator why the number of an import is missing from then on."""
+        self._log.info(
+            "the import of number {number} into {website} was not finished: nothing of it stays",
+            number=batch.number,
+            website=website.hostname,
+        )
 
     async def remove(self, batch: Batch) -> None:
         """Remove what the last run left of a batch."""

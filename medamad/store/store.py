@@ -345,7 +345,7 @@ class Store:
             self._upkeep.doomed.load(txn)
             for website in self.websites.all():
                 records = journal_records(txn, self._environment.databases, website.number)
-                to_remove += self.imports.load_all(txn, website.number)
+                to_remove += self.imports.load_all(txn, website)
                 if self._shelves.load(txn, website.number, records):
                     to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):

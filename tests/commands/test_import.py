@@ -290,6 +290,14 @@ def begin(connection: Connection, holding: Connection) -> Begun:
     return begun
 
 
+def unfinished(begun: Begun) -> str:
+    """Give what the log has to say of an import."""
+    return (
+        f"the import of number {begun.number} into example.org was not finished:"
+        " nothing of it stays"
+    )
+
+
 def pageviews(daemon: Daemon) -> int:
     found: int = daemon.client().get("/api/website/example.org/summary")["current"]["pageviews"]
     return found
@@ -304,6 +312,7 @@ def test_an_import_ends_with_its_command(daemon: Daemon) -> None:
         with connect(daemon.data) as holding:
             again = begin_when_it_can(connection, holding)
             assert again.number > begun.number
+            assert unfinished(begun) in daemon.log
             with pytest.raises(NotDone, match=f"no import of number {begun.number} is under way"):
                 connection.ask(FinishImport(begun.number), Ended)
             assert pageviews(daemon) == 0
@@ -328,7 +337,9 @@ def test_a_kill_of_the_daemon_leaves_all_or_nothing(daemon: Daemon, is_whole: bo
         if is_whole:
             connection.ask(FinishImport(begun.number), Ended)
         daemon.kill()
+    assert unfinished(begun) not in daemon.log
     daemon.start()
+    assert (unfinished(begun) in daemon.log) is not is_whole
     assert pageviews(daemon) == 80_000 * is_whole
     daemon.stop()
     environment, txn = open_to_read(daemon.data)

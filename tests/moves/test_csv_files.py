@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slices import Slices
 
+from medamad.model.errors import BadRequest
 from medamad.moves.csv_files import CsvWriter, is_csv, marked, read_csv, unmarked
 from medamad.moves.formats import guessed
 from medamad.moves.tables import TABLES
@@ -98,3 +99,11 @@ def test_rows_are_written_some_at_a_time() -> None:
     ]
     assert sum(numbers.sizes) == count
     assert max(numbers.sizes) < 300
+
+
+@pytest.mark.parametrize("line", [1, 2, 3, 2_000])
+def test_the_line_that_is_not_utf_8_is_named(line: int) -> None:
+    lines = [b"time,path,text", *([b'2026-01-01T00:00:00Z,"/\xc3\xa9",x'] * 2_000)]
+    lines[line - 1] += b"\xe9,"
+    with pytest.raises(BadRequest, match=f"^line {line}: not valid UTF-8: a byte 0xe9$"):
+        list(read_csv(io.BytesIO(b"\n".join(lines))))

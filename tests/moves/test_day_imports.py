@@ -209,6 +209,29 @@ async def test_bounces_are_the_same_share_of_many_small_days(
     await store.close()
 
 
+@pytest_twisted.ensureDeferred
+async def test_days_without_views_have_no_visitors(open_store: OpenStore, tmp_path: Path) -> None:
+    """What is said of them is what the statistics have then."""
+    days = [BEGIN + timedelta(days=n) for n in range(3)]
+    total = tmp_path / "total.csv"
+    head = "date,visitors,pageviews\n"
+    total.write_text(f"{head}{days[0]},5,0\n{days[1]},4,0\n{days[2]},3,7\n", "utf-8")
+    events = tmp_path / "events.csv"
+    events.write_text(f"date,name,events\n{days[0]},Signup,2\n", "utf-8")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    taken = await take_days(store, website, [total, events])
+    gathering = taken.gathering
+    assert (gathering.days, gathering.days_without_views) == (2, 1)
+    assert (gathering.views, gathering.visitors, gathering.events) == (7, 3, 2)
+    found = summary_of(store, website)
+    assert (found["pageviews"], found["visitors"]) == (7, 3)
+    assert taken.ended is not None
+    assert (taken.ended.visitors, taken.ended.events) == (3, 2)
+    assert findings(store) == []
+    await store.close()
+
+
 def rows_of(store: Store, website: Website) -> Any:
     return store.ask(website, rows)
 

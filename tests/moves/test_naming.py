@@ -28,12 +28,23 @@ def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> 
         ("Windows 10", ("Windows", "10")),
         ("Android OS", ("Android", "")),
         ("iOS 17.1", ("iOS", "17.1")),
+        ("Windows 8.1", ("Windows", "8.1")),
+        ("Windows XP", ("Windows", "XP")),
+        ("Windows Vista", ("Windows", "Vista")),
+        ("Windows ME", ("Windows", "ME")),
+        ("Windows Server 2003", ("Windows", "2003")),
+        ("Windows Mobile", ("Windows Phone", "")),
         ("Linux Ubuntu", ("Linux", "")),
         ("", ("Unknown", "")),
     ],
 )
 def test_names_of_systems(text: str, wanted: tuple[str, str]) -> None:
     assert system_named(text) == wanted
+
+
+def test_versions_beside_the_name_of_a_system() -> None:
+    assert system_named("Windows", "XP") == ("Windows", "XP")
+    assert system_named("Windows", "10") == ("Windows", "10")
 
 
 def test_no_country_is_called_unknown() -> None:
