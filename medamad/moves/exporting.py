@@ -17,6 +17,7 @@ from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.moves.tables import EVENTS, VIEWS, Rows, Table
 from medamad.stats import naming
 from medamad.stats.period import Period
+from medamad.stats.wanted import Wanted
 from medamad.store.flags import PAGE_VISITOR, VISITOR
 from medamad.store.held import Held
 from medamad.store.origins import Origins
@@ -39,7 +40,7 @@ class Piece:
 
 @frozen(kw_only=True)
 class Exported:
-    """A website at one moment, and what of it is wanted.
+    """A website at one moment, and what of it is wanted, for as long as it is.
 
     Days are those of `zone`: of others there may be no sums. What an answer turns out to be
     without is noted in `missed`, and of each report, or of views or events, in `missed_of`.
@@ -50,6 +51,7 @@ class Exported:
     sources: Sources
     period: Period
     zone: tzinfo = UTC
+    wanted: Wanted = field(factory=Wanted)
     missed: Missed = field(factory=Missed)
     missed_of: dict[str, Missed] = field(factory=dict)
 

@@ -45,7 +45,7 @@ def statistics(
     question = Question(period, conditions, limit=_ALL_ROWS)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        found, missed = exported.held.ask(partial(_put, report, question, exported.sources))
+        found, missed = exported.held.ask(partial(_put, report, question, exported))
         exported.note(name, missed)
         for some in taken(found):
             yield Piece(_rows(name, some), number, len(reports))
@@ -69,9 +69,9 @@ def taken(found: list[Any]) -> Iterator[list[Any]]:
 
 
 def _put(
-    report: Report, question: Question, sources: Sources, snapshot: Snapshot
+    report: Report, question: Question, exported: Exported, snapshot: Snapshot
 ) -> tuple[list[Any], Missed]:
-    return report(snapshot, question, sources), snapshot.missed
+    return report(exported.wanted.watched(snapshot), question, exported.sources), snapshot.missed
 
 
 def _reports(now_ms: int) -> Mapping[str, Report]:

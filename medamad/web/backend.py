@@ -62,6 +62,8 @@ class Backend:
     exports: Counter[bytes] = field(factory=Counter)
     """How many exports are under way, by the network that receives them."""
     unread: Unread = field(factory=Unread)
+    unread_by_guests: Unread = field(factory=Unread)
+    """What those behind share links receive: it keeps no other from theirs."""
     times: Times = field(factory=Times)
     backups: Backups = field(factory=Backups)
     quiet: MutableMapping[int, int] = field(factory=dict)

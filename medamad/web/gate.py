@@ -181,27 +181,26 @@ class Routes:
         reply = serve(call, **path)
         if not isinstance(reply, Reply):
             reply = await reply
-        stream = self._stream(request, access, reply)
+        stream = self._stream(call, access, reply)
         body = request.start_answer(reply, self._origin_headers(request, access))
         if stream is None:
             return body
         await request.send_stream(stream)
         return b""
 
-    def _stream(self, request: Request, access: Access, reply: Reply) -> Stream | None:
+    def _stream(self, call: Call, access: Access, reply: Reply) -> Stream | None:
         """Give what a body is sent by that is made on the way, or is long.
 
         Long answers that differ for each who asks are counted, for strangers have links to such.
         Raises TooMany, Unavailable.
         """
-        body = reply.body
+        body, request = reply.body, call.request
         if request.method != b"GET" or len(body) <= WRITTEN_BYTES:
             return reply.stream
         if access is not Access.STATISTICS:
             return stream_of(body)
-        return stream_of(
-            body, self.backend.unread.hold(network_of(request, self.backend), len(body))
-        )
+        unread = self.backend.unread_by_guests if call.caller.is_share else self.backend.unread
+        return stream_of(body, unread.hold(network_of(request, self.backend), len(body)))
 
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""

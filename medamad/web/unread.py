@@ -8,8 +8,8 @@ from attrs import define, field
 
 from medamad.model.errors import TooMany, Unavailable
 
-MOST_BYTES: Final = 128 << 20
-"""How long all of them together may be. One alone may be longer."""
+MOST_BYTES: Final = 64 << 20
+"""How long all of them together may be, of guests and of all others. One alone may be longer."""
 MOST_OF_A_NETWORK: Final = 32 << 20
 """How long those may be that one network receives, so that a slow reader does not take all. One
 alone may be longer."""

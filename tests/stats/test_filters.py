@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medamad.model.errors import BadRequest
 from medamad.stats.filters import (
@@ -152,3 +154,36 @@ def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]
 def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
     names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
     assert passing(conditions_of([parameter]), names).tolist() == passed
+
+
+def held_by_each(names: list[str], value: str) -> list[bool]:
+    """Tell which names have a value in them, through a filter."""
+    return passing(conditions_of([("path[contains]", value)]), [names]).tolist()
+
+
+@given(
+    names=st.lists(st.text("ab\n", max_size=9), min_size=1),
+    value=st.text("ab\n", max_size=5),
+    longer=st.sampled_from([1, 400]),
+)
+def test_long_names_are_searched_as_short_ones_are(
+    names: list[str], value: str, longer: int
+) -> None:
+    names, value = [name * longer for name in names], value * longer
+    assert held_by_each(names, value) == [value in name for name in names]
+
+
+class Laborious(str):
+    """A text in which nothing may be looked for by itself."""
+
+    __slots__ = ()
+
+    def __contains__(self, _value: object) -> bool:
+        raise AssertionError
+
+
+def test_what_is_laborious_to_find_in_each_is_looked_for_in_all_at_once() -> None:
+    names = [Laborious("a" * 2_000), Laborious("a" * 999 + "b" + "a" * 1_000)]
+    assert held_by_each(names, "a" * 500 + "b" + "a" * 500) == [False, True]
+    with pytest.raises(AssertionError):
+        held_by_each([Laborious("/about")], "about")

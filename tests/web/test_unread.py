@@ -7,6 +7,7 @@ from house import House
 from slow import HEAD_BYTES, leave, slow
 from twisted.internet.defer import Deferred, succeed
 
+from medamad.account.shares import make_share
 from medamad.model.errors import TooMany, Unavailable
 from medamad.web.channel import MOST_AHEAD_BYTES
 from medamad.web.replies import JSON, Reply
@@ -132,3 +133,22 @@ async def test_long_answers_that_nobody_receives_are_bounded(
     leave(house, connections, goes=goes)
     assert house.site.backend.unread == Unread()
     assert (await Connection(house.site).talk(question)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_has_a_share_link_keeps_no_answer_from_the_owner(
+    house: House, question: bytes
+) -> None:
+    share = make_share("club", 1, (), "", house.now)
+    await house.store.shares.add(share.id.encode(), share)
+    path = question.split(b" ")[1].decode()
+    shown = encoded("GET", path, {"X-Medamad-Share": share.id})
+    connections = [
+        slow(house, f"198.51.{number}.1") for number in range(2 * MOST_BYTES // MOST_OF_A_NETWORK)
+    ]
+    for connection in connections:
+        connection.push(shown)
+    assert (await Connection(house.site).talk(shown)).status == 503
+    assert (await Connection(house.site).talk(question)).status == 200
+    leave(house, connections, goes=True)
+    assert house.site.backend.unread_by_guests == Unread()

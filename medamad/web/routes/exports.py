@@ -16,6 +16,7 @@ from medamad.moves.formats import FORMATS
 from medamad.moves.tables import STATISTICS
 from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
+from medamad.stats.wanted import Wanted
 from medamad.web.backend import Backend
 from medamad.web.callers import network_of
 from medamad.web.gate import Access, Call, Routes
@@ -37,6 +38,7 @@ class _Source:
     """The pieces of a file, each made in the question pool."""
 
     _call: Call
+    _wanted: Wanted
     _written: Iterator[Written]
     _made: deque[bytes | None] = field(factory=deque)
     _done: int = -1
@@ -63,7 +65,8 @@ class _Source:
                 await waited
 
     def close(self) -> None:
-        """Let go of what was not sent: of many rows, which takes long, in a thread."""
+        """Make no more, and let go of what was not sent: in a thread, as many rows take long."""
+        self._wanted.is_wanted = False
         if not self._has_ended:
             held = [self._written]
             self._written = iter(())
@@ -117,7 +120,9 @@ async def export(call: Call, hostname: str) -> Reply:
             period=asked.period,
             zone=backend.collector.rules.zone,
         )
-        source = _Source(call, asked.written(exported, int(backend.clock() * 1000)))
+        source = _Source(
+            call, exported.wanted, asked.written(exported, int(backend.clock() * 1000))
+        )
         opened.callback(source.close)
         # What statistics are without stands before them.
         await source.begin(to_the_end=asked.what == STATISTICS.name)

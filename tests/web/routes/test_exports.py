@@ -18,6 +18,9 @@ from twisted.internet.defer import Deferred, succeed
 from medamad.model.websites import Website
 from medamad.moves.asked import Asked, Written
 from medamad.moves.exporting import STEP_ROWS
+from medamad.stats import pages
+from medamad.stats.wanted import NobodyWaits
+from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
 from medamad.web.streams import WRITTEN_BYTES
@@ -193,6 +196,32 @@ async def test_what_is_not_sent_is_let_go_of_in_a_thread(
     assert not ended_in
     connection.close()
     assert ended_in == [True]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_report_is_given_up_when_nobody_waits(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(house)
+    questions: list[Callable[[], object]] = []
+
+    def ask(question: Callable[[], object], **_: object) -> Deferred[object]:
+        questions.append(question)
+        return Deferred()
+
+    def report(snapshot: Snapshot, *_: object) -> None:
+        assert list(snapshot.parts)
+        connection.close()
+        list(snapshot.parts)
+
+    monkeypatch.setattr(pages, "report", report)
+    house.site.backend.ask = ask
+    connection = await asked(house, f"{PATH}?what=statistics")
+    # What comes before it: how the file begins, and two other reports.
+    for _ in range(3):
+        questions[0]()
+    with pytest.raises(NobodyWaits):
+        questions[0]()
 
 
 @pytest.mark.parametrize("goes", [True, False])
