@@ -44,6 +44,9 @@ PREFIX: Final = "api"
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Stands in a segment for what no name contains, so that its route refuses it."""
 
+_MOST_SEGMENTS: Final = 32
+"""How many segments a path may have: no address has near so many, not even of the dashboard."""
+
 _OPTIONS_OF_ALL: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
@@ -169,7 +172,7 @@ def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
 
 def _segments(request: Request) -> list[str]:
     """Give the decoded segments of a request's path, and note whether they are well-formed."""
-    if not request.path.startswith(b"/"):
+    if not request.path.startswith(b"/") or request.path.count(b"/") > _MOST_SEGMENTS:
         return [_UNROUTABLE]
     segments = []
     for raw in request.path.removeprefix(b"/").split(b"/"):

@@ -14,6 +14,7 @@ from twisted.web.http import HTTPChannel, Request
 
 from medamad.collect.sender import Address
 from medamad.model.errors import BadRequest, Refusal, TooLarge
+from medamad.web.chunks import Chunks
 from medamad.web.clients import peer_address
 from medamad.web.errors import refusal_reply
 from medamad.web.heads import MAX_HEAD_BYTES, Head, read_head
@@ -32,7 +33,6 @@ SEND_BUFFER_BYTES: Final = 65_536
 """How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
 would take megabytes for each that asks for much and receives nothing."""
 
-_NO_TRAILER_BYTES: Final = len(b"\r\n")
 _INT: Final = Struct("@i")
 _CLOSED: Final = Failure(ConnectionDone())
 
@@ -212,10 +212,9 @@ class Channel(HTTPChannel):
         self._path = head.target  # type: ignore[assignment] # Twisted gives it a wrong type
         self._version = head.version
         if head.length is None:
-            self._maybeChooseTransferDecoder(b"Transfer-Encoding", b"chunked")
-            # Trailers are nothing that we want, and Twisted does not check them.
-            decoder: Any = self._transferDecoder
-            decoder._maxTrailerHeadersSize = _NO_TRAILER_BYTES  # noqa: SLF001 - it has no other name
+            self.length = None
+            take = self.requests[-1].handleContentChunk
+            self._transferDecoder = Chunks(take, self._finishRequestBody)
         elif head.length:
             self._maybeChooseTransferDecoder(b"Content-Length", b"%d" % head.length)
         self.allHeadersReceived()
@@ -237,7 +236,10 @@ class Channel(HTTPChannel):
             if self._ahead > MOST_AHEAD_BYTES:
                 self._networkProducer.pauseProducing()
         elif not self.refused:
-            super().rawDataReceived(data)
+            try:
+                super().rawDataReceived(data)
+            except BadRequest as refusal:
+                self.refuse(refusal, self._head)
             # A chunk that is announced is refused before it arrives.
             announced = getattr(self._transferDecoder, "length", 0)
             if announced > self.site.settings.max_body_bytes:

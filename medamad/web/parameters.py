@@ -9,6 +9,8 @@ from attrs import frozen
 
 from medamad.model.errors import BadRequest
 
+MOST_PARAMETERS: Final = 256
+
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
@@ -70,8 +72,11 @@ class Query:
 def query_of(text: bytes) -> Query:
     """Decode the part of an address behind the question mark; a raw `+` is a space.
 
-    Raises BadRequest naming the parameter that is badly encoded or holds a NUL.
+    Raises BadRequest naming the parameter that is badly encoded or holds a NUL, and when there are
+    too many: these are counted before any is decoded.
     """
+    if text.count(b"&") >= MOST_PARAMETERS:
+        raise BadRequest(f"query: expected at most {MOST_PARAMETERS} parameters")
     pairs = []
     for part in text.split(b"&"):
         if part:

@@ -54,6 +54,16 @@ async def test_an_unknown_path_is_404(owner: Browser, target: str) -> None:
     assert (answer.status, answer.body) == (404, b"")
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_path_of_many_segments_is_nowhere(stranger: Browser) -> None:
+    assert (await stranger.ask("GET", "/dashboard" + "/a" * 31)).status == 200
+    for target in ("/dashboard" + "/a" * 32, "/" * 16_000, "/event" * 2_000, "/%zz" * 4_000):
+        answer = await stranger.ask("GET", target)
+        assert answer.status == 404
+        # None of them is decoded.
+        assert answer.error == "there is nothing at this address"
+
+
 @pytest.mark.parametrize("target", ["/%", "/a%zz", "/%ff", "/api/%c3%28", "/user/%4"])
 @pytest_twisted.ensureDeferred
 async def test_a_path_badly_encoded_is_400(stranger: Browser, target: str) -> None:

@@ -292,6 +292,18 @@ async def test_a_body_of_the_greatest_size_is_read(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_body_in_too_many_chunks_is_refused(house: House) -> None:
+    head = encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"})
+    for chunks in (b"1\r\n{\r\n" * 10_000, b"1\r\n{\r\n" * 258):
+        connection = Connection(house.site)
+        answer = await connection.talk(head + chunks, "POST")
+        assert answer.status == 400
+        assert answer.error.startswith("body: expected at most 256 chunks")
+        assert answer.header("Connection") == "close"
+        assert connection.wire.half_closed
+
+
+@pytest_twisted.ensureDeferred
 async def test_who_expects_a_100_gets_it(house: House) -> None:
     connection = Connection(house.site)
     connection.push(

@@ -1,7 +1,7 @@
 import pytest
 
 from medamad.model.errors import BadRequest
-from medamad.web.parameters import Query, decode, query_of
+from medamad.web.parameters import MOST_PARAMETERS, Query, decode, query_of
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,11 @@ def test_a_choice_is_one_of_its_words() -> None:
     assert query.choice("interval", ("hour", "day")) == "day"
     with pytest.raises(BadRequest, match=r"^interval: expected one of hour, week$"):
         query.choice("interval", iter(("hour", "week")))
+
+
+def test_a_query_has_so_many_parameters_at_most() -> None:
+    assert len(query_of(b"&".join([b"a"] * MOST_PARAMETERS)).pairs) == MOST_PARAMETERS
+    # None is looked at.
+    for text in (b"&" * MOST_PARAMETERS, b"%zz&" * MOST_PARAMETERS):
+        with pytest.raises(BadRequest, match=r"^query: expected at most 256 parameters$"):
+            query_of(text)
