@@ -60,12 +60,16 @@ class Checking:
     websites: int = 0
     views: int = 0
     blocks: int = 0
-    days: int = 0
-    """Of which there are sums."""
+    _days: set[tuple[int, int]] = field(factory=set)
     _greatest_sequence: int = 0
     _greatest_block: int = 0
     _greatest_batch: int = 0
     _property_texts: list[str] = field(factory=list)
+
+    @property
+    def days(self) -> int:
+        """Of how many days there are sums, of each website by itself."""
+        return len(self._days)
 
     def findings(self) -> Iterator[str]:
         """Say what is wrong, one thing at a time; nothing if nothing is."""
@@ -304,7 +308,8 @@ class Checking:
         for dimension, counters in sums.by_dimension.items():
             yield from _unnamed(place, dimension, counters.codes, names)
         yield from _unnamed(place, Dimension.PROPERTY, sums.events.codes, names)
-        self.days += 1
+        if block.head.day is not None:
+            self._days.add((block.website, block.head.day.number))
 
     def _remade(
         self,

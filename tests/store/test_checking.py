@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import astuple, evolve
-from held import keys_of
+from held import idle, keys_of, settled
 from scenes import Scene, Telling
 from views import DAY_MS, NOW_MS, event, leaving, views
 
@@ -86,6 +86,30 @@ def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
     assert list(checking.findings()) == []
     assert (checking.websites, checking.views, checking.days) == (1, 17, 2)
     assert checking.blocks > 1
+    txn.abort()
+    environment.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_website(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
+    for hostname in ("a.example", "b.example"):
+        number = (await store.add_website(hostname, 1)).number
+        for day, first in ((9, 0), (8, 10)):
+            long_ago_ms = NOW_MS - day * DAY_MS
+            hits = views(100 * number + first, 100 * number + first + 8, long_ago_ms)
+            await store.append([evolve(hit, website=number) for hit in hits])
+    await idle(store)
+    await settled(store, NOW_MS)
+    pieces = [len(store._shelves.of(website.number).days) for website in store.websites.all()]
+    await store.close()
+    assert min(pieces) > 2
+    environment, txn = open_to_read(tmp_path / "data")
+    checking = Checking(environment, txn)
+    assert list(checking.findings()) == []
+    assert (checking.views, checking.days) == (0, 4)
     txn.abort()
     environment.close()
 
