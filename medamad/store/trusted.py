@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from attrs import astuple, define, field, frozen
+from attrs import astuple, define, evolve, field, frozen
 from twisted.logger import Logger
 
 from medamad.model.errors import Unavailable
@@ -27,7 +27,7 @@ JUMP_MS: Final = 3_600_000
 DOUBT_MS: Final = 86_400_000
 """For so long, while the daemon runs, the clock has to be further ahead until it is believed."""
 _WRITTEN_EVERY_MS: Final = 600_000
-_STORED: Final = struct.Struct(">QQQ")
+_STORED: Final = struct.Struct(">QQQQ")
 _log: Final = Logger()
 
 
@@ -41,13 +41,22 @@ class TrustedTime:
     """How much time has passed, while a daemon ran, since the clock has been ahead."""
     ahead_ms: int = 0
     """By how much it was ahead at the least; 0 when it is not in doubt."""
+    behind_ms: int = 0
+    """How much time has passed, while a daemon ran, since the clock has been behind."""
 
     def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
-        """Give what is trusted when so much time has passed and the clock shows `now_ms`."""
+        """Give what is trusted when so much time has passed and the clock shows `now_ms`.
+
+        A clock that is behind, as of a machine that begins in 1970 until it has asked for the time,
+        makes nothing of that forgotten until it has been so for a day.
+        """
         time_ms = self.time_ms + passed_ms
         ahead_ms = now_ms - time_ms
-        if ahead_ms <= JUMP_MS:
+        behind_ms = self.behind_ms + passed_ms
+        if abs(ahead_ms) <= JUMP_MS or (ahead_ms < 0 and behind_ms >= DOUBT_MS):
             return TrustedTime(max(0, now_ms))
+        if ahead_ms < 0:
+            return evolve(self, time_ms=time_ms, behind_ms=behind_ms)
         if not self.ahead_ms:
             return TrustedTime(time_ms, 0, ahead_ms)
         least_ms = min(self.ahead_ms, ahead_ms)
@@ -80,7 +89,7 @@ class TrustedClock:
         self._looked += passed_ms / 1000
         before, self._trusted = self._trusted, self._trusted.after(passed_ms, now_ms)
         self._tell(before)
-        return self._trusted.time_ms
+        return max(0, min(self._trusted.time_ms, now_ms))
 
     async def keep(self) -> None:
         """Have what is trusted stored now and then, as long as the store can take it."""
@@ -111,7 +120,9 @@ def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
     if stored is None:
         return TrustedTime()
     try:
-        return TrustedTime(*_STORED.unpack(unsealed(TRUSTED_TIME, stored)))
+        value = unsealed(TRUSTED_TIME, stored)
+        # As it was before there was the last number, it is without that.
+        return TrustedTime(*_STORED.unpack(value.ljust(_STORED.size, b"\0")))
     except (Damaged, struct.error) as error:
         _log.error("the time that was trusted last is damaged: {error}", error=str(error))
         return TrustedTime()

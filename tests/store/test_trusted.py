@@ -1,5 +1,6 @@
 """What goes for good goes by a time that the clock alone cannot set ahead."""
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from medamad.store.environment import Environment
 from medamad.store.formats import TRUSTED_TIME
 from medamad.store.journal import Outcome
 from medamad.store.planning import Sizes
+from medamad.store.sealed import sealed
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 from medamad.store.trusted import TrustedClock, TrustedTime, write_trusted
@@ -131,6 +133,45 @@ async def test_of_a_machine_that_is_off_each_night_the_clock_is_believed_days_la
         trusted_ms = await machine.run(8 * 60)
         assert machine.now_ms - 7 * DAY_MS < trusted_ms <= machine.now_ms
     assert trusted_ms > NOW_MS + 5 * DAY_MS
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_clock_that_begins_in_1970_after_each_night_is_believed_days_later(
+    machine: Machine,
+) -> None:
+    with told_in_log(LogLevel.info) as lines:
+        for _ in range(12):
+            machine.is_off_for(16 * HOUR_MS)
+            right_ms, machine.now_ms = machine.now_ms, 0
+            assert await machine.run(15) == machine.now_ms == 15 * MINUTE_MS
+            machine.now_ms += right_ms
+            trusted_ms = await machine.run(8 * 60)
+            assert machine.now_ms - 7 * DAY_MS < trusted_ms <= machine.now_ms
+    assert trusted_ms > NOW_MS + 5 * DAY_MS
+    assert set(lines) <= {WARNING.format(hours) for hours in range(200)} | {BELIEVED}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_clock_that_is_behind_for_a_day_and_then_ahead_is_in_doubt(
+    machine: Machine,
+) -> None:
+    machine.now_ms -= YEAR_MS
+    for _ in range(3):
+        machine.is_off_for(0)
+        assert await machine.run(9 * 60) == machine.now_ms
+    machine.now_ms += YEAR_MS
+    assert await machine.run(24 * 60) == machine.now_ms - YEAR_MS
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_stored_by_an_earlier_build_is_read(machine: Machine) -> None:
+    stored = sealed(TRUSTED_TIME, struct.pack(">QQQ", NOW_MS - DAY_MS, DAY_MS - 1, DAY_MS))
+    with machine.environment.lmdb.begin(write=True) as txn:
+        txn.put(TRUSTED_TIME, stored, db=machine.environment.databases.meta)
+    machine.start()
+    with told_in_log() as lines:
+        assert await machine.run(1) == machine.now_ms
+    assert lines == []
 
 
 @pytest_twisted.ensureDeferred
