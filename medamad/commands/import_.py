@@ -188,7 +188,7 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
         _tell_unskipped(plan.survey, "and nothing would be stored")
         return 1
     if not gathering.views + gathering.events:
-        print(f"medamad: {nothing_in(gathering)}", file=sys.stderr)
+        print(f"medamad: {nothing_in(plan, gathering)}", file=sys.stderr)
         return 1
     return 0
 
@@ -220,7 +220,7 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
             telling.tell(gathering.rows, plan.survey.rows)
         telling.end()
         if not gathering.views + gathering.events:
-            raise NotDone(nothing_in(gathering))
+            raise NotDone(nothing_in(plan, gathering))
         ended = daemon.ask(FinishImport(begun.number), Ended)
     report(plan, gathering, ended, as_json=arguments.json)
     return 0

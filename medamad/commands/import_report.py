@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
@@ -10,7 +12,20 @@ from medamad.commands.import_plan import Gathered, Plan
 from medamad.moves.day_rows import date_of
 from medamad.moves.day_survey import DayGathering
 from medamad.moves.survey import Survey
+from medamad.moves.visits import LeftOut
 from medamad.operator.imports import Ended
+
+_LEFT_OUT: Final = MappingProxyType(
+    {
+        LeftOut.NO_VIEW: "of what is no view of a page",
+        LeftOut.OTHER_HOSTS: "of other hosts",
+        LeftOut.NO_PAGE: "without an address of a page",
+        LeftOut.BLOCKED: "from blocked networks",
+        LeftOut.PROGRAMS: "of programs, which are no browsers",
+        LeftOut.SPAM: "with a referrer that is spam",
+        LeftOut.REPEATED: "that come again",
+    }
+)
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -40,6 +55,8 @@ class Report(msgspec.Struct, kw_only=True):
     """How many did not, since the website has something of them; and so on."""
     days_not_over: int = 0
     days_without_views: int = 0
+    left_out: dict[str, int] = {}
+    """Of files of other programs: how many of their rows are no hits that count, by reason."""
     past_views: int = 0
     """How many do not stay, as the website's are not kept for so long; and so on."""
     past_events: int = 0
@@ -62,7 +79,7 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"  from {found.first} to {found.last}")
     if found.days:
         print(f"  {counted(found.days, 'day')}, of which only sums are known")
-    for told in _left_out(gathering):
+    for told in _left_out(plan, gathering):
         print(f"  {told}, left out")
     for told in plan.past.told():
         print(f"  {told}")
@@ -73,10 +90,10 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"`medamad import --undo {found.number}` removes them again.")
 
 
-def nothing_in(gathering: Gathered) -> str:
+def nothing_in(plan: Plan, gathering: Gathered) -> str:
     """Say why there is nothing to be imported."""
     nothing = "day" if isinstance(gathering, DayGathering) else "view or event"
-    told = ", ".join(_left_out(gathering)) or f"there is no {nothing} in it"
+    told = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
     return f"nothing was imported: {told}"
 
 
@@ -108,6 +125,7 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
         already_there=0,
         refused=found.refused_rows,
         reasons=list(_reasons(found)),
+        left_out={str(why): rows for why, rows in found.left_out.items()},
         past_views=plan.past.views,
         past_events=plan.past.events,
         past_days=plan.past.days,
@@ -133,8 +151,11 @@ def _reasons(found: Survey) -> Iterator[str]:
         yield f"{file}{line}: {row.field}: {row.reason}"
 
 
-def _left_out(gathering: Gathered) -> Iterator[str]:
+def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
     """Say what does not come in, and why."""
+    for reason, what in _LEFT_OUT.items():
+        if rows := plan.survey.left_out[reason]:
+            yield f"{counted(rows, 'row')} {what}"
     if not isinstance(gathering, DayGathering):
         if there := gathering.there - gathering.counted:
             yield f"{counted(there, 'hit')} there already"

@@ -2,28 +2,32 @@
 
 A view is a GET that was answered by 200, or by 304 (the browser had the page already), of what is
 a page by its Content-Type, where the log has that, else by the ending of its path. What the rules
-for hits leave out is left out here too. Visitors are told apart by address and User-Agent, a day
-long and in memory alone.
+for hits leave out is left out here too, and whatever does not name a browser. Visitors are told
+apart by address and User-Agent, a day long and in memory alone.
 """
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 
 from medamad.collect.agents import describe
-from medamad.collect.bots import is_bot
+from medamad.collect.bots import BotRule, is_bot
+from medamad.collect.pages import Page
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 from medamad.moves.foreign import view_row
 from medamad.moves.log_lines import NoLine, Request, request_of
 from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
-from medamad.moves.visits import Into, Visits
+from medamad.moves.visits import Into, LeftOut, Visits
 from medamad.vocabulary.languages import locale_of
 
 _MOST_OF_A_LINE: Final = 1 << 16
+_RECENT: Final = 4_096
+_WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _NO_PAGES: Final = re.compile(
@@ -55,45 +59,71 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
             continue
         if request is not None and into.is_ahead(request.time_ms):
             yield Refused(number, "time", AHEAD)
-        elif request is not None and (row := _view(request, into, visits)) is not None:
+            continue
+        row = LeftOut.NO_VIEW if request is None else _view(request, into, visits)
+        if isinstance(row, LeftOut):
+            visits.leave_out(row)
+        else:
             yield row
 
 
-def _view(request: Request, into: Into, visits: Visits) -> ViewRow | None:
-    """Give the view that a request was, None for what was none."""
-    if not _is_seen(request, into):
-        return None
-    host = _host(request.host)
-    try:
-        target = urlsplit(request.target)
-    except ValueError:
-        return None
-    page = into.page(host, target.path, target.query)
-    if page is None or not _is_page(request, page.path):
-        return None
+def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
+    """Give the view that a request was, or why it is none."""
+    shown = _shown(request, into)
+    if isinstance(shown, LeftOut):
+        return shown
+    page, host = shown
+    if _is_blocked(request, into):
+        return LeftOut.BLOCKED
+    if _is_program(request.user_agent, into.rules.bots):
+        return LeftOut.PROGRAMS
     referrer = into.referrer(request.referrer, page.host)
     if referrer is None:
-        return None
+        return LeftOut.SPAM
+    number = visits.number()
     visitor = (request.address, request.user_agent)
     return view_row(
         request.time_ms,
         page,
-        describe(request.user_agent),
-        firsts=visits.first(request.time_ms, visitor, page.path),
+        describe(request.user_agent or ""),
+        firsts=visits.firsts(number, request.time_ms, visitor, page.path),
         referrer=referrer,
+        number=number,
         host=host,
         locale=locale_of(request.accept_language),
     )
 
 
-def _is_seen(request: Request, into: Into) -> bool:
-    """Tell whether somebody was shown something of this website."""
+def _shown(request: Request, into: Into) -> tuple[Page, str] | LeftOut:
+    """Give the page of the website that was shown, and its host where the log says it."""
     if request.method != "GET" or request.status not in _SHOWN:
-        return False
-    host = _host(request.host)
+        return LeftOut.NO_VIEW
+    host, path, query = _target(request)
     if host and into.hostname and not _is_same(host, into.hostname):
-        return False
-    return not is_bot(request.user_agent, into.rules.bots) and not _is_blocked(request, into)
+        return LeftOut.OTHER_HOSTS
+    page = into.page(host, path, query) if path.startswith("/") else None
+    if page is None:
+        return LeftOut.NO_PAGE
+    return (page, host) if _is_page(request, page.path) else LeftOut.NO_VIEW
+
+
+def _target(request: Request) -> tuple[str, str, str]:
+    """Give host, path and query (RFC 9112, section 3.2); of a whole URL its own host counts."""
+    host, rest = _host(request.host), request.target
+    if whole := _WHOLE.match(rest):
+        host, rest = _host(whole[1]) or whole[1], rest[whole.end() :]
+        rest = rest if rest.startswith("/") else f"/{rest}"
+    path, _, query = rest.partition("?")
+    return host, path, query
+
+
+@lru_cache(_RECENT)
+def _is_program(user_agent: str | None, rule: BotRule) -> bool:
+    """Tell whether no person's browser asked.
+
+    A tracker's hit from a plain HTTP client is meant to count; in a log there is whatever asked.
+    """
+    return user_agent is not None and is_bot(user_agent, "strict" if rule != "off" else rule)
 
 
 def _host(given: str) -> str:

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.moves.known import Known
+from medamad.moves.noted import Noted
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
 from medamad.moves.survey import Given, Key, Run, Survey, key_of, numbered
+from medamad.moves.visits import Visits
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.store.imports import Imported
 from medamad.store.origins import Span
@@ -62,6 +64,11 @@ class Gathering:
             self._add_view(row)
         else:
             self._add_event(row, begins=begins)
+
+    @property
+    def noted(self) -> Noted:
+        """Whose views there are."""
+        return self._survey.noted
 
     @property
     def is_full(self) -> bool:
@@ -140,7 +147,7 @@ class Gathering:
 
 def gather(files: Sequence[Given], gathering: Gathering) -> Iterator[Imported | None]:
     """Go through the rows, a little with every step; gives a piece, or nothing yet."""
-    for file, row in numbered(files):
+    for file, row in numbered(files, Visits(gathering.noted)):
         gathering.rows += 1
         if isinstance(row, Refused):
             continue

@@ -23,7 +23,7 @@ from medamad.moves.foreign import (
 )
 from medamad.moves.naming import browser_named, system_named
 from medamad.moves.rows import AHEAD, Refused, Row, ViewRow
-from medamad.moves.visits import Into, Visits
+from medamad.moves.visits import Into, LeftOut, Visits
 
 _HEAD: Final = re.compile(rb'(?:\xef\xbb\xbf)?"?(\d+),?Path"?,')
 _VERSIONS: Final = frozenset({"1", "2"})
@@ -59,6 +59,7 @@ def _rows(
     line: int, record: Mapping[str, str], path: str, into: Into, visits: Visits
 ) -> Iterator[Row | Refused]:
     if record["Bot"] not in {"", "0"}:
+        visits.leave_out(LeftOut.PROGRAMS)
         return
     try:
         time_ms = time_ms_of(record["Date"])
@@ -78,18 +79,21 @@ def _view(
     record: Mapping[str, str], path: str, time_ms: int, into: Into, visits: Visits
 ) -> ViewRow | None:
     target, _, query = path.partition("?")
-    page = into.page("", target if target.startswith("/") else f"/{target}", query)
+    page = into.page("", target, query)
     if page is None:
+        visits.leave_out(LeftOut.NO_PAGE)
         return None
     found = record.get("Referrer", "")
     scheme = record.get("Referrer scheme", "")
     referrer = into.referrer(f"https://{found}", "") if scheme == _URL else found
     if referrer is None:
+        visits.leave_out(LeftOut.SPAM)
         return None
     if scheme == _CAMPAIGN:
         page, referrer = with_campaign(page, utm_source=found), ""
+    number = visits.number()
     if session := record["Session"]:
-        firsts = visits.first_in_any_order(time_ms, session, page.path)
+        firsts = visits.firsts(number, time_ms, session, page.path)
     else:
         firsts = (record["FirstVisit"] in {"true", "1"},) * 2
     return view_row(
@@ -98,7 +102,7 @@ def _view(
         _agent(record),
         firsts=firsts,
         referrer=referrer,
-        number=visits.number(),
+        number=number,
         country=country_of(record.get("Location", "")),
         width_px=width_of(record.get("Screen size", "")),
     )

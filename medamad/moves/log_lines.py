@@ -73,7 +73,8 @@ class Request:
     status: int
     host: str = ""
     referrer: str = ""
-    user_agent: str = ""
+    user_agent: str | None = None
+    """None where the log does not say, "" where nothing was sent."""
     accept_language: str = ""
     content_type: str = ""
 
@@ -95,7 +96,7 @@ def request_of(line: bytes) -> Request | None:
     match = _LINE.match(line)
     if match is None:
         raise NoLine("line", "not a line of an access log in common or combined form")
-    host, address, time, request, status, referrer, agent = match.groups(b"")
+    host, address, time, request, status, referrer, agent = match.groups()
     method, target = _asked(_text(request))
     return Request(
         time_ms=_local_ms(time.decode("ascii", "replace")),
@@ -103,9 +104,9 @@ def request_of(line: bytes) -> Request | None:
         method=method,
         target=target,
         status=int(status),
-        host=_text(host),
-        referrer=_said(_text(referrer)),
-        user_agent=_said(_text(agent)),
+        host=_text(host or b""),
+        referrer=_said(_text(referrer or b"")),
+        user_agent=None if agent is None else _said(_text(agent)),
     )
 
 
@@ -180,7 +181,7 @@ def _of_caddy(record: Mapping[str, Any], request: Mapping[str, Any]) -> Request 
         status=_status(record["status"]),
         host=str(request.get("host", "")),
         referrer=headers.get("referer", ""),
-        user_agent=headers.get("user-agent", ""),
+        user_agent=headers.get("user-agent", "") if headers else None,
         accept_language=headers.get("accept-language", ""),
         content_type=sent.get("content-type", ""),
     )
@@ -219,7 +220,7 @@ def _of_nginx(record: Mapping[str, Any]) -> Request:
         status=_status(record["status"]),
         host=text("http_host", "host", "server_name"),
         referrer=text("http_referer"),
-        user_agent=text("http_user_agent"),
+        user_agent=text("http_user_agent") if "http_user_agent" in record else None,
         accept_language=text("http_accept_language"),
         content_type=text("sent_http_content_type"),
     )
@@ -240,6 +241,8 @@ def _json_ms(value: Any, field: str) -> int:
         if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
             moment = datetime.fromisoformat(value)
             return _checked((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        if isinstance(value, bool):
+            raise NoLine(field, "expected Unix seconds or a date and time, not true or false")
         return _checked(float(value))
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, NoLine):

@@ -17,7 +17,7 @@ from medamad.model.errors import BadRequest
 from medamad.moves.foreign import country_of, event_rows, view_row, with_campaign
 from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import AHEAD, MAX_MS, Refused, Row, ViewRow
-from medamad.moves.visits import Into, Visits
+from medamad.moves.visits import Into, LeftOut, Visits
 
 MISSING: Final = (
     "a file of DuckDB needs the extra `duckdb` (Install, in the documentation, says how)"
@@ -167,6 +167,7 @@ class _Reading:
         host = record["referrer_host"]
         referrer = self._into.referrer(f"https://{host}" if host else "", "")
         if page is None or referrer is None:
+            self._visits.leave_out(LeftOut.NO_PAGE if page is None else LeftOut.SPAM)
             return None
         campaign = ("utm_source", "utm_medium", "utm_campaign")
         return view_row(

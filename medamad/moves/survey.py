@@ -3,8 +3,10 @@
 import hashlib
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
@@ -13,13 +15,13 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
 from medamad.moves.day_rows import DayRow
 from medamad.moves.day_sources import DAY_SOURCES
 from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of, opened
+from medamad.moves.noted import Noted
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
-from medamad.moves.visits import Into, Visits
+from medamad.moves.visits import Into, LeftOut, Visits
 
 MOST_TOLD: Final = 20
 """How many refused rows are told of, one by one."""
@@ -45,10 +47,9 @@ class Given:
 
     def rows(self, visits: Visits | None = None) -> Iterator[Row | Refused]:
         """Read it. Raises BadRequest naming the file."""
+        visits = visits or Visits(Noted(self.into.rules.zone))
         with _sound(self.path) as file:
-            yield from SOURCES[self.source].reader(
-                file, self.into, visits or Visits(self.into.rules)
-            )
+            yield from SOURCES[self.source].reader(file, self.into, visits)
 
     def day_rows(self) -> Iterator[DayRow | Refused]:
         """Read one of DAY_SOURCES. Raises BadRequest naming the file."""
@@ -80,9 +81,8 @@ def digest_of(files: Iterable[Given]) -> str:
     return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
-def numbered(files: Sequence[Given]) -> Iterator[tuple[Given, Row | Refused]]:
+def numbered(files: Iterable[Given], visits: Visits) -> Iterator[tuple[Given, Row | Refused]]:
     """Give all rows, each with a number; those without one get theirs in order."""
-    visits = Visits(files[0].into.rules if files else Rules())
     for file in files:
         for row in file.rows(visits):
             if not isinstance(row, Refused) and not row.number:
@@ -143,7 +143,6 @@ class Survey:
     """What files hold. `refused` are the first of the rows that cannot be taken in."""
 
     views: int = 0
-    visitors: int = 0
     events: int = 0
     rows: int = 0
     first_ms: int = 1 << 63
@@ -154,6 +153,10 @@ class Survey:
     """What is there more than once."""
     again: int = 0
     """How many views and events are there again."""
+    noted: Noted = field(factory=lambda: Noted(UTC))
+    """Whose views there are in files of other programs."""
+    left_out: Counter[LeftOut] = field(factory=Counter)
+    """What these have besides views and events that count."""
     _numbers: dict[str, _Numbers] = field(factory=dict)
     _run: Run = field(factory=Run)
 
@@ -171,7 +174,6 @@ class Survey:
         numbers.reach(row.number)
         if isinstance(row, ViewRow):
             self.views += 1
-            self.visitors += row.first_today
             numbers.views.append(row.number)
             return
         if row.view:
@@ -192,6 +194,7 @@ class Survey:
             for kind, found in ((ViewRow, numbers.views), (EventRow, numbers.events)):
                 self.repeated.update((store, kind, number) for number in _repeated(found))
             numbers.views, numbers.events = array("Q"), array("Q")
+        self.noted.decide()
 
     @property
     def ranges(self) -> list[tuple[str, int, int]]:
@@ -203,8 +206,9 @@ class Survey:
 
 def survey(files: Sequence[Given]) -> Iterator[Survey]:
     """Look through files, a little with every step; the last that is given is the whole."""
-    found = Survey()
-    for place, (file, row) in enumerate(numbered(files)):
+    found = Survey(noted=Noted(files[0].into.rules.zone if files else UTC))
+    visits = Visits(found.noted, found.left_out)
+    for place, (file, row) in enumerate(numbered(files, visits)):
         found.add(file, row)
         if place % _STEP == 0:
             yield found
@@ -222,7 +226,7 @@ def _compared(files: Sequence[Given], found: Survey) -> Iterator[Survey]:
     run, is_first = Run(), False
     seen: set[Key] = set()
     said: set[int] = set()
-    for place, (file, row) in enumerate(numbered(files)):
+    for place, (file, row) in enumerate(numbered(files, Visits(found.noted))):
         if place % _STEP == 0:
             yield found
         if isinstance(row, Refused):

@@ -3,7 +3,7 @@
 It goes by the columns that Umami writes (umami-software/umami, route
 `websites/[websiteId]/export`). Umami's `session_id` is the same for a visitor for a month. A custom
 event becomes a property by its name, with the event's data as further properties beside it; it
-belongs to the last view of its page in the session that stands before it.
+belongs to the session's last view of its page that was before it.
 """
 
 import re
@@ -27,7 +27,7 @@ from medamad.moves.foreign import (
 )
 from medamad.moves.naming import browser_named, device_named, system_named
 from medamad.moves.rows import AHEAD, EventRow, Refused, Row, ViewRow
-from medamad.moves.visits import Into, Visits
+from medamad.moves.visits import Into, LeftOut, Visits
 from medamad.vocabulary.languages import locale_of
 
 _EVENTS: Final = "website_event.csv"
@@ -95,8 +95,6 @@ class _Reading:
     into: Into
     visits: Visits
     data: Data = field(factory=dict)
-    _views: dict[str, tuple[str, int]] = field(factory=dict)
-    """The last view of each session: its path and number."""
     _website: str = ""
     """The one website that all rows are of."""
 
@@ -109,6 +107,7 @@ class _Reading:
             line, record = found
             event = record.get("event_id")
             if event and not self.visits.is_new((_EVENTS, event)):
+                self.visits.leave_out(LeftOut.REPEATED)
                 continue
             try:
                 time_ms = time_ms_of(record["created_at"])
@@ -125,6 +124,8 @@ class _Reading:
                     yield view
             elif record["event_type"] == _EVENT:
                 yield from self._event(record, time_ms)
+            else:
+                self.visits.leave_out(LeftOut.NO_VIEW)
 
     def _check_website(self, line: int, website: str) -> None:
         """Whoever takes the table out of Umami's database has all websites in it."""
@@ -140,14 +141,15 @@ class _Reading:
             _text(record, "hostname"), _text(record, "url_path"), _text(record, "url_query")
         )
         if page is None:
+            self.visits.leave_out(LeftOut.NO_PAGE)
             return None
         domain = _text(record, "referrer_domain")
         url = f"https://{domain}{_text(record, 'referrer_path')}" if domain else ""
         referrer = self.into.referrer(url, page.host)
         if referrer is None:
+            self.visits.leave_out(LeftOut.SPAM)
             return None
-        session, number = record["session_id"], self.visits.number()
-        self._views[session] = (page.path, number)
+        number = self.visits.number()
         os, os_version = system_named(_text(record, "os"))
         return view_row(
             time_ms,
@@ -158,7 +160,7 @@ class _Reading:
                 os_version=os_version,
                 device=device_named(_text(record, "device")),
             ),
-            firsts=self.visits.first_in_any_order(time_ms, session, page.path),
+            firsts=self.visits.firsts(number, time_ms, record["session_id"], page.path),
             referrer=referrer,
             number=number,
             host=page.host if record.get("hostname") else "",
@@ -172,9 +174,9 @@ class _Reading:
         pairs = [(name, "")] if name else []
         pairs += self.data.get(record.get("event_id", ""), [])
         page = self.into.page(_text(record, "hostname"), _text(record, "url_path"))
-        path, view = self._views.get(record["session_id"], ("", 0))
-        if page is None or page.path != path:
-            view = 0
+        view = 0
+        if page is not None:
+            view = self.visits.noted.view_before(time_ms, record["session_id"], page.path)
         return event_rows(self.visits.number(), time_ms, pairs, view)
 
 

@@ -1,10 +1,9 @@
-"""What a file of another program is read for, and who was seen in it: never stored."""
+"""What a file of another program is read for, what it leaves out, and who was seen in it."""
 
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Hashable, Iterator
-from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import count
-from typing import Final
 
 from attrs import define, field, frozen
 
@@ -12,10 +11,8 @@ from medamad.collect.pages import Page, page_of
 from medamad.collect.referrers import referrer_of
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
+from medamad.moves.noted import Noted
 from medamad.moves.rows import MAX_MS
-
-_DAYS: Final = 8
-"""How many days of log lines are kept in mind: they come nearly in order."""
 
 
 @frozen
@@ -33,8 +30,9 @@ class Into:
 
     def page(self, host: str, path: str, query: str = "") -> Page | None:
         """Give the page at a path of a host, "" for the website's own; None where it is none."""
+        slash = "" if path.startswith("/") else "/"
         try:
-            return page_of(f"http://{host or self.hostname or 'localhost'}{path}?{query}")
+            return page_of(f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}")
         except BadRequest:
             return None
 
@@ -44,12 +42,26 @@ class Into:
         return None if referrer.partition("/")[0] in self.rules.spam else referrer
 
 
+class LeftOut(StrEnum):
+    """Why something of another program's file is no view that counts."""
+
+    PROGRAMS = "programs"
+    BLOCKED = "blocked"
+    SPAM = "spam"
+    OTHER_HOSTS = "other_hosts"
+    NO_PAGE = "no_page"
+    """Its address is none."""
+    NO_VIEW = "no_view"
+    """It is something else than a view of a page, or an event."""
+    REPEATED = "repeated"
+
+
 @define(eq=False)
 class Visits:
-    """Who was seen on which day, in memory alone, as hashes that no other process could make."""
+    """What all files of an import have in common while they are read, once or again."""
 
-    rules: Rules
-    _days: OrderedDict[int, set[int]] = field(factory=OrderedDict)
+    noted: Noted
+    left_out: Counter[LeftOut] = field(factory=Counter)
     _seen: set[int] = field(factory=set)
     _numbers: Iterator[int] = field(factory=lambda: count(1))
 
@@ -63,22 +75,15 @@ class Visits:
         self._seen.add(hash(identity))
         return len(self._seen) > size
 
-    def first_in_any_order(self, time_ms: int, visitor: Hashable, path: str) -> tuple[bool, bool]:
-        """Tell the same as `first` of views that come in no order: no day is forgotten."""
-        day = self._day(time_ms)
-        return self.is_new((day, visitor)), self.is_new((day, visitor, path))
+    def leave_out(self, why: LeftOut) -> None:
+        """Count what is left out."""
+        self.left_out[why] += 1
 
-    def first(self, time_ms: int, visitor: Hashable, path: str) -> tuple[bool, bool]:
-        """Tell whether a view is the visitor's first of the day, and first of its page."""
-        day = self._day(time_ms)
-        seen = self._days.setdefault(day, set())
-        self._days.move_to_end(day)
-        if len(self._days) > _DAYS:
-            self._days.popitem(last=False)
-        of_day, of_page = hash((day, visitor)), hash((day, visitor, path))
-        found = of_day not in seen, of_page not in seen
-        seen.update((of_day, of_page))
-        return found
+    def firsts(self, number: int, time_ms: int, visitor: Hashable, path: str) -> tuple[bool, bool]:
+        """Tell whether a view is the visitor's first of the day, and first of its page.
 
-    def _day(self, time_ms: int) -> int:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(self.rules.zone).toordinal()
+        Neither, as long as not all is noted.
+        """
+        if not self.noted.is_decided:
+            self.noted.note(number, time_ms, visitor, path)
+        return self.noted.firsts(number)

@@ -245,6 +245,21 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     )
 
 
+def test_what_is_left_out_of_a_log_is_said(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begin = '192.0.2.1 - - [01/Feb/2026:10:00:00 +0000] "GET'
+    program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
+    log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
+    assert dry_run(data, log) == 1
+    told = "1 row of what is no view of a page", "2 rows of programs, which are no browsers"
+    assert capsys.readouterr().err == f"medamad: nothing was imported: {told[0]}, {told[1]}\n"
+    log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
+    assert dry_run(data, log) == 0
+    said = capsys.readouterr().out
+    assert all(f"  {line}, left out\n" in said for line in told)
+    assert dry_run(data, log, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == {"no_view": 1, "programs": 2}
+
+
 def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) -> None:
     head = "time,path,first_today\n"
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"

@@ -14,8 +14,8 @@ from attrs import frozen
 
 from medamad.collect.rules import Rules
 from medamad.moves.rows import Refused, Row
-from medamad.moves.survey import Given, numbered
-from medamad.moves.visits import Into
+from medamad.moves.survey import Given, numbered, survey
+from medamad.moves.visits import Into, Visits
 from medamad.vocabulary.spam import SpamHosts
 
 HOST = "example.org"
@@ -196,8 +196,11 @@ def medama_file(things: Sequence[Seen], path: Path) -> Path:
 PROGRAMS = {"umami": umami, "goatcounter": goatcounter, "medama": medama_file}
 
 
-def read(path: Path, into: Into = INTO) -> list[Row | Refused]:
-    return [row for _, row in numbered([Given.of(path, None, into)])]
+def read(*paths: Path, into: Into = INTO, source: str | None = None) -> list[Row | Refused]:
+    """Read files as an import does, when they were looked through."""
+    files = [Given.of(path, source, into) for path in paths]
+    *_, found = survey(files)
+    return [row for _, row in numbered(files, Visits(found.noted))]
 
 
 def write(path: Path, names: Sequence[str], *records: dict[str, Any]) -> Path:

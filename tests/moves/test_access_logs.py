@@ -4,16 +4,19 @@ import os
 import tracemalloc
 from datetime import UTC, datetime
 from ipaddress import ip_network
+from itertools import pairwise
 from pathlib import Path
 
+import programs
 import pytest
 
 from medamad.collect.networks import Networks
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
+from medamad.moves.noted import Noted
 from medamad.moves.rows import Refused, Row, ViewRow
 from medamad.moves.survey import Given, digest_of, numbered, survey
-from medamad.moves.visits import Into
+from medamad.moves.visits import Into, Visits
 from medamad.vocabulary.spam import SpamHosts
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
@@ -34,12 +37,10 @@ def line(
 
 
 def read(folder: Path, *contents: str | bytes, into: Into | None = None) -> list[Row | Refused]:
-    files = []
-    for number, content in enumerate(contents):
-        path = folder / f"access.log.{number}"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        files.append(Given.of(path, "access-log", into or Into("example.com", RULES)))
-    return [row for _, row in numbered(files)]
+    files = [folder / f"access.log.{number}" for number in range(len(contents))]
+    for file, content in zip(files, contents, strict=True):
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return programs.read(*files, into=into or Into("example.com", RULES), source="access-log")
 
 
 def view_of(folder: Path, content: str | bytes) -> ViewRow:
@@ -165,6 +166,67 @@ def test_what_is_no_view_is_passed_over(tmp_path: Path, fields: dict[str, str]) 
     assert read(tmp_path, line(**fields)) == []  # type: ignore[arg-type]
 
 
+PROGRAMS = (
+    *("curl/8.5.0", "Wget/1.21", "python-requests/2.31", "Go-http-client/1.1", "libwww-perl/6"),
+    *("-", "kube-probe/1.29", "Mozilla/5.0", CRAWLER),
+)
+
+
+def left_out(folder: Path, content: str, rules: Rules = RULES) -> tuple[int, dict[str, int]]:
+    path = folder / "access.log"
+    path.write_text(content)
+    *_, found = survey([Given.of(path, "access-log", Into("example.com", rules))])
+    return found.views, dict(found.left_out)
+
+
+def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
+    """It may count when it brings a hit, but a log has whatever asked."""
+    content = line() + "".join(line(agent=agent) for agent in PROGRAMS)
+    content += caddy() + caddy(headers={"Accept": ["*/*"]})
+    assert left_out(tmp_path, content) == (2, {"programs": len(PROGRAMS) + 1})
+    assert left_out(tmp_path, content, Rules(bots="off")) == (len(PROGRAMS) + 3, {})
+    common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
+    assert left_out(tmp_path, common, Rules(bots="strict")) == (1, {}), "it does not say"
+
+
+def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
+    content = (
+        line(status=404)
+        + line(request="GET /style.css HTTP/1.1", agent="curl/8.5.0")
+        + line(agent="curl/8.5.0")
+        + line(address="203.0.113.9")
+        + line(referrer="http://www.spam.example/")
+        + line(request="GET foo/bar HTTP/1.1")
+        + caddy(host="another.example")
+        + '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
+    )
+    assert left_out(tmp_path, content) == (
+        0,
+        {"no_view": 3, "programs": 1, "blocked": 1, "spam": 1, "no_page": 1, "other_hosts": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("//blog/post-1", "//blog/post-1"),
+        ("/a?b=http://other.example/c", "/a"),
+        ("/a//b", "/a//b"),
+        ("http://example.com/proxied/?utm_source=x", "/proxied"),
+        ("HTTPS://www.example.com", "/"),
+        ("http://example.com?x=/y", "/"),
+        ("http://other.example/proxy-test", None),
+        ("http://[::1/x", None),
+        ("foo/bar", None),
+        ("*", None),
+        ("", None),
+    ],
+)
+def test_a_target_is_a_path_or_a_whole_url(tmp_path: Path, target: str, path: str | None) -> None:
+    rows = read(tmp_path, line(request=f"GET {target} HTTP/1.1"))
+    assert [row.path for row in rows if isinstance(row, ViewRow)] == ([path] if path else [])
+
+
 @pytest.mark.parametrize("path", ["/release/1.2", "/index.html", "/a.php", "/j.s/", "/me@b.co"])
 def test_a_path_with_a_dot_may_be_a_page(tmp_path: Path, path: str) -> None:
     assert len(read(tmp_path, line(request=f"GET {path} HTTP/1.1"))) == 1
@@ -222,6 +284,12 @@ def caddy(**changed: object) -> str:
     return json.dumps(record) + "\n"
 
 
+def test_a_time_is_no_boolean(tmp_path: Path) -> None:
+    content = caddy().replace("1769902200.25", "true")
+    reason = "expected Unix seconds or a date and time, not true or false"
+    assert read(tmp_path, content) == [Refused(1, "ts", reason)]
+
+
 def test_json_of_caddy(tmp_path: Path) -> None:
     started = '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
     view = view_of(tmp_path, started + caddy())
@@ -275,6 +343,33 @@ def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
     assert found == [yes, (False, True), yes, no, yes, yes]
 
 
+def test_logs_of_several_servers_may_come_in_any_order(tmp_path: Path) -> None:
+    def at(time: str, path: str, referrer: str = "-") -> str:
+        request = f"GET {path} HTTP/1.1"
+        return line(time=f"01/Feb/2026:{time} +0000", request=request, referrer=referrer)
+
+    first = at("10:00:00", "/second") + at("12:00:00", "/first")
+    second = at("09:00:00", "/first", "https://www.google.com/")
+    rows = read(tmp_path, first, second)
+    found = [
+        (row.referrer, row.first_today, row.first_of_page)
+        for row in rows
+        if isinstance(row, ViewRow)
+    ]
+    assert found == [("", False, True), ("", False, False), ("google.com", True, True)]
+
+
+def test_rotated_logs_may_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """access.log.1 is the newest, and access.log.10 comes before access.log.2."""
+    days = [f"{day:02}/Jan/2026" for day in range(1, 31)]
+    weeks = [
+        line(time=f"{first}:02:30:00 +0000") + line(time=f"{last}:02:00:00 +0000")
+        for first, last in pairwise(days)
+    ]
+    rows = read(tmp_path, *weeks[20:], *weeks[:10], *weeks[10:20])
+    assert sum(row.first_today for row in rows if isinstance(row, ViewRow)) == len(days)
+
+
 def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
     plain, small = tmp_path / "a", tmp_path / "b"
     content = ("garbage\n" + line() + caddy()).encode()
@@ -292,7 +387,7 @@ def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("lines", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_long_log_is_read_in_bounded_memory(tmp_path: Path, lines: int) -> None:
+def test_a_long_log_takes_little_memory(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "access.log"
     begin = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     with path.open("w") as file:
@@ -300,11 +395,12 @@ def test_a_long_log_is_read_in_bounded_memory(tmp_path: Path, lines: int) -> Non
             time = datetime.fromtimestamp(begin + n, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
             request = f"GET /{n % 50} HTTP/1.1"
             file.write(line(address=f"192.0.2.{n % 200}", time=time, request=request))
-    rows = numbered([Given.of(path, None, Into("example.com"))])
-    next(rows)
+    files = [Given.of(path, None, Into("example.com"))]
+    next(numbered(files, Visits(Noted(UTC))))
     tracemalloc.start()
     try:
-        assert sum(1 for _ in rows) == lines - 1
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        *_, found = survey(files)
+        assert sum(1 for _ in numbered(files, Visits(found.noted))) == lines
+        assert tracemalloc.get_traced_memory()[1] < (2 << 20) + 100 * lines
     finally:
         tracemalloc.stop()

@@ -184,7 +184,7 @@ def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
     things = seen(60)
     path = PROGRAMS[program](things, tmp_path / "export")
     latest_ms = round(things[30].time.timestamp() * 1_000)
-    found = read(path, Into(HOST, latest_ms=latest_ms))
+    found = read(path, into=Into(HOST, latest_ms=latest_ms))
     refused = [row for row in found if isinstance(row, Refused)]
     assert {row.reason for row in refused} == {"expected a time that is at most a day ahead"}
     assert len(refused) == 29

@@ -30,7 +30,7 @@ def test_a_database_of_medama_is_read_by_either_name(tmp_path: Path, registered:
             "INSERT INTO views VALUES ('example.org', '/a', '2024-05-01T00:00:00Z');"
             "INSERT INTO views VALUES ('www.example.org', '/b', '2024-05-02T00:00:00Z');"
         )
-    found = [row for row in read(path, Into(registered)) if isinstance(row, ViewRow)]
+    found = [row for row in read(path, into=Into(registered)) if isinstance(row, ViewRow)]
     assert [row.path for row in found] == ["/a", "/b"]
 
 

@@ -6,7 +6,7 @@ from programs import INTO, UMAMI, UMAMI_DATA, UMAMI_VIEW, read, seen, umami, wri
 
 from medamad.model.errors import BadRequest
 from medamad.moves.rows import EventRow, ViewRow
-from medamad.moves.survey import Given, numbered
+from medamad.moves.survey import Given, survey
 
 
 def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
@@ -55,8 +55,7 @@ def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> Non
         UMAMI_VIEW | {"event_id": "e4", "referrer_domain": "spam.example"},
         UMAMI_VIEW | {"event_id": "e5", "session_id": "s2", "created_at": "2026-01-30 10:00:00"},
     )
-    files = [Given.of(path, None, INTO) for path in (first, second)]
-    found = [row for _, row in numbered(files) if isinstance(row, ViewRow)]
+    found = [row for row in read(first, second) if isinstance(row, ViewRow)]
     assert [(row.number, row.first_today, row.first_of_page) for row in found] == [
         (1, True, True),
         (2, False, False),
@@ -77,6 +76,65 @@ def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) 
         )
     )
     assert [row.view for row in found if isinstance(row, EventRow)] == [1, 0, 0]
+
+
+def test_a_path_may_come_without_its_slash(tmp_path: Path) -> None:
+    def of(number: int, **more: str) -> dict[str, str]:
+        return UMAMI_VIEW | {"event_id": f"e{number}"} | more
+
+    path = write(
+        tmp_path / "export",
+        UMAMI,
+        of(1, url_path="'-x", hostname="example.org"),
+        of(2, url_path="a b"),
+        of(3, url_path=""),
+        of(4, hostname="bad host"),
+        of(5, referrer_domain="spam.example"),
+        of(6, event_type="3"),
+        of(6),
+    )
+    assert [(row.host, row.path) for row in read(path) if isinstance(row, ViewRow)] == [
+        ("example.org", "/-x"),
+        ("", "/a b"),
+        ("", "/"),
+    ]
+    *_, found = survey([Given.of(path, None, INTO)])
+    assert found.left_out == {"no_page": 1, "spam": 1, "no_view": 1, "repeated": 1}
+
+
+def test_an_export_need_not_be_in_order(tmp_path: Path) -> None:
+    """Nor its files: the first view, and the view of an event, are told by their times."""
+
+    def at(time: str, number: int, **more: str) -> dict[str, str]:
+        return UMAMI_VIEW | {"created_at": f"2026-01-31 {time}", "event_id": f"e{number}"} | more
+
+    later = write(
+        tmp_path / "later",
+        UMAMI,
+        at("10:05:00", 1, event_type="2", event_name="buy"),
+        at("10:10:00", 2),
+        at("10:00:00", 3, url_path="/b"),
+        at("09:59:00", 4, event_type="2", event_name="buy"),
+    )
+    earlier = write(
+        tmp_path / "earlier", UMAMI, at("09:00:00", 5, url_path="/c"), at("10:01:00", 6)
+    )
+    found = read(later, earlier)
+    views = [row for row in found if isinstance(row, ViewRow)]
+    assert [(row.number, row.first_today, row.first_of_page) for row in views] == [
+        (2, False, False),
+        (3, False, True),
+        (5, True, True),
+        (6, False, True),
+    ]
+    assert [row.view for row in found if isinstance(row, EventRow)] == [6, 0]
+
+
+def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> None:
+    event = {"event_type": "2", "event_name": "buy", "event_id": "e2"}
+    after = UMAMI_VIEW | event | {"created_at": "2026-02-01 00:10:00"}
+    found = read(write(tmp_path / "events", UMAMI, after, UMAMI_VIEW))
+    assert [row.view for row in found if isinstance(row, EventRow)] == [2]
 
 
 def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
@@ -119,7 +177,7 @@ def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
             read(path)
     # Of two files of one call it is meant.
     second = write(tmp_path / "second", UMAMI, link | {"event_type": "1", "event_id": "e3"})
-    assert len(list(numbered([Given.of(path, None, INTO) for path in (first, second)]))) == 2
+    assert len(read(first, second)) == 2
 
 
 def test_sums_without_days_are_told(tmp_path: Path) -> None:
