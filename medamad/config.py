@@ -33,6 +33,11 @@ from medamad.web.settings import ProxyHeader
 EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
 
+_CUT: Final = "expected a line end at the end: without one the file looks as if it had been cut"
+_CUT_SHORT: Final = (
+    "it ends where it went on before, as if it had been cut; if that is meant, add a line to it,"
+    " such as a comment"
+)
 TOO_DEEP: Final = "arrays or tables lie too deep in one another"
 INSTALLED: Final = Path(__file__).parent
 """Where the package is: what a ConfigError names when a shipped file is at fault."""
@@ -171,6 +176,13 @@ class Config:
     backup: Backup = field(factory=Backup)
     log: Log = field(factory=Log)
     file: Path | None = None
+    text: str = field(default="", eq=False, repr=False)
+    """What the file says."""
+
+    def check_whole(self, before: str) -> None:
+        """Raise ConfigError where the file is no more than how what it said before begins."""
+        if self.file is not None and self.text != before and before.startswith(self.text):
+            raise ConfigError(self.file, "", _CUT_SHORT)
 
     def path(self, text: str) -> Path:
         """Give the path that a text in the file means: relative to the folder of the file."""
@@ -189,7 +201,10 @@ def load(file: Path | None) -> Config:
     if file is None:
         return Config()
     file = file.absolute()
-    document = _convert(file, read_toml(file))
+    text = _text_of(file)
+    document = _convert(file, _toml_of(file, text))
+    if text and not text.endswith("\n"):
+        raise ConfigError(file, "", _CUT)
     return Config(
         server=document.server,
         store=document.store,
@@ -199,6 +214,7 @@ def load(file: Path | None) -> Config:
         backup=document.backup,
         log=document.log,
         file=file,
+        text=text,
     )
 
 
@@ -226,12 +242,21 @@ def load_data_dir(file: Path) -> Config:
 
 def read_toml(file: Path) -> dict[str, object]:
     """Read a file of TOML. Raises ConfigError."""
+    return _toml_of(file, _text_of(file))
+
+
+def _text_of(file: Path) -> str:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return file.read_text("utf-8")
     except OSError as error:
         raise ConfigError(file, "", error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise ConfigError(file, "", "expected UTF-8") from None
+
+
+def _toml_of(file: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(file, "", f"not TOML: {error}") from None
     except RecursionError:

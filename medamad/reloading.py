@@ -36,9 +36,14 @@ class Reloading:
     schedule: Schedule
     log_lines: LogLines | None
     """What writes the log, None where that is not ours."""
+    _said: str = field(init=False)
+    """What the file said that the daemon goes by."""
     _is_over: bool = False
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        self._said = self.begun_by.text
 
     def end(self) -> None:
         """Apply nothing any more: the daemon stops."""
@@ -79,7 +84,9 @@ class Reloading:
 
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:
-            return Replaceable.read(self.read_config(), self.site.backend.settings.data_dir)
+            config = self.read_config()
+            config.check_whole(self._said)
+            return Replaceable.read(config, self.site.backend.settings.data_dir)
 
         try:
             return await self.in_thread(read)
@@ -89,6 +96,7 @@ class Reloading:
 
     def _apply(self, read: Replaceable) -> None:
         backend = self.site.backend
+        self._said = read.config.text
         late = needing_restart(self.begun_by, read.config)
         collector = backend.collector
         collector.rules = read.rules

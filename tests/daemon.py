@@ -145,7 +145,7 @@ class Daemon:
         """Start it and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "medamad.toml"
-        file.write_text(self.configuration, "utf-8")
+        file.write_text(self.configuration + "\n", "utf-8")
         where = ["--data", str(self.data), "--listen", f"tcp:{self.port}:interface=127.0.0.1"]
         with (self.folder / "output.txt").open("ab") as output:
             self._process = subprocess.Popen(
@@ -227,5 +227,5 @@ def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
 
 def configure(daemon: Daemon, text: str) -> None:
     """Change the configuration file and have the daemon read it."""
-    (daemon.folder / "medamad.toml").write_text(text, "utf-8")
+    (daemon.folder / "medamad.toml").write_text(f"{text}\n", "utf-8")
     os.kill(daemon.pid, signal.SIGHUP)

@@ -10,7 +10,7 @@ from medamad.shipped import shipped_file
 
 def config_in(folder: Path, text: str = "") -> Config:
     file = folder / "medamad.toml"
-    file.write_text(text, "utf-8")
+    file.write_text(f"{text}\n", "utf-8")
     return load(file)
 
 

@@ -58,7 +58,7 @@ def test_units_run_what_installs_them(installation: Installation) -> None:
 def test_the_socket_goes_by_the_configuration(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     file = installation.configuration / "medamad.toml"
-    file.write_text('[server]\nlisten = ["tcp:80", "tcp6:80:interface=\\\\:\\\\:1"]', "utf-8")
+    file.write_text('[server]\nlisten = ["tcp:80", "tcp6:80:interface=\\\\:\\\\:1"]\n', "utf-8")
     list(installation.install(PROGRAM))
     lines = installation.unit("medamad.socket").read_text("utf-8").splitlines()
     assert [line for line in lines if line.startswith("ListenStream=")] == [
@@ -70,7 +70,7 @@ def test_the_socket_goes_by_the_configuration(installation: Installation) -> Non
 def test_without_a_port_there_is_no_socket(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     file = installation.configuration / "medamad.toml"
-    file.write_text('[server]\nlisten = "unix:/run/medamad/s"', "utf-8")
+    file.write_text('[server]\nlisten = "unix:/run/medamad/s"\n', "utf-8")
     socket = installation.unit("medamad.socket")
     assert f"removed {socket}: no port is configured" in list(installation.install(PROGRAM))
     assert not socket.exists()
@@ -85,7 +85,7 @@ def packaged(tmp_path: Path) -> Installation:
 
 def configure_to_listen(installation: Installation, value: str) -> None:
     file = installation.configuration / "medamad.toml"
-    file.write_text(f"[server]\nlisten = {value}", "utf-8")
+    file.write_text(f"[server]\nlisten = {value}\n", "utf-8")
 
 
 def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_ports_that_change_show(installation: Installation) -> None:
 @pytest.mark.parametrize("text", ["[server]\nlisten = 'tcp:x'", "[server]\nlisten = 1", "["])
 def test_a_configuration_that_is_wrong_is_told(installation: Installation, text: str) -> None:
     installation.configuration.mkdir(parents=True)
-    (installation.configuration / "medamad.toml").write_text(text, "utf-8")
+    (installation.configuration / "medamad.toml").write_text(f"{text}\n", "utf-8")
     with pytest.raises(ConfigError):
         list(installation.install(PROGRAM))
     assert not installation.unit("medamad.service").exists()

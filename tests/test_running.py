@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import signal
 import socket
 import threading
 import time
@@ -238,6 +240,20 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
         assert took >= DRAIN_SECONDS
         assert "1 connections were cut" in daemon.log
     return took
+
+
+def test_a_reload_of_a_file_that_was_cut_deletes_nothing(tmp_path: Path) -> None:
+    whole = '[retention]\nraw_days = 730\n[retention.websites."a.example"]\nraw_days = 0'
+    with running(tmp_path, configuration=whole) as daemon:
+        for number, cut in enumerate(
+            (whole[: whole.index("30")], "[retention]\nraw_days = 730"), 1
+        ):
+            (daemon.folder / "medamad.toml").write_text(cut + "\n" * (number - 1), "utf-8")
+            os.kill(daemon.pid, signal.SIGHUP)
+            until(lambda: daemon.log.count("stays as it was") == number)  # noqa: B023
+        assert "was read again" not in daemon.log
+        assert "expected a line end at the end" in daemon.log
+        assert "it ends where it went on before" in daemon.log
 
 
 def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "medamad.toml"
-    config.write_text('[store]\nmin_free_disk = "1000 TiB"', "utf-8")
+    config.write_text('[store]\nmin_free_disk = "1000 TiB"\n', "utf-8")
     given = ["--data", str(data), "--config", str(config)]
     assert main(["backup", str(tmp_path / "b"), *given]) == 1
     assert "MiB of the disk are free, a backup of this store needs up to" in capsys.readouterr().err

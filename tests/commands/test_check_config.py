@@ -32,7 +32,7 @@ def test_what_is_wrong_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
 ) -> None:
     file = tmp_path / "medamad.toml"
-    file.write_text(text, "utf-8")
+    file.write_text(f"{text}\n", "utf-8")
     assert main(["check-config", str(file)]) == 78
     said = capsys.readouterr().err
     assert said.startswith(f"medamad: {tmp_path}/{reason}")

@@ -112,7 +112,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "medamad.toml"
-    file.write_text(text, "utf-8")
+    file.write_text(f"{text}\n", "utf-8")
     ended = run("--config", file, "--data", tmp_path / "data")
     assert ended.returncode == 78
     assert reason in ended.stderr
