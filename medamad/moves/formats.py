@@ -19,7 +19,7 @@ from medamad.moves.goatcounter import is_goatcounter, read_goatcounter
 from medamad.moves.log_lines import is_log
 from medamad.moves.medama import is_medama, read_medama
 from medamad.moves.ndjson_files import NdjsonWriter, is_ndjson, read_ndjson
-from medamad.moves.parquet_files import ParquetWriter, read_parquet
+from medamad.moves.parquet_files import ParquetWriter, is_installed, read_parquet
 from medamad.moves.rows import Reader, Refused, Row
 from medamad.moves.tables import Rows, Table
 from medamad.moves.umami import is_umami, read_umami
@@ -45,15 +45,21 @@ class Format:
 
     content_type: bytes
     writer: Callable[[Table], Writer]
+    is_installed: Callable[[], bool] = lambda: True
 
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
     {
         "csv": Format(b"text/csv; charset=utf-8; header=present", CsvWriter),
         "ndjson": Format(b"application/x-ndjson", NdjsonWriter),
-        "parquet": Format(b"application/vnd.apache.parquet", ParquetWriter),
+        "parquet": Format(b"application/vnd.apache.parquet", ParquetWriter, is_installed),
     }
 )
+
+
+def written_here() -> list[str]:
+    """Name the formats that can be written with what is installed."""
+    return [name for name, each in FORMATS.items() if each.is_installed()]
 
 
 ForeignReader: TypeAlias = Callable[[BinaryIO, Into, Visits], Iterator[Row | Refused]]

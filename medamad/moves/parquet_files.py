@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any, BinaryIO, Final
 
 from attrs import define, field
@@ -27,6 +28,11 @@ def pyarrow() -> Any:
     except ImportError:
         raise BadRequest(MISSING) from None
     return pyarrow
+
+
+def is_installed() -> bool:
+    """Tell whether the library is there, without reading it in."""
+    return find_spec("pyarrow") is not None
 
 
 class _Sink(io.RawIOBase):

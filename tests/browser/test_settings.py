@@ -229,27 +229,3 @@ def test_its_dialogs_suit_everybody(doing: str, owner: Client, dashboard_of: Mak
     expect(page.get_by_role("dialog", name=f"{doing} dialog.example")).to_be_visible()
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()
-
-
-def test_what_is_stored_is_downloaded(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open("settings/websites")
-    page.get_by_role("button", name="Download what is stored of docs.tinydaemon.example").click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("heading")).to_have_text(
-        "Download what is stored of docs.tinydaemon.example"
-    )
-    for what, suffix, begins in (
-        ("Views", "views.csv", "store,view,time,path"),
-        ("Events and properties", "events.csv", "store,event,view,time"),
-        ("Statistics, all time", "statistics.csv", "report,date,name"),
-    ):
-        dialog.get_by_label("What").select_option(label=what)
-        with page.expect_download() as downloading:
-            dialog.get_by_role("link", name="Download").click()
-        file = downloading.value
-        assert file.suggested_filename == f"docs.tinydaemon.example-{suffix}"
-        lines = file.path().read_text("utf-8").splitlines()
-        assert lines[0].startswith(begins)
-        assert len(lines) > 10
-    page.keyboard.press("Escape")
-    expect(dialog).to_have_count(0)

@@ -6,6 +6,7 @@ import msgspec
 
 from medamad.build import LICENCE, VERSION
 from medamad.model.accounts import Account
+from medamad.moves.formats import written_here
 from medamad.web import sessions
 from medamad.web.backend import Backend
 from medamad.web.gate import Access, Call, Routes
@@ -84,6 +85,8 @@ def usage(call: Call) -> Reply:
                 "commit": settings.commit,
                 "licence": LICENCE,
                 "demo": settings.demo,
+                "timezone": str(backend.collector.rules.zone),
+                "export_formats": written_here(),
             },
         }
     )

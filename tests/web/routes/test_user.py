@@ -1,3 +1,4 @@
+import sys
 from importlib.metadata import metadata, version
 
 import pytest
@@ -187,6 +188,8 @@ async def test_usage_tells_what_the_service_is(house: House, owner: Browser) -> 
         "commit": "c0ffee1",
         "licence": "Apache-2.0",
         "demo": False,
+        "timezone": "UTC",
+        "export_formats": ["csv", "ndjson", "parquet"],
     }
     assert version("medamad") == __version__
     assert metadata("medamad")["License-Expression"] == usage["service"]["licence"]
@@ -194,3 +197,16 @@ async def test_usage_tells_what_the_service_is(house: House, owner: Browser) -> 
     usage = (await owner.ask("GET", "/user/usage")).json
     assert usage["tracker"] == {"script_name": "s.js", "event_name": "pulse"}
     assert usage["service"]["demo"] is True
+
+
+@pytest_twisted.ensureDeferred
+async def test_usage_tells_which_formats_exports_can_have(
+    owner: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    await owner.ask("POST", "/websites", {"hostname": "example.com"})
+    formats = (await owner.ask("GET", "/user/usage")).json["service"]["export_formats"]
+    assert formats == ["csv", "ndjson"]
+    for name, status in (("csv", 200), ("ndjson", 200), ("parquet", 400)):
+        answer = await owner.ask("HEAD", f"/website/example.com/export?format={name}")
+        assert (name, answer.status) == (name, status)

@@ -74,6 +74,19 @@ export async function readWithPartial<T>(
   return { data, partial };
 }
 
+/** Read what a resource would be without, as the daemon says it. Throws as `read` does. */
+export async function readPartial(
+  path: string,
+  parameters: Parameters,
+  cancel: AbortSignal,
+): Promise<string | null> {
+  let partial: string | null = null;
+  await send("HEAD", address(path, parameters), undefined, cancel, (headers) => {
+    partial = headers.get("X-Medamad-Partial");
+  });
+  return partial;
+}
+
 /** Change a resource. Throws ApiError. */
 export function change<T = void>(
   method: "POST" | "PATCH" | "DELETE",

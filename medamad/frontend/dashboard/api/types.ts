@@ -109,6 +109,8 @@ export interface Shared {
   hostname?: string;
 }
 
+export type ExportFormat = "csv" | "ndjson" | "parquet";
+
 export interface Usage {
   cpu: { usage: number; cores: number; threads: number };
   memory: { used: number; total: number };
@@ -121,5 +123,12 @@ export interface Usage {
     unknown_hostnames: { hostname: string; hits: number; last: number }[];
   };
   tracker: { script_name: string; event_name: string };
-  service: { version: string; commit: string; licence: string; demo: boolean };
+  service: {
+    version: string;
+    commit: string;
+    licence: string;
+    demo: boolean;
+    timezone: string;
+    export_formats: ExportFormat[];
+  };
 }

@@ -413,7 +413,9 @@ export const de: Catalogue = {
   "download.what": "Was",
   "download.views": "Seitenaufrufe",
   "download.events": "Ereignisse und Eigenschaften",
-  "download.statistics": "Statistik, gesamter Zeitraum",
+  "download.statistics": "Statistik",
+  "download.summed":
+    "Vom {first} bis zum {last} gibt es Tage, von denen nur Summen aufbewahrt sind. Sie fehlen in dieser Datei; die Statistik enthält sie.",
   "download.format": "Format",
   "download.text": "Aufrufe und Ereignisse lassen sich mit {command} genau so wieder einlesen.",
   "sites.rename": "Umbenennen",

@@ -411,7 +411,9 @@ export const es: Catalogue = {
   "download.what": "Contenido",
   "download.views": "Vistas",
   "download.events": "Eventos y propiedades",
-  "download.statistics": "Estadísticas, todo el período",
+  "download.statistics": "Estadísticas",
+  "download.summed":
+    "Del {first} al {last} hay días de los que solo se conservan las sumas. No están en este archivo; las estadísticas sí los incluyen.",
   "download.format": "Formato",
   "download.text": "Las vistas y los eventos se pueden volver a importar tal cual con {command}.",
   "sites.rename": "Cambiar nombre",

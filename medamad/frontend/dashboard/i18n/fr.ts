@@ -416,7 +416,9 @@ export const fr: Catalogue = {
   "download.what": "Contenu",
   "download.views": "Pages vues",
   "download.events": "Événements et propriétés",
-  "download.statistics": "Statistiques, toute la période",
+  "download.statistics": "Statistiques",
+  "download.summed":
+    "Du {first} au {last}, il y a des jours dont seuls les totaux sont conservés. Ils ne figurent pas dans ce fichier, mais dans les statistiques.",
   "download.format": "Format",
   "download.text":
     "Les pages vues et les événements peuvent être réimportés à l’identique par {command}.",

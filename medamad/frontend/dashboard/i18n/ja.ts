@@ -407,7 +407,9 @@ export const ja: Catalogue = {
   "download.what": "内容",
   "download.views": "ページビュー",
   "download.events": "イベントとプロパティ",
-  "download.statistics": "統計（全期間）",
+  "download.statistics": "統計",
+  "download.summed":
+    "{first}から{last}までには、合計だけが残っている日があります。これらの日はこのファイルには含まれませんが、統計には含まれます。",
   "download.format": "形式",
   "download.text": "ページビューとイベントは{command}でそのまま取り込み直せます。",
   "sites.rename": "名前を変更",

@@ -391,7 +391,9 @@ export const zh: Catalogue = {
   "download.what": "内容",
   "download.views": "浏览量",
   "download.events": "事件和属性",
-  "download.statistics": "统计（全部时间）",
+  "download.statistics": "统计",
+  "download.summed":
+    "{first}至{last}之间有些日期仅保留了合计。这些日期不在此文件中，但包含在统计中。",
   "download.format": "格式",
   "download.text": "浏览和事件可以用 {command} 原样重新导入。",
   "sites.rename": "重命名",

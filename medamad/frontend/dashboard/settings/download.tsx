@@ -1,69 +1,199 @@
 // What is stored of a website, as a file to download.
 
-import { useState } from "preact/hooks";
-import { address } from "../api/client.ts";
+import { addDays } from "date-fns";
+import { useEffect, useId, useState } from "preact/hooks";
+import { ApiError, address, readPartial } from "../api/client.ts";
+import type { ExportFormat } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
+import { daysIn } from "../state/partial.ts";
+import { useUsage } from "../state/usage.ts";
+import { DayField } from "../ui/day-field.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { nameOf } from "../ui/hostnames.ts";
+import { useSettled } from "../ui/settled.ts";
+import { type NamedPeriod, type Range, readZone } from "../view/address.ts";
+import { daysBetween, ownZone, type Span, wholeSpan, writeSpan } from "../view/periods.ts";
+import { dateLabel, spanLabel } from "../view/spans.ts";
 
 const WHAT = ["views", "events", "statistics"] as const;
 type What = (typeof WHAT)[number];
 
 /** Names that are the same in every language. */
-const FORMATS = { csv: "CSV", ndjson: "NDJSON" };
-type Format = keyof typeof FORMATS;
+const FORMATS: Record<ExportFormat, string> = { csv: "CSV", ndjson: "NDJSON", parquet: "Parquet" };
+const EVERYWHERE: ExportFormat[] = ["csv", "ndjson"];
+
+const PERIODS = ["all", "7d", "30d", "90d", "6mo", "12mo", "custom"] as const;
+type Chosen = (typeof PERIODS)[number];
 
 export function Download({ hostname, onClose }: { hostname: string; onClose: () => void }) {
+  const { data: usage } = useUsage();
+  // The days of the daemon: statistics are of these, and so are the sums of days.
+  const zone = readZone(usage?.service.timezone) ?? ownZone();
+  const month = daysOf("30d", zone);
   const [what, setWhat] = useState<What>("views");
-  const [format, setFormat] = useState<Format>("csv");
+  const [format, setFormat] = useState<ExportFormat>("csv");
+  const [chosen, setChosen] = useState<Chosen>("all");
+  const [days, setDays] = useState(month);
+  const periodText = useId();
+  const isInOrder = days.from <= days.to;
+  const areDays = days.from !== "" && days.to !== "";
+  const span =
+    chosen !== "custom" || (areDays && isInOrder)
+      ? wholeSpan(chosen === "custom" ? days : chosen, zone)
+      : undefined;
   const path = `/website/${encodeURIComponent(hostname)}/export`;
+  const summed = useSummed(path, what, span);
   return (
     <Dialog title={t("sites.download-of", { hostname: nameOf(hostname) })} onClose={onClose}>
       <div class="form">
-        <label class="field">
-          <span>{t("download.what")}</span>
-          <select
-            autofocus
-            value={what}
-            onChange={(event) => setWhat(event.currentTarget.value as What)}
-          >
-            {WHAT.map((each) => (
-              <option key={each} value={each}>
-                {t(`download.${each}`)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field">
-          <span>{t("download.format")}</span>
-          <select
-            value={format}
-            onChange={(event) => setFormat(event.currentTarget.value as Format)}
-          >
-            {Object.entries(FORMATS).map(([each, name]) => (
-              <option key={each} value={each}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label={t("download.what")}
+          value={what}
+          of={WHAT.map((each) => [each, t(`download.${each}`)])}
+          onChoose={setWhat}
+          hasFocus
+        />
+        <Choice
+          label={t("period.title")}
+          value={chosen}
+          of={PERIODS.map((each) => [each, t(`period.${each}`)])}
+          onChoose={setChosen}
+          text={periodText}
+        />
+        {chosen === "custom" && (
+          <div class="days-typed">
+            <DayField
+              label={t("period.from")}
+              value={days.from}
+              last={month.to}
+              onInput={(from) => setDays({ ...days, from })}
+            />
+            <DayField
+              label={t("period.to")}
+              value={days.to}
+              last={month.to}
+              onInput={(to) => setDays({ ...days, to })}
+            />
+          </div>
+        )}
+        {span?.start && (
+          <p id={periodText} class="soft">
+            {spanLabel(span, zone, false)} ({zone.replaceAll("_", " ")})
+          </p>
+        )}
+        <p class="refusal" role="alert">
+          {chosen === "custom" && areDays && !isInOrder && t("period.order")}
+        </p>
+        <Choice
+          label={t("download.format")}
+          value={format}
+          of={(usage?.service.export_formats ?? EVERYWHERE).map((each) => [each, FORMATS[each]])}
+          onChoose={setFormat}
+        />
+        {summed && (
+          <p class="note" role="note">
+            {t("download.summed", {
+              first: dateLabel(summed.first),
+              last: dateLabel(summed.last),
+            })}
+          </p>
+        )}
         <p class="soft">
           <Filled text={t("download.text")} values={{ command: <code>medamad import</code> }} />
         </p>
         <div class="row">
-          <a
-            class="button main"
-            href={address(path, { what, format })}
-            download={`${hostname}-${what}.${format}`}
-          >
-            {t("sites.download")}
-          </a>
+          {span ? (
+            <a
+              class="button main"
+              href={address(path, asked(span, { what, format }))}
+              download={`${hostname}-${what}.${format}`}
+            >
+              {t("sites.download")}
+            </a>
+          ) : (
+            <button type="button" class="button main" disabled>
+              {t("sites.download")}
+            </button>
+          )}
           <button type="button" class="button" onClick={onClose}>
             {t("common.close")}
           </button>
         </div>
       </div>
     </Dialog>
+  );
+}
+
+function daysOf(period: NamedPeriod, zone: string): Range {
+  const { start, end } = wholeSpan(period, zone);
+  return daysBetween(start as Date, addDays(end, -1));
+}
+
+/** What is asked for: without a start it is all that is stored. */
+function asked(span: Span, further: Record<string, string>): URLSearchParams {
+  const query = new URLSearchParams(further);
+  return span.start ? writeSpan(span, query) : query;
+}
+
+/** The first and the last of the days that a file would be without: of these there are sums alone. */
+function useSummed(path: string, what: What, span: Span | undefined) {
+  const [summed, setSummed] = useState<ReturnType<typeof daysIn>>();
+  // Of whole days statistics are without nothing.
+  const question =
+    span && what !== "statistics" ? `${path}?${asked(span, { what }).toString()}` : "";
+  const settled = useSettled(question);
+  useEffect(() => {
+    setSummed(undefined);
+    const [path = "", query] = settled.split("?");
+    if (!path) return undefined;
+    const abort = new AbortController();
+    readPartial(path, new URLSearchParams(query), abort.signal).then(
+      (partial) => setSummed(daysIn(partial ?? "")),
+      (error) => {
+        // The download itself will tell what is wrong.
+        if (!abort.signal.aborted && !(error instanceof ApiError)) throw error;
+      },
+    );
+    return () => abort.abort();
+  }, [settled]);
+  return summed;
+}
+
+interface ChoiceProperties<T extends string> {
+  label: string;
+  value: T;
+  /** What there is to choose from, each with its name. */
+  of: readonly (readonly [T, string])[];
+  onChoose: (value: T) => void;
+  /** The id of what says more. */
+  text?: string;
+  hasFocus?: boolean;
+}
+
+function Choice<T extends string>({
+  label,
+  value,
+  of,
+  onChoose,
+  text,
+  hasFocus = false,
+}: ChoiceProperties<T>) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select
+        autofocus={hasFocus}
+        aria-describedby={text}
+        value={value}
+        onChange={(event) => onChoose(event.currentTarget.value as T)}
+      >
+        {of.map(([each, name]) => (
+          <option key={each} value={each}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

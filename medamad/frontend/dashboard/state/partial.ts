@@ -14,10 +14,11 @@ export function notePartial(question: string, header: string | null): void {
 }
 
 /** The first and the last of the days that something on the page is without, as dates. */
-export const partialDays = computed(() => {
-  const spans = Object.values(told.value)
-    .join()
-    .matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
+export const partialDays = computed(() => daysIn(Object.values(told.value).join()));
+
+/** The first and the last of the days that the daemon named. */
+export function daysIn(header: string): { first: string; last: string } | undefined {
+  const spans = header.matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
   const dates = [...spans].flatMap(([, first, last]) => [first as string, last as string]).sort();
   return dates.length ? { first: dates[0] as string, last: dates.at(-1) as string } : undefined;
-});
+}

@@ -91,7 +91,8 @@ function isDate(text: string): boolean {
   return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(clock);
 }
 
-function readZone(text: string | null): string | undefined {
+/** Read the name of a time zone; gives none where this browser has no such zone. */
+export function readZone(text: string | null | undefined): string | undefined {
   try {
     return text
       ? new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone

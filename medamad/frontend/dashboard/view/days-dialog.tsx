@@ -5,6 +5,7 @@ import { addDays } from "date-fns";
 import { ChevronLeft, ChevronRight } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locale, t } from "../i18n/index.ts";
+import { DayField } from "../ui/day-field.tsx";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { useViewing } from "./asking.ts";
@@ -66,8 +67,14 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
           <calendar-month />
         </calendar-range>
         <div class="days-typed">
-          <Day label={t("period.from")} value={from} last={today} onInput={setFrom} isFirst />
-          <Day label={t("period.to")} value={to} last={today} onInput={setTo} />
+          <DayField
+            label={t("period.from")}
+            value={from}
+            last={today}
+            onInput={setFrom}
+            hasFocus={hasKeyboard()}
+          />
+          <DayField label={t("period.to")} value={to} last={today} onInput={setTo} />
         </div>
         <p class="refusal" role="alert">
           {!isInOrder && t("period.order")}
@@ -77,31 +84,5 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
         </button>
       </form>
     </Dialog>
-  );
-}
-
-interface DayProperties {
-  label: string;
-  value: string;
-  /** The last day that may be chosen. */
-  last: string;
-  onInput: (day: string) => void;
-  /** Whether the focus begins here. */
-  isFirst?: boolean;
-}
-
-function Day({ label, value, last, onInput, isFirst = false }: DayProperties) {
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        type="date"
-        autofocus={isFirst && hasKeyboard()}
-        value={value}
-        max={last}
-        required
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
-    </label>
   );
 }

@@ -1,6 +1,6 @@
 // Periods and stretches of time in words.
 
-import { locale, t } from "../i18n/index.ts";
+import { locale, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
 import type { Part } from "./parts.ts";
 import { rangeOf, type Span, wholeSpan } from "./periods.ts";
@@ -32,6 +32,11 @@ export function spanLabel({ start, end }: Span, zone: string, showsTimes: boolea
 /** The days of a period, in words, whether it has a name or not. */
 export function daysLabel(span: Span, period: Period, zone: string): string {
   return spanLabel(span, zone, isFine(period));
+}
+
+/** A date as the daemon writes it, in words. */
+export function dateLabel(date: string): string {
+  return moment(new Date(`${date}T00:00:00Z`), { dateStyle: "medium" }, "UTC");
 }
 
 const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {

@@ -29,7 +29,9 @@ export const settings = {
   "download.what": "What",
   "download.views": "Views",
   "download.events": "Events and properties",
-  "download.statistics": "Statistics, all time",
+  "download.statistics": "Statistics",
+  "download.summed":
+    "From {first} to {last} there are days of which only sums are kept. They are not in this file; the statistics have them.",
   "download.format": "Format",
   "download.text": "Views and events can be imported again by {command}, exactly as they are.",
   "sites.rename": "Rename",

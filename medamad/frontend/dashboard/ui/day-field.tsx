@@ -1,0 +1,27 @@
+// A field for one day.
+
+interface Properties {
+  label: string;
+  value: string;
+  /** The last day that may be chosen. */
+  last: string;
+  onInput: (day: string) => void;
+  /** Whether the focus begins here. */
+  hasFocus?: boolean;
+}
+
+export function DayField({ label, value, last, onInput, hasFocus = false }: Properties) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type="date"
+        autofocus={hasFocus}
+        value={value}
+        max={last}
+        required
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

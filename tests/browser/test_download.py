@@ -1,0 +1,138 @@
+"""What is stored of a website as a file, by the settings."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import past
+import pytest
+from daemon import Client, Daemon, finished
+from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from playwright.sync_api import Download, Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+DOCS = "docs.tinydaemon.example"
+DAYS = """date,visitors,pageviews,bounces,visits,visit_duration
+2025-03-01,4,9,1,5,600
+2025-03-02,2,3,1,2,60
+"""
+"""An export of Plausible."""
+
+
+def dialog_of(dashboard: Dashboard, hostname: str) -> Locator:
+    page = dashboard.open("settings/websites")
+    page.get_by_role("button", name=f"Download what is stored of {hostname}").click()
+    return page.get_by_role("dialog", name=f"Download what is stored of {hostname}")
+
+
+def choose(dialog: Locator, **choices: str) -> None:
+    for label, choice in choices.items():
+        dialog.get_by_role("combobox", name=label.capitalize()).select_option(label=choice)
+
+
+def downloaded(page: Page) -> Download:
+    with page.expect_download() as downloading:
+        page.get_by_role("dialog").get_by_role("link", name="Download").click()
+    return downloading.value
+
+
+def rows(page: Page) -> list[dict[str, str]]:
+    text = downloaded(page).path().read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_what_is_stored_is_downloaded(demo: Client, dashboard_of: Make) -> None:
+    dialog = dialog_of(dashboard_of(demo), DOCS)
+    for what, suffix, begins in (
+        ("Views", "views.csv", b"store,view,time,path"),
+        ("Events and properties", "events.csv", b"store,event,view,time"),
+        ("Statistics", "statistics.csv", b"report,date,name"),
+    ):
+        choose(dialog, what=what)
+        file = downloaded(dialog.page)
+        assert file.suggested_filename == f"{DOCS}-{suffix}"
+        lines = file.path().read_bytes().splitlines()
+        assert lines[0].startswith(begins)
+        assert len(lines) > 10
+    for name, suffix, begins in (
+        ("Parquet", "parquet", b"PAR1"),
+        ("NDJSON", "ndjson", b'{"report":'),
+    ):
+        choose(dialog, format=name)
+        file = downloaded(dialog.page)
+        assert file.suggested_filename == f"{DOCS}-statistics.{suffix}"
+        assert file.path().read_bytes().startswith(begins)
+    dialog.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_formats_that_cannot_be_written_are_not_offered(demo: Client, dashboard_of: Make) -> None:
+    usage = demo.get("/api/user/usage")
+    usage["service"]["export_formats"].remove("parquet")
+    dashboard = dashboard_of(demo)
+    dashboard.page.route("**/api/user/usage", lambda route: route.fulfill(json=usage))
+    formats = dialog_of(dashboard, DOCS).get_by_label("Format").get_by_role("option")
+    expect(formats).to_have_text(["CSV", "NDJSON"])
+
+
+def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of: Make) -> None:
+    dialog = dialog_of(dashboard_of(march_owner), past.HOSTNAME)
+    page = dialog.page
+    assert len(rows(page)) == 9
+    choose(dialog, period="Last 30 days")
+    assert rows(page) == []
+    choose(dialog, period="Choose days")
+    first, last = (dialog.get_by_label(name) for name in ("First day", "Last day"))
+    first.fill("2025-03-12")
+    last.fill("2025-03-10")
+    expect(dialog.get_by_role("alert")).to_have_text("The last day lies before the first.")
+    expect(dialog.get_by_role("button", name="Download")).to_be_disabled()
+    expect(dialog.get_by_role("link")).to_have_count(0)
+    first.fill("2025-03-10")
+    last.fill("2025-03-12")
+    # In the zone of the browser, the last one is of the 13th.
+    expect(dialog.get_by_text("(UTC)")).to_contain_text("Mar 2025")
+    times = [row["time"] for row in rows(page)]
+    assert len(times) == 6
+    assert {time[:10] for time in times} == {"2025-03-10", "2025-03-11", "2025-03-12"}
+    choose(dialog, what="Statistics")
+    days = [row for row in rows(page) if row["report"] == "days"]
+    assert [(row["date"][:10], row["pageviews"]) for row in days] == [
+        ("2025-03-10", "2"),
+        ("2025-03-11", "2"),
+        ("2025-03-12", "2"),
+    ]
+
+
+def test_days_of_which_there_are_sums_alone_are_named(
+    new_daemon: Daemon, dashboard_of: Make, tmp_path: Path
+) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    file = tmp_path / "imported_visitors.csv"
+    file.write_text(DAYS, "utf-8")
+    ran = finished("import", new_daemon.data, "--website", "example.com", str(file))
+    assert ran.returncode == 0, ran.stderr
+    dashboard = dashboard_of(owner, reduced_motion="reduce")
+    dialog = dialog_of(dashboard, "example.com")
+    note = dialog.get_by_role("note")
+    expect(note).to_have_text(
+        "From 1 Mar 2025 to 2 Mar 2025 there are days of which only sums are kept."
+        " They are not in this file; the statistics have them."
+    )
+    choose(dialog, period="Choose days")
+    expect(note).to_have_count(0)
+    dialog.get_by_label("First day").fill("2025-03-02")
+    expect(note).to_contain_text("From 2 Mar 2025 to 2 Mar 2025")
+    for width in (DESKTOP_WIDTH, PHONE_WIDTH):
+        dialog.page.set_viewport_size({"width": width, "height": 800})
+        assert dashboard.violations() == []
+        assert not dashboard.is_wider_than_the_window()
+    assert rows(dialog.page) == []
+    choose(dialog, what="Statistics")
+    expect(note).to_have_count(0)
+    (summary,) = (row for row in rows(dialog.page) if row["report"] == "summary")
+    assert summary["pageviews"] == "3"
