@@ -1,12 +1,13 @@
 """The formats of files, by name."""
 
 import gzip
+import io
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Final, Protocol, TypeAlias, cast
+from typing import Any, BinaryIO, Final, Protocol, TypeAlias, cast
 from zipfile import BadZipFile, ZipFile
 
 from attrs import frozen
@@ -71,6 +72,8 @@ class Source:
 
     reader: ForeignReader
     is_it: Callable[[bytes], bool]
+    grows: bool = False
+    """Whether more may be written to a file while it is imported."""
 
 
 _LINES_TRIED: Final = 20
@@ -90,6 +93,7 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
             read_access_log,
             # A log that was begun just now has nothing in it.
             lambda head: not head or any(map(is_log, head.splitlines()[:_LINES_TRIED])),
+            grows=True,
         ),
         "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
         "ndjson": Source(_own(read_ndjson), is_ndjson),
@@ -125,9 +129,30 @@ def guessed(head: bytes) -> str | None:
     return next((name for name, source in sources.items() if source.is_it(head)), None)
 
 
+class _AsFar(io.RawIOBase):
+    """A file as far as it went, whatever is written to it meanwhile."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        super().__init__()
+        self._file, self._left = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        some = self._file.read(min(len(view), self._left))
+        self._left -= len(some)
+        view[: len(some)] = some
+        return len(some)
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file; what gzip has made smaller is read as it was before."""
+def opened(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
+    """Open a file; what gzip has made smaller is read as it was before.
+
+    With a `size`, what is not made smaller is read so far, from its begin to its end.
+    """
     with path.open("rb") as file:
         if not file.seekable():
             raise BadRequest("expected a file, not a pipe: it is read more than once")
@@ -136,5 +161,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         if begins == _GZIP:
             with gzip.open(file) as whole:
                 yield cast("BinaryIO", whole)
+        elif size is not None:
+            yield cast("BinaryIO", io.BufferedReader(_AsFar(file, size)))
         else:
             yield file

@@ -53,9 +53,12 @@ class Gathering:
     _is_kept: bool = False
     _span: Span = _NO_SPAN
     """The one that was needed last."""
+    _ends: dict[int, int] = field(init=False)
+    """How many views are still to come that an earlier import ended with, by their time."""
 
     def __attrs_post_init__(self) -> None:
         self.there = self._survey.again
+        self._ends = dict(self._known.ends)
 
     def add(self, file: Given, row: ViewRow | EventRow) -> None:
         """Take a row, or find out why not."""
@@ -110,11 +113,18 @@ class Gathering:
     def _is_there(self, row: ViewRow | EventRow, *, is_view: bool) -> bool:
         """Tell whether a hit is left out, and count it."""
         is_known = self._known.number_of(row.store, row.number, is_view=is_view) > 0
-        is_counted = not is_known and self._known.is_counted(row)
+        is_counted = not is_known and (self._known.is_counted(row) or self._was_at_end(row))
         is_there = is_known or is_counted
         self.counted += is_counted
         self.there += is_there
         return is_there
+
+    def _was_at_end(self, row: ViewRow | EventRow) -> bool:
+        """Tell whether it is one of the views that an earlier import ended with."""
+        if row.store or not isinstance(row, ViewRow) or not self._ends.get(row.time_ms):
+            return False
+        self._ends[row.time_ms] -= 1
+        return True
 
     def _add_view(self, row: ViewRow) -> None:
         if not self._is_first(row):

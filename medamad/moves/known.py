@@ -11,6 +11,7 @@ from medamad.moves.rows import MAX_MS, EventRow, ViewRow
 from medamad.store.blocks import Head
 from medamad.store.held import Held
 from medamad.store.origins import Origins
+from medamad.store.parts import Views
 
 _DATE_MS: Final = 86_400_000
 
@@ -20,7 +21,9 @@ class Known:
     """Which hits a website has: ascending numbers of this store, of its views and its events.
 
     `counted` are times, first and last, in Unix milliseconds, of which all has been counted: a hit
-    of another program is known by nothing but its time. `summed` are the days of which sums remain,
+    of another program is known by nothing but its time. Of the last of them that are in `ends` as
+    many views have been counted as stand there: a log may be cut in the midst of a second.
+    `summed` are the days of which sums remain,
     by the dates of UTC that they reach into: of their hits it is only known between which numbers
     and times they were.
     """
@@ -29,6 +32,7 @@ class Known:
     views: NDArray[np.uint64]
     events: NDArray[np.uint64]
     counted: Sequence[tuple[int, int]] = ()
+    ends: Mapping[int, int] = field(factory=dict)
     summed: Mapping[int, Sequence[Head]] = field(factory=dict)
 
     @classmethod
@@ -63,13 +67,15 @@ class Known:
             np.unique(np.concatenate(views)),
             np.unique(np.concatenate(events)),
             () if overlapping else _counted(held),
+            {} if overlapping else _ends(held),
             {} if overlapping else _by_date(held.summed),
         )
 
     def is_counted(self, row: ViewRow | EventRow) -> bool:
         """Tell whether a hit is of a time that was counted."""
         if not row.store:
-            return any(first <= row.time_ms <= last for first, last in self.counted)
+            cut = row.time_ms if isinstance(row, ViewRow) and row.time_ms in self.ends else None
+            return any(first <= row.time_ms <= last != cut for first, last in self.counted)
         days = self.summed.get(row.time_ms // _DATE_MS, ())
         return bool(days) and any(
             _has(day, row.time_ms, place, is_own=is_own)
@@ -101,6 +107,23 @@ def _counted(held: Held) -> list[tuple[int, int]]:
     """Give the times of earlier imports, and all since the first hit that was counted here."""
     spans = held.time_spans()
     return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
+
+
+def _ends(held: Held) -> dict[int, int]:
+    """Give the time at which an earlier import ends, and how many of its views are of it."""
+    ends = {batch: last for batch, (_, last) in held.time_spans().items() if batch}
+    times = set(ends.values())
+
+    def at_end(part: Views) -> tuple[int, int]:
+        end = ends.get(part.batch, -1)
+        return end, int((part.time_ms == end).sum())
+
+    found: dict[int, int] = {}
+    for part in held.parts():
+        seen = part.read(at_end) if part.time_bounds[1] in times else None
+        if seen is not None and seen[1]:
+            found[seen[0]] = found.get(seen[0], 0) + seen[1]
+    return found
 
 
 def _by_date(summed: Sequence[Head]) -> dict[int, list[Head]]:

@@ -5,7 +5,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from gzip import BadGzipFile
 from pathlib import Path
@@ -35,6 +35,8 @@ class Given:
     path: Path
     source: str
     into: Into = field(factory=Into, eq=False)
+    size: int | None = None
+    """How far it is read, where it may grow meanwhile."""
 
     @classmethod
     def of(cls, path: Path, source: str | None, into: Into | None = None) -> "Given":
@@ -43,25 +45,30 @@ class Given:
             found = source or guessed(head_of(file))
         if found is None:
             raise BadRequest(f"{path}: expected a file of {', '.join(SOURCE_NAMES)}")
-        return cls(path, found, into or Into())
+        grows = found in SOURCES and SOURCES[found].grows
+        return cls(path, found, into or Into(), path.stat().st_size if grows else None)
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """Open it. Raises BadRequest naming the file."""
+        return _sound(self.path, self.size)
 
     def rows(self, visits: Visits | None = None) -> Iterator[Row | Refused]:
         """Read it. Raises BadRequest naming the file."""
         visits = visits or Visits(Noted(self.into.rules.zone))
-        with _sound(self.path) as file:
+        with self.opened() as file:
             yield from SOURCES[self.source].reader(file, self.into, visits)
 
     def day_rows(self) -> Iterator[DayRow | Refused]:
         """Read one of DAY_SOURCES. Raises BadRequest naming the file."""
-        with _sound(self.path) as file:
+        with self.opened() as file:
             yield from DAY_SOURCES[self.source].reader(file, self.into)
 
 
 @contextmanager
-def _sound(path: Path) -> Iterator[BinaryIO]:
+def _sound(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
     """Open a file; whatever is wrong with it then is said with its name."""
     try:
-        with opened(path) as file:
+        with opened(path, size) as file:
             yield file
     except BadRequest as error:
         raise BadRequest(f"{path}: {error}") from None
@@ -74,7 +81,7 @@ def digest_of(files: Iterable[Given]) -> str:
     digests = []
     for given in files:
         hashed = hashlib.sha256()
-        with _sound(given.path) as file:
+        with given.opened() as file:
             while chunk := file.read(_CHUNK):
                 hashed.update(chunk)
         digests.append(hashed.digest())

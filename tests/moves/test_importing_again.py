@@ -10,6 +10,9 @@ from moved import answers, exported, files_of, take_in
 from views import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.moves.asked import Asked
+from medamad.moves.rows import ViewRow
+from medamad.moves.survey import Given, numbered, survey
+from medamad.moves.visits import Into, Visits
 from medamad.stats.period import Period
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
@@ -114,3 +117,44 @@ async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: 
         await there.imports.undo(twin, taken.ended.number)
     await origin.close()
     await there.close()
+
+
+LOG = (
+    '192.0.2.{} - - [01/Feb/2026:10:00:{:02} +0000] "GET /{} HTTP/1.1" 200 9 "-" '
+    '"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
+)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_log_may_be_cut_in_the_midst_of_a_second(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """Of its last second as many lines are known as came in."""
+    lines = [LOG.format(n, n // 10, n) for n in range(1, 60)]
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    came = 0
+    for part in (24, 27, 27, 30, 31, 59):
+        log = tmp_path / f"access.log.{came}.{part}"
+        log.write_text("".join(lines[:part]) + " \n" * came)
+        taken = await take_in(store, website, [log])
+        assert (taken.gathering.counted, taken.ended.views) == (came, part - came)
+        came = part
+    found, _ = store.ask(website, rows)
+    assert sorted(row["path"] for row in found) == sorted(f"/{n}" for n in range(1, 60))
+    await store.close()
+
+
+def test_a_log_may_grow_while_it_is_imported(tmp_path: Path) -> None:
+    """It is read as far as it went when it was named."""
+    lines = [LOG.format(n, n, n) for n in range(1, 20)]
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    older.write_text("".join(lines[:5]))
+    newer.write_text("".join(lines[5:10]))
+    files = [Given.of(path, None, Into("example.com")) for path in (newer, older)]
+    *_, found = survey(files)
+    with newer.open("a") as file:
+        file.write("".join(lines[10:]))
+    again = [row for _, row in numbered(files, Visits(found.noted)) if isinstance(row, ViewRow)]
+    assert [row.path for row in again] == [f"/{n}" for n in (*range(6, 11), *range(1, 6))]
+    assert all(row.first_today for row in again)
