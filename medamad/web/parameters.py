@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
@@ -11,7 +10,6 @@ from medamad.model.errors import BadRequest
 
 MOST_PARAMETERS: Final = 256
 
-_BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
 
@@ -21,12 +19,21 @@ def decode(text: bytes, field: str) -> str:
 
     Raises BadRequest naming `field` for an invalid escape or when UTF-8 does not come out.
     """
-    if _BAD_ESCAPE.search(text):
-        raise BadRequest(f"{field}: an invalid percent-escape")
+    if b"%" in text:
+        text = _unescaped(text, field)
     try:
-        return unquote_to_bytes(text).decode("utf-8")
+        return text.decode("utf-8")
     except UnicodeDecodeError:
         raise BadRequest(f"{field}: not valid UTF-8") from None
+
+
+def _unescaped(text: bytes, field: str) -> bytes:
+    """Give the bytes that a text with escapes stands for: much sooner than urllib does."""
+    escaped = text.replace(b"\\", b"\\\\").replace(b"%", b"\\x")
+    try:
+        return escaped.decode("unicode_escape").encode("latin-1")
+    except UnicodeDecodeError:
+        raise BadRequest(f"{field}: an invalid percent-escape") from None
 
 
 @frozen

@@ -89,6 +89,9 @@ class Request(server.Request):
         values = [value for name, value in self._fields if name.lower() == lowered]
         return b", ".join(values) if values else None
 
+    def parseCookies(self) -> None:
+        """Leave the cookies as they were sent: few answers depend on any."""
+
     def gotLength(self, length: int | None) -> None:
         """Need no file for a body that is kept in memory."""
 

@@ -1,5 +1,6 @@
 """The cookies: of the session, which logout destroys, and of the device, for the next login."""
 
+import re
 from typing import Final
 
 from twisted.web.http import Request
@@ -23,10 +24,12 @@ def device_of(request: Request) -> str | None:
 
 
 def _value(request: Request, name: bytes) -> str | None:
-    value = request.received_cookies.get(name)
-    if not value or not value.isascii():
+    """Give the last cookie of a name. Whatever else is in the header is not looked at."""
+    sent = b";".join(request.requestHeaders.getRawHeaders(b"Cookie", ()))
+    values = re.findall(rb"(?:\A|;)\s*%b=([^;]*)" % name, sent)
+    if not values or not values[-1].isascii():
         return None
-    return value.decode("ascii")
+    return values[-1].decode("ascii") or None
 
 
 def begun(token: str) -> tuple[bytes, bytes]:

@@ -192,9 +192,7 @@ class Site(server.Site):
 
     def refusal(self, channel: Channel, head: Head, refusal: Refusal) -> Reply:
         """Answer a request of which the body cannot be taken."""
-        request = self.request(channel, head)
-        request.parseCookies()
-        return self.root.refusal(request, refusal)
+        return self.root.refusal(self.request(channel, head), refusal)
 
     def common_headers(self) -> Headers:
         """Give the headers of every answer."""

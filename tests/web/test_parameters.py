@@ -1,4 +1,8 @@
+from urllib.parse import unquote_to_bytes
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medamad.model.errors import BadRequest
 from medamad.web.parameters import MOST_PARAMETERS, Query, decode, query_of
@@ -119,3 +123,17 @@ def test_a_query_has_so_many_parameters_at_most() -> None:
     for text in (b"&" * MOST_PARAMETERS, b"%zz&" * MOST_PARAMETERS):
         with pytest.raises(BadRequest, match=r"^query: expected at most 256 parameters$"):
             query_of(text)
+
+
+@given(st.binary(max_size=80), st.sets(st.integers(0, 255)))
+def test_a_text_is_what_urllib_says(data: bytes, escaped: set[int]) -> None:
+    raw = b"".join(
+        b"%%%02x" % byte if byte in escaped or byte == ord("%") else bytes([byte]) for byte in data
+    )
+    try:
+        text = unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        with pytest.raises(BadRequest):
+            decode(raw, "path")
+    else:
+        assert decode(raw, "path") == text

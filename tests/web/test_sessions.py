@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+from attrs import frozen
+from twisted.web.http_headers import Headers
+
+from medamad.web.sessions import device_of, token_of
+
+
+@frozen
+class Sent:
+    requestHeaders: Headers
+
+
+def request(*cookies: bytes) -> Any:
+    return Sent(Headers({b"Cookie": list(cookies)} if cookies else {}))
+
+
+@pytest.mark.parametrize(
+    ("cookies", "token"),
+    [
+        ([], None),
+        ([b""], None),
+        ([b"_me_sess=abc"], "abc"),
+        ([b"a=b; _me_sess=abc=; c=d"], "abc="),
+        ([b"a=b;_me_sess=abc;c"], "abc"),
+        ([b"a=b", b"_me_sess=abc"], "abc"),
+        ([b"_me_sess=abc; _me_sess=def"], "def"),
+        ([b"_me_sess="], None),
+        ([b"_me_sess"], None),
+        ([b"_ME_SESS=abc"], None),
+        ([b"x_me_sess=abc; a=_me_sess=abc; _me_sess =abc"], None),
+        ([b"_me_sess=\xff"], None),
+        ([b"=;" * 8_000 + b"_me_sess=abc"], "abc"),
+    ],
+)
+def test_the_session_is_the_last_cookie_of_its_name(
+    cookies: list[bytes], token: str | None
+) -> None:
+    assert token_of(request(*cookies)) == token
+
+
+def test_the_device_has_a_cookie_of_its_own() -> None:
+    sent = request(b"_me_sess=abc; _me_device=d.1")
+    assert (token_of(sent), device_of(sent)) == ("abc", "d.1")
