@@ -1,7 +1,7 @@
 """A connection: requests in the order in which they come, bounded in size and time."""
 
+import re
 from fcntl import ioctl
-from http import HTTPStatus
 from socket import SO_SNDBUF, SOL_SOCKET
 from struct import Struct
 from termios import FIONREAD, TIOCOUTQ
@@ -18,7 +18,7 @@ from medamad.web.chunks import Chunks
 from medamad.web.clients import peer_address
 from medamad.web.errors import refusal_reply
 from medamad.web.heads import MAX_HEAD_BYTES, Head, read_head
-from medamad.web.replies import Headers, Reply
+from medamad.web.replies import PHRASES, Headers, Reply
 from medamad.web.settings import WebSettings
 
 LINGER_SECONDS: Final = 2.0
@@ -34,6 +34,8 @@ SEND_BUFFER_BYTES: Final = 65_536
 would take megabytes for each that asks for much and receives nothing."""
 
 _INT: Final = Struct("@i")
+_CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
+"""The option of a connection, in a list of such, that it is to be closed."""
 _CLOSED: Final = Failure(ConnectionDone())
 
 
@@ -225,6 +227,11 @@ class Channel(HTTPChannel):
         else:
             self.setRawMode()
 
+    def checkPersistence(self, request: Request, version: bytes) -> bool:
+        """Tell whether the connection may stay open after a request (RFC 9112 section 9.3)."""
+        options = request.requestHeaders.getRawHeaders(b"Connection", ())
+        return version == b"HTTP/1.1" and not _CLOSE.search(b",".join(options))
+
     def rawDataReceived(self, data: bytes) -> None:
         """Take a part of a body, or of what was sent ahead of an answer.
 
@@ -348,7 +355,7 @@ class Channel(HTTPChannel):
     def _encoded(self, reply: Reply) -> bytes:
         """Give the bytes of an answer that closes the connection."""
         head = [
-            b"HTTP/1.1 %d %b" % (reply.status, HTTPStatus(reply.status).phrase.encode()),
+            b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
             *(b"%b: %b" % header for header in (*self.site.common_headers(), *reply.headers)),
             b"Content-Type: %b" % reply.content_type,
             b"Content-Length: %d" % len(reply.body),

@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 from io import BytesIO
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
@@ -16,6 +17,9 @@ JSON: Final = b"application/json"
 NO_STORE: Final = (b"Cache-Control", b"no-store")
 NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
 """What keeps a browser from taking texts that strangers wrote for another kind of content."""
+
+PHRASES: Final = MappingProxyType({int(one): one.phrase.encode("ascii") for one in HTTPStatus})
+"""What a status is called in words."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 

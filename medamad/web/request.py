@@ -16,8 +16,8 @@ from medamad.model.errors import Refusal
 from medamad.web.channel import Channel, Owner
 from medamad.web.errors import failure_reply
 from medamad.web.heads import Head
+from medamad.web.replies import PHRASES, Reply
 from medamad.web.replies import Headers as Further
-from medamad.web.replies import Reply
 from medamad.web.streams import Flow, Stream, send
 
 _log: Final = Logger()
@@ -132,7 +132,7 @@ class Request(server.Request):
 
     def start_answer(self, reply: Reply, further: Further = ()) -> bytes:
         """Set the status and the headers of the answer; its body is given back."""
-        self.setResponseCode(reply.status)
+        self.setResponseCode(reply.status, PHRASES[reply.status])
         put = self.responseHeaders
         for name, value in (*self.site.common_headers(), *further, *reply.headers):
             put.addRawHeader(name, value)

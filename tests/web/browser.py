@@ -1,6 +1,7 @@
 """Requests to a site in memory: bytes in, bytes out, no socket."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 import msgspec
 from attrs import Factory, define, field, frozen
@@ -55,7 +56,9 @@ def parse(data: bytes, method: str) -> tuple[Answer, bytes] | None:
     if not end:
         return None
     status_line, *lines = head.decode("latin-1").split("\r\n")
-    status = int(status_line.split(" ")[1])
+    _, code, phrase = status_line.split(" ", 2)
+    status = int(code)
+    assert phrase == HTTPStatus(status).phrase
     headers: dict[str, list[str]] = {}
     for line in lines:
         name, _, value = line.partition(": ")

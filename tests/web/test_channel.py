@@ -122,6 +122,33 @@ async def test_a_connection_takes_many_requests(house: House) -> None:
     assert connection.wire.disconnecting
 
 
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        ([b"close"], False),
+        ([b"Close"], False),
+        ([b"close,TE"], False),
+        ([b"keep-alive , close"], False),
+        ([b"TE", b"close"], False),
+        ([], True),
+        ([b"keep-alive"], True),
+        ([b"keep-alive, Upgrade", b""], True),
+        ([b"closed, un-close"], True),
+        ([b"," * 4_000 + b" " * 4_000], True),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_client_may_have_the_connection_closed(
+    house: House, lines: list[bytes], stays: bool
+) -> None:
+    fields = b"".join(b"Connection: %b\r\n" % line for line in lines)
+    connection = Connection(house.site)
+    answer = await connection.talk(b"GET /event/ping HTTP/1.1\r\nHost: a\r\n%b\r\n" % fields)
+    assert answer.status == 200
+    assert answer.header("Connection") == (None if stays else "close")
+    assert connection.wire.disconnecting is not stays
+
+
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
