@@ -12,6 +12,7 @@ from medamad.store.offline import Guest
 from medamad.store.retaining import Bound, bound_of
 from medamad.store.sealing import Content
 from medamad.store.settings import Retention
+from medamad.store.trusted import until_believed
 
 
 @define(eq=False)
@@ -19,6 +20,8 @@ class Past:
     """Counts, of what comes in, the hits and the days that are to go by a bound; None for none."""
 
     bound: Bound | None
+    waits_ms: int = 0
+    """For how much longer nothing goes, as the clock is not believed yet."""
     views: int = 0
     events: int = 0
     days: int = 0
@@ -30,7 +33,7 @@ class Past:
         """Begin to count, for a website."""
         registered = {each.hostname for each in guest.websites()}
         keep = retention.of(website.hostname, registered)
-        return cls(bound_of(keep, retention.zone, now_ms))
+        return cls(bound_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
 
     def add(self, content: Content) -> None:
         """Count hits; an event comes in one piece."""
@@ -59,7 +62,10 @@ class Past:
             if count
         )
         remains = "sums of their days remain" if self.bound.sums else "nothing of them remains"
+        soon = "soon after"
+        if self.waits_ms:
+            soon = f"but not {until_believed(self.waits_ms)}, as the clock is not believed yet"
         yield (
-            f"[retention] removes what is from before {before} soon after:"
+            f"[retention] removes what is from before {before} {soon}:"
             f" {' and '.join(some)}; {remains}"
         )

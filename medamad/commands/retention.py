@@ -17,8 +17,9 @@ from medamad.commands.writing import MAX_DAYS, whole
 from medamad.settings import retention
 from medamad.store.forecast import Forecast
 from medamad.store.offline import reading_beside
-from medamad.store.retaining import bound_of
+from medamad.store.retaining import Bound, bound_of
 from medamad.store.settings import After, Keep, told_unregistered
+from medamad.store.trusted import told_doubt
 
 EXAMPLES: Final = (
     ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
@@ -32,7 +33,7 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--dry-run", action="store_true", help="count the views and bytes that would go now"
+        "--dry-run", action="store_true", help="count the views and bytes that are past their time"
     )
     parser.add_argument(
         "--raw-days",
@@ -70,15 +71,17 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
     lines: list[str] = []
-    damaged = 0
+    damaged, has_past = 0, False
     with reading_beside(data_dir) as guest:
         websites = guest.websites()
         registered = {website.hostname for website in websites}
+        left_ms = guest.doubt_left_ms(now_ms)
         for website in websites:
             keep = _tried(given.of(website.hostname, registered), arguments)
             is_dry_run = arguments.dry_run or is_trial
-            bound = bound_of(keep, given.zone, now_ms) if is_dry_run else None
-            found = guest.forecast(website, bound)
+            bound = bound_of(keep, given.zone, now_ms)
+            found = guest.forecast(website, bound if is_dry_run else None)
+            has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
                 print(f"medamad: {place}", file=sys.stderr)
             damaged += len(found.damaged)
@@ -88,14 +91,21 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
                 rule = _rule(keep, "would be" if is_trial else "are")
                 lines.append(f"{website.hostname}: {rule}")
                 lines.append(_there(found, given.zone))
-                lines += _due(found) if bound else ()
+                lines += _due(found) if is_dry_run and bound else ()
     if arguments.json:
         sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
     elif lines:
         print(*lines, sep="\n")
+    if has_past and left_ms:
+        print(f"medamad: {told_doubt(left_ms)}", file=sys.stderr)
     for hostname in given.unregistered(registered):
         print(f"medamad: {told_unregistered(hostname)}", file=sys.stderr)
     return 1 if damaged else 0
+
+
+def _has_past(found: Forecast, bound: Bound | None) -> bool:
+    earliest_ms = found.earliest_ms
+    return bound is not None and earliest_ms is not None and earliest_ms < bound.before_ms
 
 
 def _tried(keep: Keep, arguments: Namespace) -> Keep:

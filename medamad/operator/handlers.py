@@ -20,6 +20,7 @@ from medamad.operator.imports import (
 from medamad.operator.server import Handlers, Tell
 from medamad.operator.status import AskConfiguration, Configuration, State, Status
 from medamad.store.settings import told_unregistered
+from medamad.store.trusted import told_doubt
 from medamad.web.health import lacks
 from medamad.web.site import Site
 
@@ -103,6 +104,9 @@ class Desk:
                 yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
         for hostname in self.site.backend.store.unregistered_tables():
             yield told_unregistered(hostname)
+        backend = self.site.backend
+        if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
+            yield told_doubt(left_ms)
         if self.site.backend.backups.failure:
             yield f"no backup was made: {self.site.backend.backups.failure}"
         if self.login_file.exists():

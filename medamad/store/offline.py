@@ -30,6 +30,7 @@ from medamad.store.retaining import Bound
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.tail import CHUNK_VIEWS
+from medamad.store.trusted import read_trusted
 from medamad.store.websites import Websites
 
 
@@ -84,6 +85,10 @@ class Guest:
         websites = Websites(self._environment.databases)
         websites.load(self._txn)
         return websites.all()
+
+    def doubt_left_ms(self, now_ms: int) -> int:
+        """Give for how much longer a daemon would not believe the clock; 0 where it does."""
+        return read_trusted(self._txn, self._environment).after(0, now_ms).doubt_left_ms
 
     def website(self, hostname: str) -> Website:
         """Give the website registered under a hostname. Raises BadRequest, NotFound."""

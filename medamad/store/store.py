@@ -227,6 +227,14 @@ class Store:
         """Give the websites that retention names and that are not registered."""
         return self.settings.retention.unregistered(self.websites.hostnames())
 
+    def retention_waits_ms(self, now_ms: int) -> int:
+        """Give for how much longer what is past its time stays, as the clock is in doubt.
+
+        0 when it is believed, or nothing is past its time by what it shows.
+        """
+        left_ms = self.clock.doubt_left_ms(now_ms)
+        return left_ms if left_ms and self._tending.has_past(now_ms) else 0
+
     # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
@@ -311,6 +319,7 @@ class Store:
         """
         self._environment.lmdb.reader_check()
         self._room.lagging.tell()
+        self._tending.tell_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
         await self._tending.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     # In the writer thread

@@ -18,7 +18,7 @@ from medamad.store.retaining import Bound, Gone, bound_of
 from medamad.store.settings import Retention, told_unregistered
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
-from medamad.store.trusted import JUMP_MS
+from medamad.store.trusted import JUMP_MS, told_doubt
 from medamad.store.upkeep import Upkeep
 from medamad.store.websites import Websites
 from medamad.store.writer import Submit
@@ -48,6 +48,8 @@ class Tending:
     """The day on which unused names were removed last."""
     _told: frozenset[str] = frozenset()
     """The tables of retention that name no registered website, as far as the log tells of them."""
+    _told_waiting: bool = False
+    """Whether the log tells that retention waits for the clock."""
     _closing: bool = False
     _log = Logger()
 
@@ -86,7 +88,7 @@ class Tending:
         async with self._one_at_a_time:
             self._waiting.discard(shelf.website)
             if not self._closing:
-                bound, gone = self._bound(shelf), Gone()
+                bound, gone = self._bound(shelf, self._trusted_ms), Gone()
                 try:
                     await self._upkeep.tend(shelf, now_ms, bound, gone)
                 except Unavailable:
@@ -98,13 +100,23 @@ class Tending:
                         self._tell(shelf, bound, gone)
                 await self._upkeep.remove_doomed()
 
-    def _bound(self, shelf: Shelf) -> Bound | None:
-        """Give which hits of a website are to go."""
+    def has_past(self, now_ms: int) -> bool:
+        """Tell whether anything that was sealed would be past its time at a moment."""
+        for shelf in self._shelves.all():
+            bound = self._bound(shelf, now_ms)
+            if bound is not None:
+                blocks = shelf.leaves() if bound.sums else [*shelf.leaves(), *shelf.days]
+                if any(map(bound.concerns, blocks)):
+                    return True
+        return False
+
+    def _bound(self, shelf: Shelf, now_ms: int | None) -> Bound | None:
+        """Give which hits of a website are to go at a moment."""
         website = self._websites.by_number(shelf.website)
-        if website is None or self._trusted_ms is None:
+        if website is None or now_ms is None:
             return None
         keep = self.retention.of(website.hostname, self._websites.hostnames())
-        return bound_of(keep, self.retention.zone, self._trusted_ms)
+        return bound_of(keep, self.retention.zone, now_ms)
 
     def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
         """Tell the operator what has gone of a website: it cannot be had back."""
@@ -136,6 +148,12 @@ class Tending:
             if hostname not in self._told:
                 self._log.warn("{told}", told=told_unregistered(hostname))
         self._told = frozenset(found)
+
+    def tell_waiting(self, left_ms: int) -> None:
+        """Tell the operator, once, that retention waits for the clock to be believed; 0 for not."""
+        if left_ms and not self._told_waiting:
+            self._log.warn("{told}", told=told_doubt(left_ms))
+        self._told_waiting = bool(left_ms)
 
     async def _forget_beacons(self, oldest_ms: int) -> None:
         forgotten = _STEP_KEYS

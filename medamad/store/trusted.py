@@ -22,7 +22,8 @@ from medamad.store.formats import TRUSTED_TIME
 from medamad.store.sealed import sealed, unsealed
 from medamad.store.writer import Submit
 
-JUMP_MS: Final = 3_600_000
+_HOUR_MS: Final = 3_600_000
+JUMP_MS: Final = _HOUR_MS
 """The clock may be ahead by as much: beacons are kept for as much longer than they count."""
 DOUBT_MS: Final = 86_400_000
 """For so long, while the daemon runs, the clock has to be further ahead until it is believed."""
@@ -43,6 +44,11 @@ class TrustedTime:
     """By how much it was ahead at the least; 0 when it is not in doubt."""
     behind_ms: int = 0
     """How much time has passed, while a daemon ran, since the clock has been behind."""
+
+    @property
+    def doubt_left_ms(self) -> int:
+        """For how much longer a clock in doubt is not believed, while a daemon runs; 0 for none."""
+        return DOUBT_MS - self.doubted_ms if self.ahead_ms else 0
 
     def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
         """Give what is trusted when so much time has passed and the clock shows `now_ms`.
@@ -91,6 +97,11 @@ class TrustedClock:
         self._tell(before)
         return max(0, min(self._trusted.time_ms, now_ms))
 
+    def doubt_left_ms(self, now_ms: int) -> int:
+        """Give for how much longer the clock, which shows `now_ms`, is not believed; 0 if it is."""
+        self.trusted_ms(now_ms)
+        return self._trusted.doubt_left_ms
+
     async def keep(self) -> None:
         """Have what is trusted stored now and then, as long as the store can take it."""
         trusted = self._trusted
@@ -108,10 +119,21 @@ class TrustedClock:
             _log.warn(
                 "the clock is {hours} hours ahead of what it showed last: until it has been so for"
                 " a day, nothing is removed because of its age",
-                hours=self._trusted.ahead_ms // 3_600_000,
+                hours=self._trusted.ahead_ms // _HOUR_MS,
             )
         else:
             _log.info("the clock is believed: what is past its time goes")
+
+
+def told_doubt(left_ms: int) -> str:
+    """Say that retention waits, and until when."""
+    return f"the clock is not believed yet: [retention] removes nothing {until_believed(left_ms)}"
+
+
+def until_believed(left_ms: int) -> str:
+    """Say until when a clock is in doubt."""
+    hours = -(-left_ms // _HOUR_MS)
+    return f"until the daemon has run for {hours} more hour{'s' * (hours != 1)}"
 
 
 def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:

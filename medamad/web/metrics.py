@@ -115,6 +115,11 @@ class Metrics(Collector):
             "Tables of [retention.websites] that name no registered website; the log names them.",
             len(store.unregistered_tables()),
         )
+        yield _gauge(
+            "retention_waits_seconds",
+            "For how much longer [retention] removes nothing, as the clock is not believed yet.",
+            store.retention_waits_ms(int(self._site.backend.clock() * 1000)) / 1000,
+        )
         yield _gauge("store_blocks", "Sealed blocks.", figures.blocks)
         yield _gauge("store_tail_views", "Views not sealed yet.", figures.tail_views)
 

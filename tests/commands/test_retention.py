@@ -8,8 +8,10 @@ from twisted.internet import reactor
 
 from medamad.commands import main
 from medamad.model.hits import View
+from medamad.store.environment import open_environment
 from medamad.store.settings import Keep, Retention, StoreSettings
 from medamad.store.store import Store
+from medamad.store.trusted import TrustedTime, write_trusted
 
 DAY_MS = 86_400_000
 
@@ -29,7 +31,15 @@ async def folder(tmp_path: Path) -> Path:
         await store.append([View(website=website.number, time_ms=at_ms, beacon=f"b{day}", **first)])
     await store.tidy(now_ms)
     await store.close()
+    trust(tmp_path, TrustedTime(now_ms))
     return tmp_path
+
+
+def trust(folder: Path, trusted: TrustedTime) -> None:
+    environment = open_environment(folder, 64 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, environment, trusted)
+    environment.close()
 
 
 def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
@@ -86,6 +96,27 @@ def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
         "medamad: retention.websites.exmaple.com: no website of this name is registered;"
         " those without a table are kept for at least as long as it says\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("doubted_ms", "hours"),
+    [(0, "24 more hours"), (DAY_MS // 2, "12 more hours"), (DAY_MS - 1, "1 more hour")],
+)
+def test_what_waits_for_the_clock_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], doubted_ms: int, hours: str
+) -> None:
+    now_ms = int(time.time() * 1000)
+    trust(folder, TrustedTime(now_ms - 10 * DAY_MS, doubted_ms, 10 * DAY_MS))
+    config = folder / "medamad.toml"
+    for days, waits in ((5, True), (30, False)):
+        config.write_text(f"[retention]\nraw_days = {days}\n")
+        for arguments in ((), ("--dry-run",)):
+            assert (
+                main(["retention", "--data", str(folder), "--config", str(config), *arguments]) == 0
+            )
+            told = "the clock is not believed yet: [retention] removes nothing until the daemon has"
+            said = f"medamad: {told} run for {hours}\n"
+            assert capsys.readouterr().err == (said if waits else "")
 
 
 @pytest.mark.parametrize("days", ["-1", "x", "1.5"])

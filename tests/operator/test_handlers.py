@@ -10,9 +10,12 @@ from attrs import evolve
 from house import House, build_house
 from twisted.internet.defer import Deferred
 
+from medamad.model.hits import View
 from medamad.operator.handlers import Desk
 from medamad.operator.status import State, Status
 from medamad.store.settings import Keep, Retention
+
+DAY_MS = 86_400_000
 
 
 @pytest.fixture
@@ -26,6 +29,27 @@ async def state(house: House, tmp_path: Path, **fields: Any) -> State:
     given = {"started": 1, "listening": (), "config_file": None, "login_file": tmp_path / "none"}
     desk = Desk(site=house.site, **(given | fields))
     return await desk.status(Status(), lambda _progress: None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_retention_that_waits_for_the_clock_is_warned_of(
+    house: House, tmp_path: Path
+) -> None:
+    store, now_ms = house.store, int(house.site.backend.clock() * 1000)
+    website = await store.add_website("example.com", 1)
+    first = {"first_today": True, "first_of_page": True, "path": "/"}
+    at_ms = now_ms - 9 * DAY_MS
+    await store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
+    await store.tidy(now_ms, 0)
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
+    assert (await state(house, tmp_path)).warnings == (
+        (
+            "the clock is not believed yet: [retention] removes nothing until the daemon has run"
+            " for 24 more hours"
+        ),
+    )
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(20))))
+    assert (await state(house, tmp_path)).warnings == ()
 
 
 @pytest_twisted.ensureDeferred

@@ -272,6 +272,38 @@ async def test_what_a_full_tail_begins_goes_by_the_trusted_time_too(open_store: 
     await store.close()
 
 
+@pytest_twisted.ensureDeferred
+async def test_what_is_past_its_time_and_waits_is_told_of_once(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(others=Keep(90, "nothing")))
+    passed_ms = [0]
+
+    def clock() -> TrustedClock:
+        return TrustedClock(store._environment, store._writer.submit, lambda: passed_ms[0] / 1000)
+
+    store.clock = clock()
+    await store.add_website("example.com", 1)
+    await store.append(views(1, 3))
+    later_ms = NOW_MS + YEAR_MS
+    with told_in_log() as lines:
+        await settled_by(store, NOW_MS + 2 * DAY_MS, 0)
+        assert store.retention_waits_ms(NOW_MS + 2 * DAY_MS) == 0
+        assert lines == []
+        store.clock = clock()
+        for _ in range(2):
+            await settled_by(store, later_ms, 0)
+    assert lines == [
+        (
+            "the clock is not believed yet: [retention] removes nothing until the daemon has run"
+            " for 24 more hours"
+        )
+    ]
+    passed_ms[0] += HOUR_MS
+    assert store.retention_waits_ms(later_ms) == 23 * HOUR_MS
+    passed_ms[0] += DAY_MS
+    assert store.retention_waits_ms(later_ms) == 0
+    await store.close()
+
+
 async def settled_by(store: Store, now_ms: int, trusted_ms: int) -> None:
     await store.tidy(now_ms, trusted_ms)
     await idle(store)
