@@ -21,6 +21,7 @@ from medamad.store.batches import (
     next_number,
     origins_of,
     read_batch,
+    read_batches,
     sound_batches,
     write_batch,
 )
@@ -158,8 +159,12 @@ class Imports:
 
     def load_all(self, txn: Txn, website: Website) -> list[Batch]:
         """Hide the batches of a website that are not whole; returns those, which are to go."""
-        found = sound_batches(txn, self._environment.databases, website.number)
-        leaving = [batch for batch in found if batch.state is not State.WHOLE]
+        leaving: list[Batch] = []
+        for found in read_batches(txn, self._environment.databases, website.number):
+            if isinstance(found, str):
+                self._log.error("what is known of an import is damaged: {place}", place=found)
+            elif found.state is not State.WHOLE:
+                leaving.append(found)
         for batch in leaving:
             self._shelves.of(website.number).hide(batch.number)
             if batch.state is State.UNFINISHED:

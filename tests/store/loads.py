@@ -7,7 +7,8 @@ from held import Row, in_order
 from views import DAY_MS, NOW_MS
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
-from medamad.store.bulk import Bulk
+from medamad.store.bulk import Bulk, contents_of
+from medamad.store.imports import Imported
 
 LEFT_OUT = (Dimension.UTM_TERM, Dimension.UTM_CONTENT, Dimension.BROWSER_VERSION)
 VALUES = ("", "one", "two", "straße", "four")
@@ -49,6 +50,14 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
         # A property comes once in an event.
         property=np.arange(len(rows)) % 6,
     )
+
+
+def imported(bulk: Bulk, first: int) -> Imported:
+    """Give what a bulk is as a part of a batch."""
+    texts = dict(bulk.used_texts())
+    codes = {dimension: np.arange(len(known)) for dimension, known in texts.items()}
+    (content,) = contents_of(bulk, first, codes, [len(bulk)])
+    return Imported(content, texts)
 
 
 def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:

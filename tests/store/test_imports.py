@@ -12,14 +12,15 @@ import pytest_twisted
 from attrs import astuple, evolve
 from held import agrees, blocks_and_groups, entries, held, idle, orphans, settled
 from listening import Listening
-from loads import expected, made, together
+from loads import expected, imported, made, together
+from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
 from views import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.model.errors import BadRequest, Conflict, NotFound
 from medamad.model.websites import Website
 from medamad.store.batches import Batch
-from medamad.store.bulk import Bulk, contents_of
+from medamad.store.bulk import Bulk
 from medamad.store.checking import Checking
 from medamad.store.imports import Imported
 from medamad.store.offline import reading_beside
@@ -31,14 +32,6 @@ from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
 SIZES = Sizes(chunk_views=8, group_members=2, counted_from=2)
-
-
-def imported(bulk: Bulk, first: int) -> Imported:
-    """Give what a bulk is as a part of a batch."""
-    texts = dict(bulk.used_texts())
-    codes = {dimension: np.arange(len(known)) for dimension, known in texts.items()}
-    (content,) = contents_of(bulk, first, codes, [len(bulk)])
-    return Imported(content, texts)
 
 
 async def begun(
@@ -350,4 +343,24 @@ async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStor
     await idle(store)
     assert store.ask(website, counted) == 12
     assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.imports.finish(batch)
+    there = held(store, website)
+    databases = store._environment.databases
+    with store._environment.lmdb.begin(write=True) as txn, txn.cursor(databases.batches) as cursor:
+        assert cursor.first()
+        key, value = cursor.item()
+        txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=databases.batches)
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES)
+    place = f"website {website.number}, batch {key[4:].hex()}"
+    assert lines == [f"what is known of an import is damaged: {place}: its checksum does not match"]
+    assert held(store, website) == there
+    assert store.imports.batches(website) == []
     await store.close()

@@ -10,25 +10,80 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
+import numpy as np
 import pytest
 import pytest_twisted
+from attrs import evolve
+from held import held, idle, settled
+from loads import imported, made
 from mutant import LOGIN, SETTINGS, SIZES
 from scenes import Scene, Telling
 from twisted.internet import reactor
+from views import DAY_MS, NOW_MS, a_view
 
 from medamad.model.accounts import Account, Login
+from medamad.model.dimensions import Dimension
+from medamad.model.shares import Share
+from medamad.model.tokens import Scope, Token
+from medamad.model.websites import Website
+from medamad.store.counters import SUMS
+from medamad.store.day_counts import DayCounts
 from medamad.store.environment import FILE_NAME
+from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
+from medamad.store.trusted import TrustedTime, write_trusted
 
 HERE = Path(__file__).parent
+
+
+async def with_sums(store: Store) -> None:
+    """Store views whose time is past: the sums of their days are left."""
+    website = await store.add_website("past.example", 1)
+    for ago in (9, 8, 1):
+        for number in range(6):
+            view = a_view(website.number, path=f"/{number}", time_ms=NOW_MS - ago * DAY_MS)
+            await store.append([evolve(view, properties=(("plan", "pro"),))])
+    await idle(store)
+    await settled(store, NOW_MS)
+    views, _ = held(store, website)
+    assert len(views) == 6
+    assert store.ask(website, lambda snapshot: len(list(snapshot.days))) > 1
+
+
+async def with_imports(store: Store) -> Website:
+    """Store views and days that were before."""
+    website = await store.add_website("club.example", 1)
+    given = {"source": "views.csv", "digest": "views", "newest": 0, "now": 7}
+    batch = await store.imports.begin(website, ranges=[("other", 11, 1_000)], **given)
+    await store.imports.load(batch, [imported(made(1, 9, 4), batch.spans[0].at)])
+    newest = (await store.imports.finish(batch)).number
+    given |= {"digest": "days", "newest": newest}
+    batch = await store.imports.begin(website, ranges=[], **given)
+    day = NOW_MS // DAY_MS - 40
+    counts = [
+        DayCounts(day, span, dimension, texts, np.full((SUMS, len(texts)), 6 // len(texts)))
+        for span in [(day * DAY_MS, (day + 1) * DAY_MS - 1)]
+        for dimension, texts in ((None, [""]), (Dimension.PATH, ["/a", "/b"]))
+    ]
+    await store.imports.load_days(batch, counts)
+    await store.imports.finish(batch)
+    return website
 
 
 @pytest_twisted.async_fixture
 async def sound(tmp_path: Path) -> Path:
     """A store with something of everything, in a file without free pages."""
-    store = Store.open(tmp_path / "data", SETTINGS, reactor, SIZES)
+    retention = Retention(websites={"past.example": Keep(3)})
+    settings = evolve(SETTINGS, retention=retention)
+    store = Store.open(tmp_path / "data", settings, reactor, SIZES)
     await store.account.put(Account("ada", "hash", 1, 1))
     await store.account.add_login(LOGIN, Login(1, 2))
+    await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
+    await with_sums(store)
+    club = await with_imports(store)
+    await store.shares.add(b"id", Share("id", "club", club.number, 1))
+    with store._environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, store._environment, TrustedTime(NOW_MS, 5, DAY_MS))
     telling = await Telling.begin(store)
     rng = random.Random(3)  # noqa: S311 - the same each time
     scene = Scene(rng, [website.number for website in telling.websites])
