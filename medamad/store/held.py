@@ -59,16 +59,17 @@ class Held:
         return () if self.published is None else self.published.events
 
     def time_spans(self) -> dict[int, tuple[int, int]]:
-        """Give the times of the first and the last view of each batch, 0 for those counted here.
+        """Give the times of the first and the last hit of each batch, 0 for those counted here.
 
-        Unix milliseconds, of whole days where there are only sums; a batch without views is left
+        Unix milliseconds, of whole days where there are only sums; a batch without hits is left
         out.
         """
         if self.published is None:
             return {}
         found: dict[int, list[tuple[int, int]]] = {}
         for block in (*self.published.blocks, *self.published.days):
-            found.setdefault(block.head.batch, []).append(block.head.time_bounds)
+            head = block.head
+            found.setdefault(head.batch, []).extend((head.time_bounds, head.event_time_bounds))
         found.setdefault(0, []).extend(chunk.time_bounds for chunk in self.published.chunks)
         spans = {batch: joint(bounds) for batch, bounds in found.items()}
         return {batch: span for batch, span in spans.items() if span != NO_TIME}

@@ -122,6 +122,24 @@ async def test_of_an_export_that_has_grown_the_later_part_comes_in(
 
 
 @pytest_twisted.ensureDeferred
+async def test_events_after_the_last_view_count_once(open_store: OpenStore, tmp_path: Path) -> None:
+    event = UMAMI_VIEW | {"event_type": "2", "event_name": "buy"}
+    records = [UMAMI_VIEW | {"created_at": "2026-01-31 10:00:00"}]
+    records += [
+        event | {"created_at": f"2026-01-31 10:0{n}:00", "event_id": f"e{n}"} for n in (2, 3, 4)
+    ]
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    # The first has an event alone.
+    for first, end, came in ((1, 2, (0, 1)), (0, 3, (1, 1)), (0, 4, (0, 1))):
+        file = write(tmp_path / f"export-{end}", UMAMI, *records[first:end])
+        taken = await take_in(store, website, [file])
+        assert (taken.ended.views, taken.ended.events) == came, end
+    assert told(store, website)["events"] == {("buy", ""): 3}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_came_after_the_first_hit_of_ours_is_left_out_unless_wanted(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
