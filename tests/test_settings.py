@@ -18,7 +18,7 @@ from medamad.web.settings import WebSettings
 
 def config_of(folder: Path, text: str) -> Config:
     file = folder / "medamad.toml"
-    file.write_text(text, "utf-8")
+    file.write_text(f"{text}\n", "utf-8")
     return load(file)
 
 
