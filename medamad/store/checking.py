@@ -25,6 +25,7 @@ from medamad.store.environment import Database, Environment, Txn
 from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.formats import STORE_ID, TRUSTED_TIME
 from medamad.store.grants import damaged_grants
+from medamad.store.left_over import OF_WEBSITES
 from medamad.store.names import code_key, split_name
 from medamad.store.numbers import read_number
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
@@ -40,10 +41,6 @@ from medamad.store.websites import read_websites, tombstones
 _NUMBER: Final = struct.Struct(">I")
 _BLOCK_KEY_SIZE: Final = 16
 _NEVER_COUNTED: Final = 1 << 62
-_OF_WEBSITES: Final = (
-    *("names", "codes", "journal", "heads", "blocks", "counters", "corrections"),
-    *("doomed", "batches"),
-)
 _ANY_DTYPE: Final = np.uint64
 _NO_ROWS: Final[Mapping[Kind, Rows]] = {}
 
@@ -126,7 +123,7 @@ class Checking:
         leaving = {_NUMBER.pack(number) for number in tombstones(self._txn, meta)}
         for key in leaving & registered:
             yield f"website {_NUMBER.unpack(key)[0]}: it is registered, and deleted"
-        for name in _OF_WEBSITES:
+        for name in OF_WEBSITES:
             count = 0
             for key, _ in self._items(name):
                 count += key[:4] not in registered and key[:4] not in leaving

@@ -33,6 +33,7 @@ from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
 from medamad.store.held import Held
 from medamad.store.imports import Imports
 from medamad.store.journal import Journal, Outcome, journal_records
+from medamad.store.left_over import left_over
 from medamad.store.names import Names
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Planning, Sizes
@@ -351,6 +352,8 @@ class Store:
             self._journal.load(txn)
             for name in self._environment.strange_names(txn):
                 _log.error("what had another name is not found: {name}", name=name)
+            for place in left_over(txn, self._environment.databases):
+                _log.error("what is stored belongs to no website: {place}", place=place)
             self._upkeep.doomed.load(txn)
             for website in self.websites.all():
                 records = journal_records(txn, self._environment.databases, website.number)

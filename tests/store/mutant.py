@@ -35,8 +35,8 @@ SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 LOGIN = b"digest"
 LATER_MS = NOW_MS + 365 * DAY_MS
-IN_META = ("account", "tokens", "share links", "time that was trusted")
-"""What is found by a name: of one that was changed the log cannot tell whose it was."""
+WITHOUT_NAME = ("what had another name is not found", "what is stored belongs to no website")
+"""Where a key was changed, of what is found by a name and of websites: it cannot be told whose."""
 QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
 
 
@@ -101,9 +101,8 @@ def silently_wrong(found: dict[str, Any], truth: dict[str, Any], lines: list[str
 
 def is_named(what: str, line: str) -> bool:
     """Tell whether a line of the log says that something may not be what it was."""
-    return (what in IN_META and line.startswith("what had another name is not found")) or bool(
-        re.search(rf"\b{what}\b", line)
-    )
+    of_any = WITHOUT_NAME[what.startswith("website")]
+    return line.startswith(of_any) or bool(re.search(rf"\b{what}\b", line))
 
 
 def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
