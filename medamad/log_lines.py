@@ -111,19 +111,21 @@ def reason_of(error: OSError) -> str:
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
 
-def complain(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
+def complain(
+    told: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
+) -> None:
     """Say, outside of a log, why a command does not do what it should."""
-    _say(told, 3, stream, environ)
+    _say(f"{program}: {told}", 3, stream, environ)
 
 
 def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
     """Say, outside of a log, what is amiss while a command does what it should."""
-    _say(told, 4, stream, environ)
+    _say(f"medamad: {told}", 4, stream, environ)
 
 
 def _say(told: str, priority: int, stream: TextIO, environ: Mapping[str, str]) -> None:
     prefix = f"<{priority}>" if is_journal(stream, environ) else ""
-    stream.write(f"{prefix}medamad: {told}\n")
+    stream.write(f"{prefix}{told}\n")
 
 
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:

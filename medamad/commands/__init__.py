@@ -48,7 +48,12 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and leave."""
         self.print_usage(sys.stderr)
-        self.exit(USAGE_STATUS, f"{self.prog}: {message}\n")
+        complain(message, sys.stderr, os.environ, self.prog)
+        self.exit(USAGE_STATUS)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Say it, and let whoever runs us hear of it where that fails."""
+        (file or sys.stderr).write(message)
 
 
 def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> int:
@@ -57,9 +62,11 @@ def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> 
     _open_what_is_closed()
     status: int = 0
     try:
-        arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
-        status = arguments.run(arguments)
-        sys.stdout.flush()
+        try:
+            arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
+            status = arguments.run(arguments)
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:

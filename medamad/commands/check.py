@@ -1,13 +1,13 @@
 """`medamad check`: reads all of a store and says what is wrong with it."""
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.telling import tell_error
 from medamad.commands.writing import add_json
 from medamad.store.checking import Checking
 from medamad.store.environment import is_in_use, open_to_read
@@ -43,7 +43,7 @@ def _check(data_dir: Path, *, as_json: bool) -> int:
     for finding in checking.findings():
         findings.append(finding)
         if not as_json:
-            print(f"medamad: {environment.path}: {finding}", file=sys.stderr)
+            tell_error(f"{environment.path}: {finding}")
     txn.abort()
     environment.close()
     if as_json:

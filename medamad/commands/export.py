@@ -17,7 +17,7 @@ from medamad.commands.configured import add_data, on_data
 from medamad.commands.governing import governing
 from medamad.commands.import_report import counted
 from medamad.commands.own_files import refuse_own
-from medamad.commands.telling import Telling
+from medamad.commands.telling import Telling, tell_error, tell_warning
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest
 from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked
@@ -125,9 +125,9 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             telling.tell(written.done, written.total)
     telling.end()
     for place in dict.fromkeys(left_out):
-        print(f"medamad: a block is damaged and left out: {place}", file=sys.stderr)
+        tell_error(f"a block is damaged and left out: {place}")
     for what in _without(exported.missed_of):
-        print(f"medamad: {what}, since there are only sums of them", file=sys.stderr)
+        tell_warning(f"{what}, since there are only sums of them")
     return 1 if left_out else 0
 
 

@@ -16,7 +16,7 @@ from medamad.commands.import_list import batches, list_imports
 from medamad.commands.import_past import Past
 from medamad.commands.import_plan import KnownDays, Plan, known_rows
 from medamad.commands.import_report import counted, nothing_in, report, tell_refused
-from medamad.commands.telling import Telling
+from medamad.commands.telling import Telling, tell_error
 from medamad.config_files import load_lists
 from medamad.model.errors import BadRequest, NotFound
 from medamad.model.zones import DAY_S, day_at
@@ -131,7 +131,7 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
             return _undo(data_dir, arguments)
         return _import(data_dir, arguments)
     except (NotRunning, NotDone) as error:
-        print(f"medamad: {error}", file=sys.stderr)
+        tell_error(str(error))
         return 1
 
 
@@ -188,14 +188,14 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
         _tell_unskipped(plan.survey, "and nothing would be stored")
         return 1
     if not gathering.views + gathering.events:
-        print(f"medamad: {nothing_in(plan, gathering)}", file=sys.stderr)
+        tell_error(nothing_in(plan, gathering))
         return 1
     return 0
 
 
 def _tell_unskipped(found: Survey, what: str) -> None:
     told = f"{found.refused_rows:,} of {found.rows:,} rows are refused, {what}"
-    print(f"medamad: {told}; --skip-refused imports the others", file=sys.stderr)
+    tell_error(f"{told}; --skip-refused imports the others")
 
 
 def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:

@@ -1,6 +1,5 @@
 """What `medamad import` says in the end: what came in or would, and what was left out, and why."""
 
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -9,6 +8,7 @@ from typing import Final
 import msgspec
 
 from medamad.commands.import_plan import Gathered, Plan
+from medamad.commands.telling import tell_error
 from medamad.moves.day_rows import date_of
 from medamad.moves.day_survey import DayGathering
 from medamad.moves.survey import Survey
@@ -100,9 +100,9 @@ def nothing_in(plan: Plan, gathering: Gathered) -> str:
 def tell_refused(found: Survey) -> None:
     """Say on standard error which rows are refused, and why."""
     for reason in _reasons(found):
-        print(f"medamad: {reason}", file=sys.stderr)
+        tell_error(reason)
     if found.refused_rows > len(found.refused):
-        print(f"medamad: and {found.refused_rows - len(found.refused):,} more", file=sys.stderr)
+        tell_error(f"and {found.refused_rows - len(found.refused):,} more")
 
 
 def date_of_time(time_ms: int) -> str:

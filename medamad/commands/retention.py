@@ -12,7 +12,7 @@ from attrs import asdict, evolve
 
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.governing import governing
-from medamad.commands.telling import told_bytes
+from medamad.commands.telling import tell_error, tell_warning, told_bytes
 from medamad.commands.writing import MAX_DAYS, whole
 from medamad.settings import retention
 from medamad.store.forecast import Forecast
@@ -66,7 +66,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     given = retention(governed.config)
     if (another := governed.another) is not None:
         told_of = f"{arguments.config}: the daemon goes by {another} instead"
-        print(f"medamad: {told_of}", file=sys.stderr)
+        tell_warning(told_of)
     is_trial = arguments.raw_days is not None or arguments.after is not None
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
             found = guest.forecast(website, bound if is_dry_run else None)
             has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
-                print(f"medamad: {place}", file=sys.stderr)
+                tell_error(place)
             damaged += len(found.damaged)
             if arguments.json:
                 told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
@@ -97,9 +97,9 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     elif lines:
         print(*lines, sep="\n")
     if has_past and left_ms:
-        print(f"medamad: {told_doubt(left_ms)}", file=sys.stderr)
+        tell_warning(told_doubt(left_ms))
     for hostname in given.unregistered(registered):
-        print(f"medamad: {told_unregistered(hostname)}", file=sys.stderr)
+        tell_warning(told_unregistered(hostname))
     return 1 if damaged else 0
 
 

@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from typing import Final
 
 from medamad.commands.configured import refused
+from medamad.commands.telling import tell_error
 from medamad.config import ConfigError
 from medamad.installing import SERVICE, SOCKET, CannotInstall, Installation, this_program
 
@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
     except ConfigError as error:
         return refused(error)
     except (CannotInstall, OSError) as error:
-        print(f"medamad: {error}", file=sys.stderr)
+        tell_error(str(error))
         return 1
     return 0
 

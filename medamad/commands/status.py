@@ -1,7 +1,6 @@
 """`medamad status`: what state the daemon is in."""
 
 import os
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import msgspec
 
 from medamad.commands.configured import add_data, refused, settle
 from medamad.commands.statuses import NOT_RUNNING_STATUS
-from medamad.commands.telling import told_bytes
+from medamad.commands.telling import tell_error, told_bytes
 from medamad.config import ConfigError
 from medamad.operator.client import NotDone, NotRunning, connect
 from medamad.operator.status import State, Status
@@ -70,7 +69,7 @@ def _failed(told: str, status: int, *, as_json: bool) -> int:
         running = False if status == NOT_RUNNING_STATUS else None
         _print_json({"running": running, "error": told})
     else:
-        print(f"medamad: {told}", file=sys.stderr)
+        tell_error(told)
     return status
 
 

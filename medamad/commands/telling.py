@@ -1,15 +1,29 @@
 """How a command tells of its work: how far it has come, and how much it is."""
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Final, TextIO
 
 from attrs import define
 
+from medamad.log_lines import complain, warn
+
 _EVERY_S: Final = 0.2
 _ERASE: Final = "\x1b[K"
 _KIB: Final = 1024
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def tell_error(told: str) -> None:
+    """Say on standard error why a command does not do what it should."""
+    complain(told, sys.stderr, os.environ)
+
+
+def tell_warning(told: str) -> None:
+    """Say on standard error what is amiss while a command does what it should."""
+    warn(told, sys.stderr, os.environ)
 
 
 @define(eq=False)

@@ -150,6 +150,7 @@ def test_a_reader_that_has_gone_is_no_fault(tmp_path: Path, command: tuple[str, 
 
 
 WITH_OUTPUT = [
+    ("export", "--help"),
     ("version",),
     ("completion", "bash"),
     ("status", "--json"),
@@ -189,6 +190,25 @@ def test_output_that_cannot_be_written_is_told_of(
     assert ended.stderr.startswith("medamad: ")
     assert ended.stderr.endswith(f"{reason}\n")
     assert 1 in statuses(command[0])
+
+
+@pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
+def test_the_journal_knows_a_command_that_failed_as_of_an_error(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    told = tmp_path / "journal"
+    with told.open("wb") as journal:
+        status = os.fstat(journal.fileno())
+        ended = subprocess.run(
+            [*MEDAMAD, *command],
+            stderr=journal,
+            cwd=tmp_path,
+            env=os.environ | {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},
+            check=False,
+            timeout=60,
+        )
+    assert ended.returncode in (3, 64)
+    assert told.read_text("utf-8").splitlines()[-1].startswith("<3>medamad")
 
 
 def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:
