@@ -33,6 +33,10 @@ SEND_BUFFER_BYTES: Final = 65_536
 """How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
 would take megabytes for each that asks for much and receives nothing."""
 
+SHORT_BYTES: Final = 2_048
+"""Of how many bytes a request is taken as it comes, as are the usual hits and pings: longer ones,
+and those with chunks, take turns with what is sent ahead."""
+
 _INT: Final = Struct("@i")
 _CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
 """The option of a connection, in a list of such, that it is to be closed."""
@@ -79,7 +83,8 @@ class Channel(HTTPChannel):
     one, whether it is silent, sends a request or waits for an answer.
 
     Of requests that are sent ahead it takes one in a turn of the reactor, and none while answers
-    wait for the client to receive them; meanwhile it reads no more.
+    wait for the client to receive them; meanwhile it reads no more. Requests that may be laborious
+    wait for such a turn too, so that many connections at once hold the reactor no longer than few.
     """
 
     transport: Any
@@ -102,6 +107,7 @@ class Channel(HTTPChannel):
         self._searched = 0
         self._swallowed = 0
         self._ahead = 0
+        self._received = 0
 
     def connectionMade(self) -> None:
         """Begin to wait for a request."""
@@ -131,6 +137,7 @@ class Channel(HTTPChannel):
         if self.idle:
             self._start_time()
         self._buffer += data
+        self._received += len(data)
         if not self._busyReceiving:
             self._take_buffered()
 
@@ -139,12 +146,16 @@ class Channel(HTTPChannel):
         self.idle = False
         self.expires = self.site.seconds() + self.site.settings.request_seconds
 
-    def _take_buffered(self) -> None:
+    def _take_buffered(self, *, in_turn: bool = False) -> None:
         """Take parts of a body for as long as there are some, and one head if it is complete."""
         self._has_answered = False
         self._busyReceiving = True
         try:
             while self._buffer and not self.refused and not self.transport.disconnecting:
+                if self._is_laborious() and not in_turn:
+                    self._networkProducer.pauseProducing()
+                    self._wait_for_turn()
+                    return
                 if not self.line_mode:
                     data, self._buffer = self._buffer, b""
                     self.rawDataReceived(data)
@@ -157,23 +168,31 @@ class Channel(HTTPChannel):
             self._busyReceiving = False
         # What TLS decrypts of one read comes in as many parts as it was sent in.
         if self._has_answered and self._is_over_tls:
-            self._has_turn = False
-            self.site.has_more(self)
+            self._wait_for_turn()
+
+    def _is_laborious(self) -> bool:
+        """Tell whether the request that comes may take much longer than others."""
+        if self._handlingRequest:
+            return False
+        return self._received > SHORT_BYTES or self.length is None
+
+    def _wait_for_turn(self) -> None:
+        self._has_turn = False
+        self.site.has_more(self)
 
     def _wait(self) -> None:
         """Have what was sent ahead wait for the next turn, or for the client to receive."""
         self._networkProducer.pauseProducing()
         if not self._waitingForTransport:
             self._start_time()
-            self._has_turn = False
-            self.site.has_more(self)
+            self._wait_for_turn()
 
     def take_next(self) -> None:
         """Go on with what was sent ahead."""
         self._has_turn = True
         if not self.refused and not self.transport.disconnecting:
             self._networkProducer.resumeProducing()
-            self._take_buffered()
+            self._take_buffered(in_turn=True)
 
     def resumeProducing(self) -> None:
         """Go on: what was sent has gone out as far as the kernel."""
@@ -271,11 +290,13 @@ class Channel(HTTPChannel):
         self._has_answered = True
         if self._busyReceiving:
             super().requestDone(request)
+            self._received = len(self._buffer)
             return
         # What was sent ahead is only put back.
         self._busyReceiving = True
         super().requestDone(request)
         self._busyReceiving = False
+        self._received = len(self._buffer)
         if self._buffer:
             self._wait()
 

@@ -7,6 +7,7 @@ from house import House
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
+from medamad.web.channel import SHORT_BYTES
 from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = "/event/ping"
@@ -206,6 +207,49 @@ def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house:
     assert [answers(one) for one in connections] == [2] * len(connections)
     turn(house)
     assert not [one for one in connections if one.wire.producerState == "paused"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})],
+        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})[:-1], b"\n"],
+        [encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES)],
+        [encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES)[:-1], b"x"],
+        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
+        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}), b"1\r\nx\r\n0\r\n\r\n"],
+    ],
+)
+def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: list[bytes]) -> None:
+    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    for part in parts:
+        while house.reactor.getDelayedCalls():
+            turn(house)
+        assert answers(*connections) == 0
+        for connection in connections:
+            connection.push(part)
+    # A usual one waits for none of them.
+    usual = Connection(house.site)
+    usual.push(ahead(1))
+    assert answers(usual) == 1
+    for answered in (0, TAKEN_AT_ONCE, TAKEN_AT_ONCE * 2, TAKEN_AT_ONCE * 2 + 1):
+        assert answers(*connections) == answered
+        turn(house)
+    assert not [one for one in connections if one.wire.producerState == "paused"]
+    # The next one is told by itself.
+    connections[0].push(ahead(1))
+    assert answers(connections[0]) == 2
+
+
+def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:
+    connection = Connection(house.site)
+    connection.push(encoded("POST", "/event/hit", {"Content-Length": "16000"}))
+    expires = connection.channel.expires
+    for _ in range(3):
+        house.reactor.advance(1)
+        connection.push(b"x" * SHORT_BYTES)
+        turn(house)
+    assert connection.channel.expires == expires
 
 
 def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
