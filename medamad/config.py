@@ -35,8 +35,7 @@ EXIT_STATUS: Final = 78
 
 _CUT: Final = "expected a line end at the end: without one the file looks as if it had been cut"
 _CUT_SHORT: Final = (
-    "it ends where it went on before, as if it had been cut; if that is meant, add a line to it,"
-    " such as a comment"
+    "it ends where it went on before, as if it had been cut; if that is meant, reload once more"
 )
 TOO_DEEP: Final = "arrays or tables lie too deep in one another"
 INSTALLED: Final = Path(__file__).parent
@@ -203,8 +202,7 @@ def load(file: Path | None) -> Config:
     file = file.absolute()
     text = _text_of(file)
     document = _convert(file, _toml_of(file, text))
-    if text and not text.endswith("\n"):
-        raise ConfigError(file, "", _CUT)
+    _check_end(file, text)
     return Config(
         server=document.server,
         store=document.store,
@@ -231,18 +229,18 @@ class _OnlyData(Struct, frozen=True):
 
 
 def load_data_dir(file: Path) -> Config:
-    """Read where the data are, of a file of which more cannot be used. Raises ConfigError."""
+    """Read where the data are, of a file of which more cannot be used, but which is whole.
+
+    Raises ConfigError.
+    """
     file = file.absolute()
+    text = _text_of(file)
+    _check_end(file, text)
     try:
-        found = msgspec.convert(read_toml(file), _OnlyData, dec_hook=read_value)
+        found = msgspec.convert(_toml_of(file, text), _OnlyData, dec_hook=read_value)
     except msgspec.ValidationError as error:
         raise ConfigError(file, "server.data_dir", str(error)) from None
     return Config(server=Server(data_dir=found.server.data_dir), file=file)
-
-
-def read_toml(file: Path) -> dict[str, object]:
-    """Read a file of TOML. Raises ConfigError."""
-    return _toml_of(file, _text_of(file))
 
 
 def _text_of(file: Path) -> str:
@@ -252,6 +250,11 @@ def _text_of(file: Path) -> str:
         raise ConfigError(file, "", error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise ConfigError(file, "", "expected UTF-8") from None
+
+
+def _check_end(file: Path, text: str) -> None:
+    if text and not text.endswith("\n"):
+        raise ConfigError(file, "", _CUT)
 
 
 def _toml_of(file: Path, text: str) -> dict[str, object]:

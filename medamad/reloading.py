@@ -38,6 +38,8 @@ class Reloading:
     """What writes the log, None where that is not ours."""
     _said: str = field(init=False)
     """What the file said that the daemon goes by."""
+    _doubted: str | None = None
+    """What it said at the last reload, whether that was taken or seemed to be cut."""
     _is_over: bool = False
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _log = Logger()
@@ -85,7 +87,9 @@ class Reloading:
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:
             config = self.read_config()
-            config.check_whole(self._said)
+            if config.text != self._doubted:
+                self._doubted = config.text
+                config.check_whole(self._said)
             return Replaceable.read(config, self.site.backend.settings.data_dir)
 
         try:

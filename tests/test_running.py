@@ -254,6 +254,9 @@ def test_a_reload_of_a_file_that_was_cut_deletes_nothing(tmp_path: Path) -> None
         assert "was read again" not in daemon.log
         assert "expected a line end at the end" in daemon.log
         assert "it ends where it went on before" in daemon.log
+        # Whoever has taken the last lines away on purpose says so by asking again.
+        os.kill(daemon.pid, signal.SIGHUP)
+        until(lambda: "was read again" in daemon.log)
 
 
 def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:

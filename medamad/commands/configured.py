@@ -81,26 +81,33 @@ def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = 
     try:
         config = load(arguments.config)
     except ConfigError as error:
-        only_data = None if by_file else _only_data(arguments)
-        if only_data is None:
+        if by_file:
             raise
-        config = only_data
-        warn(f"{error}; the command goes on without this file", sys.stderr, environ)
+        config = _only_data(arguments, error)
+        where = arguments.data or config.server.data_dir or paths.data_for(arguments.config)
+        warn(f"{error}; the command goes on without this file, on {where}", sys.stderr, environ)
     if arguments.config is not None and arguments.data is None:
         says_itself = config.server.data_dir or environ.get("STATE_DIRECTORY")
         arguments.data = None if says_itself else paths.data_for(arguments.config)
     return _on(arguments.data, config)
 
 
-def _only_data(arguments: Namespace) -> Config | None:
-    """Give where the data are by a file that cannot be used; None where that is not known."""
+def _only_data(arguments: Namespace, error: ConfigError) -> Config:
+    """Give where the data are by a file that cannot be used.
+
+    Raises `error` where that is not known: a file of which not all can be read may have named
+    another folder than the service's.
+    """
     paths: ServicePaths = arguments.service_paths
+    if arguments.data is not None:
+        return Config(file=arguments.config.absolute())
     try:
         config = load_data_dir(arguments.config)
     except ConfigError:
-        config = Config(file=arguments.config.absolute())
-    is_known = arguments.data or config.server.data_dir or paths.data_for(arguments.config)
-    return config if is_known else None
+        raise error from None
+    if not config.server.data_dir and paths.data_for(arguments.config) is None:
+        raise error
+    return config
 
 
 def refused(error: ConfigError) -> int:

@@ -80,18 +80,17 @@ def test_other_paths_are_nothing_of_the_service(service: ServicePaths, tmp_path:
     assert settled(service, config=mine, data=service.data) == (mine, service.data)
 
 
-@pytest.mark.parametrize(
-    ("text", "wrong"), [("[server]\nport = 80\n", "server.port: unknown key"), ("[", "not TOML")]
-)
 def test_a_configuration_of_the_service_that_cannot_be_used_is_told(
-    service: ServicePaths, capsys: pytest.CaptureFixture[str], text: str, wrong: str
+    service: ServicePaths, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    service.config.write_text(text, "utf-8")
+    wrong = "server.port: unknown key"
+    service.config.write_text("[server]\nport = 80\n", "utf-8")
     for given in ({"data": service.data}, {"config": service.config}):
         assert settled(service, **given) == (service.config, service.data)
-        told = capsys.readouterr().err
-        assert told.startswith(f"medamad: {service.config}: {wrong}")
-        assert told.endswith("; the command goes on without this file\n")
+        assert capsys.readouterr().err == (
+            f"medamad: {service.config}: {wrong}; the command goes on without this file, on"
+            f" {service.data}\n"
+        )
         paths: dict[str, Path | None] = {"config": None, "data": None, **given}
         with pytest.raises(ConfigError, match=wrong):
             settle(Namespace(**paths, service_paths=service), {}, by_file=True)
@@ -104,11 +103,23 @@ def test_one_that_cannot_be_used_tells_all_the_same_where_the_data_are(
     for file in (service.config, mine):
         file.write_text('[server]\nport = 80\ndata_dir = "elsewhere"\n', "utf-8")
         assert settled(service, config=file) == (file, file.with_name("elsewhere"))
-    for unknown in ("[server]\nport = 80\n", "[server]\ndata_dir = 7\n", "["):
-        mine.write_text(unknown, "utf-8")
+
+
+@pytest.mark.parametrize(
+    "text", ["[server]\ndata_dir = 7\n", "[", '[log]\nlevel = "info"', "[server]\n[server]\n"]
+)
+def test_one_that_may_have_named_another_folder_ends_what_is_not_told_the_folder(
+    service: ServicePaths, tmp_path: Path, text: str
+) -> None:
+    mine = tmp_path / "mine.toml"
+    for file in (service.config, mine):
+        file.write_text(text, "utf-8")
         with pytest.raises(ConfigError):
-            settled(service, config=mine)
-        assert settled(service, config=mine, data=tmp_path) == (mine, tmp_path)
+            settled(service, config=file)
+        assert settled(service, config=file, data=tmp_path) == (file, tmp_path)
+    mine.write_text("[server]\nport = 80\n", "utf-8")
+    with pytest.raises(ConfigError):
+        settled(service, config=mine)
 
 
 def test_commands_go_by_both(
