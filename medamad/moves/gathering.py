@@ -1,5 +1,6 @@
 """Rows gathered into pieces that a store takes in: without those that it has already."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
-from medamad.moves.known import Known
+from medamad.moves.known import Known, Said, said_of
 from medamad.moves.noted import Noted
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
 from medamad.moves.survey import Given, Key, Run, Survey, key_of, numbered
@@ -53,12 +54,12 @@ class Gathering:
     _is_kept: bool = False
     _span: Span = _NO_SPAN
     """The one that was needed last."""
-    _ends: dict[int, int] = field(init=False)
-    """How many views are still to come that an earlier import ended with, by their time."""
+    _ends: dict[int, Counter[Said]] = field(init=False)
+    """The views still to come that an earlier import ended with, by their time."""
 
     def __attrs_post_init__(self) -> None:
         self.there = self._survey.again
-        self._ends = dict(self._known.ends)
+        self._ends = {time_ms: Counter(ended) for time_ms, ended in self._known.ends.items()}
 
     def add(self, file: Given, row: ViewRow | EventRow) -> None:
         """Take a row, or find out why not."""
@@ -121,10 +122,12 @@ class Gathering:
 
     def _was_at_end(self, row: ViewRow | EventRow) -> bool:
         """Tell whether it is one of the views that an earlier import ended with."""
-        if row.store or not isinstance(row, ViewRow) or not self._ends.get(row.time_ms):
+        if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._ends:
             return False
-        self._ends[row.time_ms] -= 1
-        return True
+        left, said = self._ends[row.time_ms], said_of(row)
+        was_there = left[said] > 0
+        left[said] -= was_there
+        return was_there
 
     def _add_view(self, row: ViewRow) -> None:
         if not self._is_first(row):

@@ -1,12 +1,15 @@
 """What a website has already of the hits that are to be imported."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
+from medamad.model.dimensions import Dimension
 from medamad.moves.rows import MAX_MS, EventRow, ViewRow
 from medamad.store.blocks import Head
 from medamad.store.held import Held
@@ -14,6 +17,12 @@ from medamad.store.origins import Origins
 from medamad.store.parts import Views
 
 _DATE_MS: Final = 86_400_000
+_TOLD: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
+"""What tells views of the same time apart."""
+
+Said: TypeAlias = tuple[str, ...]
+said_of: Final = attrgetter(*(dimension.attribute for dimension in _TOLD))
+"""Gives what tells a view from others of its time."""
 
 
 @frozen(eq=False)
@@ -21,8 +30,8 @@ class Known:
     """Which hits a website has: ascending numbers of this store, of its views and its events.
 
     `counted` are times, first and last, in Unix milliseconds, of which all has been counted: a hit
-    of another program is known by nothing but its time. Of the last of them that are in `ends` as
-    many views have been counted as stand there: a log may be cut in the midst of a second.
+    of another program is known by nothing but its time. Of the last of them that are in `ends` the
+    views have been counted that stand there: a log may be cut in the midst of a second.
     `summed` are the days of which sums remain,
     by the dates of UTC that they reach into: of their hits it is only known between which numbers
     and times they were.
@@ -32,7 +41,7 @@ class Known:
     views: NDArray[np.uint64]
     events: NDArray[np.uint64]
     counted: Sequence[tuple[int, int]] = ()
-    ends: Mapping[int, int] = field(factory=dict)
+    ends: Mapping[int, Counter[Said]] = field(factory=dict)
     summed: Mapping[int, Sequence[Head]] = field(factory=dict)
 
     @classmethod
@@ -109,20 +118,25 @@ def _counted(held: Held) -> list[tuple[int, int]]:
     return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
-def _ends(held: Held) -> dict[int, int]:
-    """Give the time at which an earlier import ends, and how many of its views are of it."""
+def _ends(held: Held) -> dict[int, Counter[Said]]:
+    """Give the time at which an earlier import ends, and what its views of that time say."""
     ends = {batch: last for batch, (_, last) in held.time_spans().items() if batch}
     times = set(ends.values())
 
-    def at_end(part: Views) -> tuple[int, int]:
+    def at_end(part: Views) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
         end = ends.get(part.batch, -1)
-        return end, int((part.time_ms == end).sum())
+        chosen = part.time_ms == end
+        return end, [part.codes(dimension)[chosen].copy() for dimension in _TOLD]
 
-    found: dict[int, int] = {}
+    found: dict[int, Counter[Said]] = {}
     for part in held.parts():
         seen = part.read(at_end) if part.time_bounds[1] in times else None
-        if seen is not None and seen[1]:
-            found[seen[0]] = found.get(seen[0], 0) + seen[1]
+        if seen is not None and len(seen[1][0]):
+            texts = [
+                map(held.texts(dimension).__getitem__, codes.tolist())
+                for dimension, codes in zip(_TOLD, seen[1], strict=True)
+            ]
+            found.setdefault(seen[0], Counter()).update(zip(*texts, strict=True))
     return found
 
 

@@ -145,6 +145,37 @@ async def test_a_log_may_be_cut_in_the_midst_of_a_second(
     await store.close()
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_log_may_be_cut_and_its_pieces_come_in_any_order(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """Of the second in which it was cut, each view comes in once."""
+    seen = [(1, "a", "-"), (2, "b", "-"), (3, "c", "https://ref.example/"), (4, "b", "-")]
+    lines = [
+        LOG.format(n, 0, path).replace('"-"', f'"{referrer}"', 1) for n, path, referrer in seen
+    ]
+    older, newer = tmp_path / "access.log.1", tmp_path / "access.log"
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    for before, after, files, came in (
+        (lines[:2], (), [older], (2, 0)),
+        (lines[:2], lines[2:3], [newer, older], (1, 2)),
+        ((), lines[::-1], [newer], (1, 3)),
+    ):
+        older.write_text("".join(before))
+        newer.write_text("".join(after))
+        taken = await take_in(store, website, files)
+        assert (taken.ended.views, taken.gathering.counted) == came
+    found, _ = store.ask(website, rows)
+    assert sorted((row["path"], row["referrer"]) for row in found) == [
+        ("/a", ""),
+        ("/b", ""),
+        ("/b", ""),
+        ("/c", "ref.example"),
+    ]
+    await store.close()
+
+
 def test_a_log_may_grow_while_it_is_imported(tmp_path: Path) -> None:
     """It is read as far as it went when it was named."""
     lines = [LOG.format(n, n, n) for n in range(1, 20)]
