@@ -1,13 +1,9 @@
 """The formats of files, by name."""
 
-import gzip
-import io
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, Protocol, TypeAlias, cast
+from typing import BinaryIO, Final, Protocol, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 from attrs import frozen
@@ -106,7 +102,6 @@ SOURCE_NAMES: Final = (*SOURCES, *DAY_SOURCES)
 
 _HEAD_BYTES: Final = 65_536
 _ZIP: Final = b"PK\x03\x04"
-_GZIP: Final = b"\x1f\x8b"
 
 
 def head_of(file: BinaryIO) -> bytes:
@@ -127,41 +122,3 @@ def guessed(head: bytes) -> str | None:
     """Tell which source a file is, by its head; None for none that is known."""
     sources: Mapping[str, Source | DaySource] = {**DAY_SOURCES, **SOURCES}
     return next((name for name, source in sources.items() if source.is_it(head)), None)
-
-
-class _AsFar(io.RawIOBase):
-    """A file as far as it went, whatever is written to it meanwhile."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        super().__init__()
-        self._file, self._left = file, size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        some = self._file.read(min(len(view), self._left))
-        self._left -= len(some)
-        view[: len(some)] = some
-        return len(some)
-
-
-@contextmanager
-def opened(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
-    """Open a file; what gzip has made smaller is read as it was before.
-
-    With a `size`, what is not made smaller is read so far, from its begin to its end.
-    """
-    with path.open("rb") as file:
-        if not file.seekable():
-            raise BadRequest("expected a file, not a pipe: it is read more than once")
-        begins = file.read(len(_GZIP))
-        file.seek(0)
-        if begins == _GZIP:
-            with gzip.open(file) as whole:
-                yield cast("BinaryIO", whole)
-        elif size is not None:
-            yield cast("BinaryIO", io.BufferedReader(_AsFar(file, size)))
-        else:
-            yield file

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from medamad.model.errors import BadRequest
 from medamad.moves.day_rows import DayRow
 from medamad.moves.day_sources import DAY_SOURCES
-from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of, opened
+from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of
+from medamad.moves.input_files import Mark, opened
 from medamad.moves.noted import Noted
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
 from medamad.moves.visits import Into, LeftOut, Visits
@@ -35,22 +36,22 @@ class Given:
     path: Path
     source: str
     into: Into = field(factory=Into, eq=False)
-    size: int | None = None
-    """How far it is read, where it may grow meanwhile."""
+    mark: Mark | None = field(default=None, eq=False)
+    """What it is known by when it is read again."""
 
     @classmethod
     def of(cls, path: Path, source: str | None, into: Into | None = None) -> "Given":
         """Tell what a file is. Raises BadRequest, OSError."""
         with _sound(path) as file:
             found = source or guessed(head_of(file))
-        if found is None:
-            raise BadRequest(f"{path}: expected a file of {', '.join(SOURCE_NAMES)}")
-        grows = found in SOURCES and SOURCES[found].grows
-        return cls(path, found, into or Into(), path.stat().st_size if grows else None)
+            if found is None:
+                raise BadRequest(f"expected a file of {', '.join(SOURCE_NAMES)}")
+            mark = Mark.of(file, grows=found in SOURCES and SOURCES[found].grows)
+        return cls(path, found, into or Into(), mark)
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
         """Open it. Raises BadRequest naming the file."""
-        return _sound(self.path, self.size)
+        return _sound(self.path, self.mark)
 
     def rows(self, visits: Visits | None = None) -> Iterator[Row | Refused]:
         """Read it. Raises BadRequest naming the file."""
@@ -65,10 +66,10 @@ class Given:
 
 
 @contextmanager
-def _sound(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
+def _sound(path: Path, mark: Mark | None = None) -> Iterator[BinaryIO]:
     """Open a file; whatever is wrong with it then is said with its name."""
     try:
-        with opened(path, size) as file:
+        with opened(path, mark) as file:
             yield file
     except BadRequest as error:
         raise BadRequest(f"{path}: {error}") from None
