@@ -95,8 +95,6 @@ class _Reading:
     into: Into
     visits: Visits
     data: Data = field(factory=dict)
-    _website: str = ""
-    """The one website that all rows are of."""
 
     def rows(self, file: IO[bytes]) -> Iterator[Row | Refused]:
         """Give the views and events."""
@@ -129,11 +127,13 @@ class _Reading:
 
     def _check_website(self, line: int, website: str) -> None:
         """Whoever takes the table out of Umami's database has all websites in it."""
-        self._website = self._website or website
-        if website != self._website:
+        if not website:
+            return
+        self.visits.website = self.visits.website or website
+        if website != self.visits.website:
             raise BadRequest(
-                f"line {line}: website_id: expected rows of one website, {self._website} as before,"
-                f" got {website}"
+                f"line {line}: website_id: expected rows of one website, {self.visits.website} as"
+                f" before, got {website}"
             )
 
     def _view(self, record: Record, time_ms: int) -> ViewRow | None:

@@ -62,6 +62,8 @@ class Visits:
 
     noted: Noted
     left_out: Counter[LeftOut] = field(factory=Counter)
+    website: str = ""
+    """What a program that has several calls the one that all rows are of; "" until one is told."""
     _seen: set[int] = field(factory=set)
     _numbers: Iterator[int] = field(factory=lambda: count(1))
 

@@ -175,9 +175,35 @@ def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
             match="all: line 4: website_id: expected rows of one website, w1 as before, got w2",
         ):
             read(path)
-    # Of two files of one call it is meant.
-    second = write(tmp_path / "second", UMAMI, link | {"event_type": "1", "event_id": "e3"})
-    assert len(read(first, second)) == 2
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_several_tables_are_of_one_website_too(tmp_path: Path, *, is_zip: bool) -> None:
+    """Of one call, or of one zip; a row that names none is of the same."""
+
+    def made(*websites: str) -> list[Path]:
+        files = [
+            write(
+                tmp_path / f"{number}.csv",
+                UMAMI,
+                UMAMI_VIEW | {"website_id": website, "event_id": f"e{number}"},
+            )
+            for number, website in enumerate(websites)
+        ]
+        if not is_zip:
+            return files
+        path = tmp_path / "export.zip"
+        with ZipFile(path, "w") as archive:
+            for file in files:
+                archive.write(file, f"{file.stem}/website_event.csv")
+        return [path]
+
+    assert len(read(*made("", "w1", "", "w1"))) == 4
+    with pytest.raises(
+        BadRequest,
+        match="line 2: website_id: expected rows of one website, w1 as before, got w2",
+    ):
+        read(*made("w1", "", "w2"))
 
 
 def test_sums_without_days_are_told(tmp_path: Path) -> None:
