@@ -24,6 +24,7 @@ _LEFT_OUT: Final = MappingProxyType(
         LeftOut.PROGRAMS: "of programs, which are no browsers",
         LeftOut.SPAM: "with a referrer that is spam",
         LeftOut.REPEATED: "that come again",
+        LeftOut.CUT: "cut off at the end of a log",
     }
 )
 

@@ -7,6 +7,7 @@ apart by address and User-Agent, a day long and in memory alone.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from functools import lru_cache
 from http import HTTPStatus
@@ -40,7 +41,8 @@ _NO_PAGES: Final = re.compile(
 
 
 def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
-    """Read a log, which may hold lines of several forms."""
+    """Read a log, which may hold lines of several forms; the last one may be cut."""
+    lacks_agent = False
     number = 0
     while line := file.readline(_MOST_OF_A_LINE):
         number += 1
@@ -50,13 +52,21 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
         if not whole:
             yield Refused(number, "line", f"expected less than {_MOST_OF_A_LINE} bytes")
             continue
-        if not (line := line.strip()):
+        is_ended = line.endswith(b"\n")
+        if not (line := line.removeprefix(BOM_UTF8 if number == 1 else b"").strip()):
             continue
         try:
             request = request_of(line)
         except NoLine as error:
-            yield Refused(number, error.field, str(error))
+            if is_ended:
+                yield Refused(number, error.field, str(error))
+            else:
+                visits.leave_out(LeftOut.CUT)
             continue
+        if not is_ended and not lacks_agent and _may_be_cut(line, request):
+            visits.leave_out(LeftOut.CUT)
+            continue
+        lacks_agent = request is not None and request.user_agent is None
         if request is not None and into.is_ahead(request.time_ms):
             yield Refused(number, "time", AHEAD)
             continue
@@ -65,6 +75,11 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
             visits.leave_out(row)
         else:
             yield row
+
+
+def _may_be_cut(line: bytes, request: Request | None) -> bool:
+    """Tell whether a line that has not ended may go on: one of common form, to be of combined."""
+    return request is not None and request.user_agent is None and not line.startswith(b"{")
 
 
 def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:

@@ -1,6 +1,6 @@
 """The formats of files, by name."""
 
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import BinaryIO, Final, Protocol, TypeAlias
@@ -75,6 +75,12 @@ class Source:
 _LINES_TRIED: Final = 20
 
 
+def _is_access_log(head: bytes) -> bool:
+    """Tell whether a file that begins so is a log; one begun just now has nothing in it."""
+    lines = head.removeprefix(BOM_UTF8).splitlines()[:_LINES_TRIED]
+    return not head or any(map(is_log, lines))
+
+
 def _own(reader: Reader) -> ForeignReader:
     """Give a reader of files that tell all by themselves."""
     return lambda file, into, _visits: reader(file, into.latest_ms)
@@ -87,8 +93,7 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
         "medama": Source(read_medama, is_medama),
         "access-log": Source(
             read_access_log,
-            # A log that was begun just now has nothing in it.
-            lambda head: not head or any(map(is_log, head.splitlines()[:_LINES_TRIED])),
+            _is_access_log,
             grows=True,
         ),
         "parquet": Source(_own(read_parquet), lambda head: head.startswith(b"PAR1")),
@@ -107,8 +112,6 @@ _ZIP: Final = b"PK\x03\x04"
 def head_of(file: BinaryIO) -> bytes:
     """Give how a file begins; of a zip its mark, and the names of what it holds, line by line."""
     head = file.read(_HEAD_BYTES)
-    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise BadRequest("expected text in UTF-8, it is in UTF-16")
     if not head.startswith(_ZIP):
         return head
     try:
@@ -119,6 +122,12 @@ def head_of(file: BinaryIO) -> bytes:
 
 
 def guessed(head: bytes) -> str | None:
-    """Tell which source a file is, by its head; None for none that is known."""
+    """Tell which source a file is, by its head; None for none that is known.
+
+    Raises BadRequest for text in UTF-16. A database may begin as that does.
+    """
     sources: Mapping[str, Source | DaySource] = {**DAY_SOURCES, **SOURCES}
-    return next((name for name, source in sources.items() if source.is_it(head)), None)
+    found = next((name for name, source in sources.items() if source.is_it(head)), None)
+    if found is None and head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise BadRequest("expected text in UTF-8, it is in UTF-16")
+    return found

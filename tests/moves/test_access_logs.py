@@ -386,6 +386,36 @@ def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> No
         list(survey([Given.of(small, None)]))
 
 
+def test_a_last_line_that_is_cut_is_left_out(tmp_path: Path) -> None:
+    """Wherever it is: a log may be written to, or copied, at any moment."""
+    whole = line(address="192.0.2.2", referrer="https://other.example/").rstrip("\n")
+    for cut in range(1, len(whole)):
+        assert left_out(tmp_path, line() + whole[:cut]) == (1, {"cut": 1})
+    assert left_out(tmp_path, line() + whole) == (2, {})
+    assert left_out(tmp_path, whole[:-1]) == (0, {"cut": 1})
+    record = caddy().rstrip("\n")
+    for cut in range(1, len(record), 50):
+        assert left_out(tmp_path, caddy() + record[:cut]) == (1, {"cut": 1})
+    assert left_out(tmp_path, record) == (1, {})
+
+
+def test_a_log_of_common_form_may_lack_its_last_line_end(tmp_path: Path) -> None:
+    common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -'
+    assert left_out(tmp_path, f"{common}\n{common}") == (2, {})
+    assert left_out(tmp_path, f"{common}\n{common[:-1]}") == (1, {"cut": 1})
+
+
+@pytest.mark.parametrize("form", ["combined", "caddy"])
+def test_a_log_may_begin_with_a_byte_order_mark(tmp_path: Path, form: str) -> None:
+    content = {"combined": line, "caddy": caddy}[form]()
+    path = tmp_path / "access.log"
+    path.write_text(content * 2, "utf-8-sig")
+    one, two = programs.read(path, into=Into("example.com"))
+    assert isinstance(one, ViewRow)
+    assert isinstance(two, ViewRow)
+    assert (one.first_today, two.first_today) == (True, False)
+
+
 @pytest.mark.parametrize("lines", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_long_log_takes_little_memory(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "access.log"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from medamad.model.errors import BadRequest
+from medamad.moves.formats import guessed
 from medamad.moves.rows import ViewRow
 from medamad.moves.survey import Given
 
@@ -26,3 +27,9 @@ def test_what_is_in_utf_16_is_said(tmp_path: Path, text: str, order: str) -> Non
     path.write_bytes(f"\ufeff{text}".encode(f"utf-16-{order}"))
     with pytest.raises(BadRequest, match=r"saved\.txt: expected text in UTF-8, it is in UTF-16"):
         Given.of(path, None)
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_a_database_may_begin_as_utf_16_does(mark: bytes) -> None:
+    """Its first bytes are a checksum."""
+    assert guessed(mark + bytes(6) + b"DUCK") == "medama"
