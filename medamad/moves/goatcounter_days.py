@@ -134,7 +134,13 @@ class _Reading:
     _systems: dict[int, _Texts] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._members = {name.rpartition("/")[2]: name for name in self._archive.namelist()}
+        self._members = {}
+        for path in self._archive.namelist():
+            name = path.rpartition("/")[2]
+            # Files of other programs may stand beside them, in one folder or another.
+            if name in self._members and name.endswith((".json", ".jsonl")):
+                raise BadRequest(f"expected one export, got {self._members[name]} and {path}")
+            self._members[name] = path
 
     def rows(self) -> Iterator[DayRow | Refused]:
         """Give its rows."""

@@ -87,3 +87,16 @@ def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:
     ]
     assert found[0] == found[1] == found[2]
     assert found[0]
+
+
+def test_a_zip_of_several_exports_is_refused(tmp_path: Path) -> None:
+    path = GoatCounter(days=1).zip(tmp_path / "a.zip", folder="a/")
+    with ZipFile(path, "a") as archive:
+        for name in ("__MACOSX/a/._info.json", "__MACOSX/.DS_Store", "a/.DS_Store", "a/", "b/"):
+            archive.writestr(name, "")
+    assert read(path)
+    with ZipFile(path, "a") as archive:
+        archive.writestr("b/paths.jsonl", "")
+    reason = r"a\.zip: expected one export, got a/paths\.jsonl and b/paths\.jsonl"
+    with pytest.raises(BadRequest, match=reason):
+        read(path)
