@@ -9,12 +9,15 @@ from daemon import Client, Daemon, running
 from dashboard import dashboard_of, demo, new_daemon
 from known import known
 from overview import march_owner
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, expect
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 
 # pytest finds fixtures by their names here.
 __all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon")
+
+# Other tests run beside these: what is expected may take as long to come as what is clicked.
+expect.set_options(timeout=10_000)
 
 
 @pytest.fixture(scope="session")
