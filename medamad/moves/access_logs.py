@@ -2,18 +2,21 @@
 
 A view is a GET that was answered by 200, or by 304 (the browser had the page already), of what is
 a page by its Content-Type, where the log has that, else by the ending of its path. What the rules
-for hits leave out is left out here too, and whatever does not name a browser. Visitors are told
-apart by address and User-Agent, a day long and in memory alone.
+for hits leave out is left out here too, and whatever does not name a browser, unless the log is
+kept without User-Agents: then no line has one. Visitors are told apart by address and User-Agent,
+a day long and in memory alone.
 """
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
+
+from attrs import define, evolve, field
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import BotRule, is_bot
@@ -28,6 +31,7 @@ from medamad.vocabulary.languages import locale_of
 
 _MOST_OF_A_LINE: Final = 1 << 16
 _RECENT: Final = 4_096
+_MOST_UNNAMED: Final = 20_000
 _WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -38,11 +42,17 @@ _NO_PAGES: Final = re.compile(
     re.IGNORECASE,
 )
 """Endings of paths that are no pages."""
+_LESSER: Final = re.compile(
+    r"(?:Lynx|w3m|Dillo|NetSurf)/|E?Links(?:/| \()"
+    r"|Mozilla/.*(?:\bDillo |\b(?:NetSurf|Konqueror|NintendoBrowser)/)"
+)
+"""Browsers, of text most of them, that run no tracker, and that the public list does not know."""
 
 
 def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
     """Read a log, which may hold lines of several forms; the last one may be cut."""
     lacks_agent = False
+    unnamed = _Unnamed()
     number = 0
     while line := file.readline(_MOST_OF_A_LINE):
         number += 1
@@ -70,7 +80,45 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
         if request is not None and into.is_ahead(request.time_ms):
             yield Refused(number, "time", AHEAD)
             continue
-        row = LeftOut.NO_VIEW if request is None else _view(request, into, visits)
+        if request is None:
+            visits.leave_out(LeftOut.NO_VIEW)
+        else:
+            yield from _views(unnamed.known(request), into, visits)
+    yield from _views(unnamed.rest(), into, visits)
+
+
+@define
+class _Unnamed:
+    """Requests without a User-Agent, as long as it is not known whether the log tells of any.
+
+    So many of them, and none with one before, tell that it does not.
+    """
+
+    _waiting: list[Request] = field(factory=list)
+    _is_told: bool | None = None
+
+    def known(self, request: Request) -> list[Request]:
+        """Take the next request of a log; give those of which it is known whether they had one."""
+        if self._is_told is None and request.user_agent:
+            self._is_told = True
+            waiting, self._waiting = self._waiting, []
+            return [*waiting, request]
+        if self._is_told or request.user_agent != "":
+            return [request]
+        self._waiting.append(request)
+        return self.rest() if self._is_told is False or len(self._waiting) == _MOST_UNNAMED else []
+
+    def rest(self) -> list[Request]:
+        """Give those that wait, of which the log does not tell."""
+        self._is_told = False
+        waiting, self._waiting = self._waiting, []
+        return [evolve(request, user_agent=None) for request in waiting]
+
+
+def _views(requests: Iterable[Request], into: Into, visits: Visits) -> Iterator[ViewRow]:
+    """Give the views that requests were; the others are left out."""
+    for request in requests:
+        row = _view(request, into, visits)
         if isinstance(row, LeftOut):
             visits.leave_out(row)
         else:
@@ -138,7 +186,9 @@ def _is_program(user_agent: str | None, rule: BotRule) -> bool:
 
     A tracker's hit from a plain HTTP client is meant to count; in a log there is whatever asked.
     """
-    return user_agent is not None and is_bot(user_agent, "strict" if rule != "off" else rule)
+    if user_agent is None or rule == "off":
+        return False
+    return is_bot(user_agent, "declared" if _LESSER.match(user_agent) else "strict")
 
 
 def _host(given: str) -> str:

@@ -189,6 +189,42 @@ def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
     assert left_out(tmp_path, common, Rules(bots="strict")) == (1, {}), "it does not say"
 
 
+LESSER = (
+    *("Lynx/2.8.9rel.1 libwww-FM/2.14", "w3m/0.5.3", "Dillo/3.0.5", "NetSurf/3.10 (Linux)"),
+    *("Links (2.29; Linux x86_64; text)", "Links/2.28", "ELinks/0.16.1 (textmode; Linux)"),
+    *("Mozilla/4.0 (compatible; Dillo 3.0)", "Mozilla/5.0 (X11; Linux x86_64) NetSurf/3.11"),
+    "Mozilla/5.0 (X11; Linux x86_64) KHTML/5.105.0 (like Gecko) Konqueror/5 KIO/5.105",
+    "Mozilla/5.0 (Nintendo Switch) AppleWebKit/606.4 (KHTML, like Gecko) NintendoBrowser/5.1.0.20",
+)
+
+
+def test_lesser_browsers_are_no_programs(tmp_path: Path) -> None:
+    content = "".join(line(agent=agent) for agent in LESSER)
+    assert left_out(tmp_path, content) == (len(LESSER), {})
+    crawling = ("check-links/2.0", "Mozilla/5.0 (compatible; LinksCrawler/1.0)")
+    content = "".join(line(agent=agent) for agent in crawling)
+    assert left_out(tmp_path, content) == (0, {"programs": 2})
+
+
+def test_a_log_may_be_kept_without_user_agents(tmp_path: Path) -> None:
+    """It is, where no line has one; of others whatever has none is a program."""
+    bare = caddy(headers={"Accept": ["*/*"]})
+    without = bare + bare + line(agent="-") + line(agent="-", status=404)
+    rows = read(tmp_path, without)
+    visitors = [row.first_today for row in rows if isinstance(row, ViewRow)]
+    assert visitors == [True, False, True], "the last is of another day"
+    assert left_out(tmp_path, without) == (3, {"no_view": 1})
+    for other in (line(), line(status=404)):
+        told = {"programs": 3, "no_view": 1 + (other != line())}
+        assert left_out(tmp_path, without + other) == (other == line(), told)
+        assert left_out(tmp_path, other + without) == (other == line(), told)
+
+
+def test_a_long_log_without_user_agents_is_told_before_its_end(tmp_path: Path) -> None:
+    content = line(agent="-", request="GET /a.css HTTP/1.1") * 19_999 + line(agent="-") * 2
+    assert left_out(tmp_path, content + line()) == (3, {"no_view": 19_999})
+
+
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     content = (
         line(status=404)
