@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from daemon import PASSWORD, USERNAME, Client, Daemon
 from dashboard import PHONE_WIDTH, Dashboard
+from held_back import Held
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.browser
@@ -188,6 +189,18 @@ def test_about(demo: Client, dashboard_of: Make) -> None:
     assert facts == [service["version"], service["commit"], service["licence"]]
     link = page.get_by_role("link", name="The OpenAPI document").get_attribute("href")
     assert demo.request("GET", str(link)).status == 200
+
+
+def test_the_language_waits_until_it_is_known_for_a_demonstration(
+    demo: Client, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(demo)
+    usage = Held(dashboard.page, "**/api/user/usage")
+    page = dashboard.open("settings/account")
+    expect(page.locator("select")).to_be_disabled()
+    usage.let_go()
+    page.locator("select").select_option("de")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
 
 
 def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> None:

@@ -20,12 +20,12 @@ const LANGUAGE_NAMES: Record<Language, string> = {
 };
 
 export function Account() {
-  const { isDemo } = useUsage();
+  const { data: usage, error, isDemo } = useUsage();
   return (
     <>
       <Name isDemo={isDemo} />
       <Password isDemo={isDemo} />
-      <Speech isDemo={isDemo} />
+      <Speech isDemo={isDemo} isKnown={!!(usage || error)} />
       <Theme />
       <section class="card padded">
         <button type="button" class="button" onClick={() => void logOut()}>
@@ -170,8 +170,8 @@ function NewPassword({ label, hint, value, onInput, disabled }: NewPasswordPrope
   );
 }
 
-/** A demonstration keeps no language, but it can be heard in each. */
-function Speech({ isDemo }: { isDemo: boolean }) {
+/** A demonstration keeps no language, but it can be heard in each: once it is known for one. */
+function Speech({ isDemo, isKnown }: { isDemo: boolean; isKnown: boolean }) {
   const saving = useSaving();
   const choose = (wanted: Language) =>
     saving.save(() => (isDemo ? speak(wanted) : changeUser({ settings: { language: wanted } })));
@@ -181,6 +181,7 @@ function Speech({ isDemo }: { isDemo: boolean }) {
       <div class="field">
         <select
           aria-labelledby="account-language"
+          disabled={!isKnown}
           value={language.value}
           onChange={(event) => void choose(event.currentTarget.value as Language)}
         >
