@@ -115,16 +115,16 @@ def complain(
     told: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
 ) -> None:
     """Say, outside of a log, why a command does not do what it should."""
-    _say(f"{program}: {told}", 3, stream, environ)
+    _say(f"{program}: {told}", LogLevel.error, stream, environ)
 
 
 def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
     """Say, outside of a log, what is amiss while a command does what it should."""
-    _say(f"medamad: {told}", 4, stream, environ)
+    _say(f"medamad: {told}", LogLevel.warn, stream, environ)
 
 
-def _say(told: str, priority: int, stream: TextIO, environ: Mapping[str, str]) -> None:
-    prefix = f"<{priority}>" if is_journal(stream, environ) else ""
+def _say(told: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> None:
+    prefix = f"<{_PRIORITIES[level]}>" if is_journal(stream, environ) else ""
     stream.write(f"{prefix}{told}\n")
 
 

@@ -10,12 +10,9 @@ from attrs import evolve
 from house import House, build_house
 from twisted.internet.defer import Deferred
 
-from medamad.model.hits import View
 from medamad.operator.handlers import Desk
 from medamad.operator.status import State, Status
 from medamad.store.settings import Keep, Retention
-
-DAY_MS = 86_400_000
 
 
 @pytest.fixture
@@ -35,12 +32,8 @@ async def state(house: House, tmp_path: Path, **fields: Any) -> State:
 async def test_retention_that_waits_for_the_clock_is_warned_of(
     house: House, tmp_path: Path
 ) -> None:
-    store, now_ms = house.store, int(house.site.backend.clock() * 1000)
-    website = await store.add_website("example.com", 1)
-    first = {"first_today": True, "first_of_page": True, "path": "/"}
-    at_ms = now_ms - 9 * DAY_MS
-    await store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
-    await store.tidy(now_ms, 0)
+    store = house.store
+    await house.doubt_the_clock(days=9)
     store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
     assert (await state(house, tmp_path)).warnings == (
         (

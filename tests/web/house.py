@@ -21,6 +21,7 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.collect.rules import Rules
 from medamad.model.accounts import Account, Login
+from medamad.model.hits import View
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
 from medamad.store.store import Store
@@ -67,6 +68,15 @@ class House:
     def set(self, **settings: object) -> None:
         """Change settings of the web side."""
         self.site.settings = evolve(self.site.settings, **settings)
+
+    async def doubt_the_clock(self, days: int) -> None:
+        """Store a view of so many days ago, and have the clock not be believed yet."""
+        now_ms = int(self.now * 1000)
+        website = await self.store.add_website("example.com", 1)
+        first = {"first_today": True, "first_of_page": True, "path": "/"}
+        at_ms = now_ms - days * 86_400_000
+        await self.store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
+        await self.store.tidy(now_ms, 0)
 
 
 async def build_house(

@@ -9,12 +9,10 @@ from house import USERNAME, House
 from prometheus_client.parser import text_string_to_metric_families
 
 from medamad.collect.networks import Networks
-from medamad.model.hits import Hit, View
+from medamad.model.hits import Hit
 from medamad.store.journal import Outcome
 from medamad.store.settings import Keep, Retention
 from medamad.web.health import lacks
-
-DAY_MS = 86_400_000
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])
@@ -134,12 +132,8 @@ async def test_a_table_of_no_website_is_counted(house: House, watcher: Browser) 
 async def test_how_long_retention_waits_for_the_clock_is_told(
     house: House, watcher: Browser
 ) -> None:
-    store, now_ms = house.store, int(house.site.backend.clock() * 1000)
-    website = await store.add_website("example.com", 1)
-    first = {"first_today": True, "first_of_page": True, "path": "/"}
-    at_ms = now_ms - 9 * DAY_MS
-    await store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
-    await store.tidy(now_ms, 0)
+    store = house.store
+    await house.doubt_the_clock(days=9)
     name = "medamad_retention_waits_seconds"
     for days, waits_s in ((20, 0), (5, pytest.approx(86_400, abs=3_600))):
         kept = Retention(others=Keep(days))
