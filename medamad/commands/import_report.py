@@ -21,7 +21,7 @@ _LEFT_OUT: Final = MappingProxyType(
         LeftOut.OTHER_HOSTS: "of other hosts",
         LeftOut.NO_PAGE: "without an address of a page",
         LeftOut.BLOCKED: "from blocked networks",
-        LeftOut.PROGRAMS: "of programs, which are no browsers",
+        LeftOut.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
         LeftOut.SPAM: "with a referrer that is spam",
         LeftOut.REPEATED: "that come again",
         LeftOut.CUT: "cut off at the end of a log",

@@ -9,6 +9,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.model.errors import BadRequest
 from medamad.moves.known import Known, Said, said_of
 from medamad.moves.noted import Noted
 from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
@@ -62,7 +63,7 @@ class Gathering:
         self._ends = {time_ms: Counter(ended) for time_ms, ended in self._known.ends.items()}
 
     def add(self, file: Given, row: ViewRow | EventRow) -> None:
-        """Take a row, or find out why not."""
+        """Take a row, or find out why not. Raises BadRequest for one of which no place is known."""
         begins = self._run.begins(file, row)
         if isinstance(row, ViewRow):
             self._add_view(row)
@@ -97,9 +98,11 @@ class Gathering:
 
     def _place(self, store: str, number: int) -> int:
         if self._span.store != store or not self._span.place(number):
-            self._span = next(
-                span for span in self._spans if span.store == store and span.place(number)
-            )
+            fitting = (each for each in self._spans if each.store == store and each.place(number))
+            span = next(fitting, None)
+            if span is None:
+                raise BadRequest("a file was changed while it was read; import it again")
+            self._span = span
         return self._span.place(number)
 
     def _is_first(self, row: ViewRow | EventRow) -> bool:

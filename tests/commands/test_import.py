@@ -250,7 +250,8 @@ def test_what_is_left_out_of_a_log_is_said(data: Path, capsys: pytest.CaptureFix
     program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     assert dry_run(data, log) == 1
-    told = "1 row of what is no view of a page", "2 rows of programs, which are no browsers"
+    programs = "2 rows of programs, which are no browsers (see `[events] bots`)"
+    told = "1 row of what is no view of a page", programs
     assert capsys.readouterr().err == f"medamad: nothing was imported: {told[0]}, {told[1]}\n"
     log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
     assert dry_run(data, log) == 0

@@ -5,13 +5,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from medamad.model.errors import BadRequest
+from medamad.moves.gathering import Gathering, gather
+from medamad.moves.known import Known
 from medamad.moves.noted import Noted
 from medamad.moves.rows import ViewRow
 from medamad.moves.survey import Given, digest_of, numbered, survey
 from medamad.moves.visits import Into, Visits
+from medamad.store.origins import Origins, Span
 
 REPLACED = "it was replaced or changed while it was read; import it again"
 
@@ -76,6 +80,19 @@ def test_one_that_is_emptied_while_it_is_open_is_refused(tmp_path: Path, lines: 
     truncate(path, log(2, lines))
     with pytest.raises(BadRequest, match=f"{path}: {REPLACED}"):
         list(rows)
+
+
+def test_one_that_says_more_when_it_is_read_again_is_refused(tmp_path: Path) -> None:
+    """Such as a log of as many bytes, in which shorter lines stand by then."""
+    path, later = tmp_path / "access.log", tmp_path / "later.log"
+    path.write_bytes(log(1, 5))
+    later.write_bytes(log(1, 6))
+    *_, found = survey(named(path))
+    nothing = np.zeros(0, np.uint64)
+    known = Known(Origins("here"), nothing, nothing)
+    spans = [Span(store, first, last, 1) for store, first, last in found.ranges]
+    with pytest.raises(BadRequest, match="a file was changed while it was read"):
+        list(gather(named(later), Gathering(known, found, spans)))
 
 
 def survey_of(path: Path) -> Noted:
