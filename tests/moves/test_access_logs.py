@@ -1,113 +1,20 @@
-import gzip
-import json
+"""Which lines of access logs are views, and whose."""
+
 import os
 import tracemalloc
 from datetime import UTC, datetime
-from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
 
-import programs
 import pytest
+from logs import CRAWLER, FIREFOX, RULES, caddy, left_out, line, ms, read
 
-from medamad.collect.networks import Networks
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
 from medamad.moves.noted import Noted
-from medamad.moves.rows import Refused, Row, ViewRow
-from medamad.moves.survey import Given, digest_of, numbered, survey
+from medamad.moves.rows import Refused, ViewRow
+from medamad.moves.survey import Given, numbered, survey
 from medamad.moves.visits import Into, Visits
-from medamad.vocabulary.spam import SpamHosts
-
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
-CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-RULES = Rules(blocked=Networks([ip_network("203.0.113.0/24")]), spam=SpamHosts(["spam.example"]))
-
-
-def line(
-    *,
-    address: str = "192.0.2.1",
-    time: str = "31/Jan/2026:23:30:00 -0100",
-    request: str = "GET /a HTTP/1.1",
-    status: int = 200,
-    referrer: str = "-",
-    agent: str = FIREFOX,
-) -> str:
-    return f'{address} - - [{time}] "{request}" {status} 2326 "{referrer}" "{agent}"\n'
-
-
-def read(folder: Path, *contents: str | bytes, into: Into | None = None) -> list[Row | Refused]:
-    files = [folder / f"access.log.{number}" for number in range(len(contents))]
-    for file, content in zip(files, contents, strict=True):
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-    return programs.read(*files, into=into or Into("example.com", RULES), source="access-log")
-
-
-def view_of(folder: Path, content: str | bytes) -> ViewRow:
-    (row,) = read(folder, content)
-    assert isinstance(row, ViewRow)
-    return row
-
-
-def ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-def test_a_line_of_combined(tmp_path: Path) -> None:
-    view = view_of(
-        tmp_path,
-        line(
-            request="GET /caf%C3%A9/?utm_source=news&x=1 HTTP/2.0",
-            referrer="https://www.other.example/page/?q=1",
-        ),
-    )
-    assert view == ViewRow(
-        time_ms=ms("2026-02-01T00:30:00+00:00"),
-        number=1,
-        path="/café",
-        utm_source="news",
-        referrer="other.example/page",
-        first_today=True,
-        first_of_page=True,
-        browser="Firefox",
-        browser_version="128",
-        os="Linux",
-        device="Desktop",
-    )
-
-
-def test_a_line_of_common(tmp_path: Path) -> None:
-    common = '2001:db8::1 ident "a user" [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
-    view = view_of(tmp_path, common)
-    assert (view.time_ms, view.path) == (ms("2000-10-10T20:55:36+00:00"), "/")
-    assert (view.browser, view.referrer) == ("Unknown", "")
-
-
-@pytest.mark.parametrize("before", ["example.com:443 ", "www.example.com:80 ", "Example.com "])
-@pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
-def test_a_virtual_host_may_stand_first(tmp_path: Path, before: str, address: str) -> None:
-    own = line(address=address)
-    view, twice = read(tmp_path, before + own + before + own)
-    assert isinstance(view, ViewRow)
-    assert isinstance(twice, ViewRow)
-    assert view.host == before.strip().partition(":")[0].lower()
-    assert (view.first_today, twice.first_today) == (True, False)
-    assert read(tmp_path, before + line(address="203.0.113.9")) == [], "it is blocked"
-    assert read(tmp_path, "other.example:80 " + own + "other.example " + own) == []
-
-
-@pytest.mark.parametrize("user", ["-", "frank", "frank van der berg"])
-@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::1", "client.example"])
-def test_an_address_is_no_virtual_host(tmp_path: Path, address: str, user: str) -> None:
-    view = view_of(tmp_path, line(address=address).replace(" - - [", f" - {user} ["))
-    assert view.host == ""
-
-
-def test_a_log_that_was_begun_just_now_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.touch()
-    given = Given.of(path, None)
-    assert (given.source, list(given.rows())) == ("access-log", [])
 
 
 def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
@@ -126,22 +33,6 @@ def test_a_pipe_is_no_file_to_import() -> None:
     with pytest.raises(BadRequest, match=f"{path}: expected a file, not a pipe"):
         Given.of(path, None)
     os.close(reading)
-
-
-def test_what_is_escaped_is_read(tmp_path: Path) -> None:
-    escaped = line(
-        request=r"GET /a\"b\\c\xc3\xa9?utm_campaign=\"x\" HTTP/1.1",
-        referrer=r"https://other.example/\"",
-        agent=rf"{FIREFOX} \"quoted\"",
-    )
-    view = view_of(tmp_path, escaped)
-    assert (view.path, view.utm_campaign, view.referrer) == (
-        '/a"b\\cé',
-        '"x"',
-        'other.example/"',
-    )
-    assert view.browser == "Firefox"
-    assert view_of(tmp_path, line(request="GET /\xff HTTP/1.1").encode("latin-1")).path == "/\ufffd"
 
 
 @pytest.mark.parametrize(
@@ -170,13 +61,6 @@ PROGRAMS = (
     *("curl/8.5.0", "Wget/1.21", "python-requests/2.31", "Go-http-client/1.1", "libwww-perl/6"),
     *("-", "kube-probe/1.29", "Mozilla/5.0", CRAWLER),
 )
-
-
-def left_out(folder: Path, content: str, rules: Rules = RULES) -> tuple[int, dict[str, int]]:
-    path = folder / "access.log"
-    path.write_text(content)
-    *_, found = survey([Given.of(path, "access-log", Into("example.com", rules))])
-    return found.views, dict(found.left_out)
 
 
 def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
@@ -272,92 +156,6 @@ def test_the_browser_may_have_had_the_page_already(tmp_path: Path) -> None:
     assert len(read(tmp_path, line(status=304))) == 1
 
 
-def test_odd_lines_are_named(tmp_path: Path) -> None:
-    content = (
-        "nonsense\n\n"
-        + line(time="31/Foo/2026:23:30:00 +0000")
-        + line(time="31/Feb/2026:23:30:00 +0000")
-        + "x" * 70_000
-        + "\n"
-        + '{"broken\n{"request_uri": "/", "msec": "1.5"}\n'
-        + line()
-    )
-    *refused, view = read(tmp_path, content)
-    assert [(row.line, row.field) for row in refused if isinstance(row, Refused)] == [
-        (1, "line"),
-        (3, "time"),
-        (4, "time"),
-        (5, "line"),
-        (6, "line"),
-        (7, "status"),
-    ]
-    assert isinstance(view, ViewRow)
-
-
-def caddy(**changed: object) -> str:
-    request = {
-        "remote_ip": "10.0.0.1",
-        "client_ip": "192.0.2.1",
-        "proto": "HTTP/2.0",
-        "method": "GET",
-        "host": "www.example.com:443",
-        "uri": "/docs/?utm_medium=mail",
-        "headers": {
-            "User-Agent": [FIREFOX],
-            "Referer": ["https://example.com/"],
-            "Accept-Language": ["de-AT,de;q=0.8"],
-        },
-    }
-    record = {
-        "level": "info",
-        "ts": 1769902200.25,
-        "logger": "http.log.access.log0",
-        "msg": "handled request",
-        "request": request | changed,
-        "status": 200,
-        "resp_headers": {"Content-Type": [changed.get("type", "text/html; charset=utf-8")]},
-    }
-    return json.dumps(record) + "\n"
-
-
-def test_a_time_is_no_boolean(tmp_path: Path) -> None:
-    content = caddy().replace("1769902200.25", "true")
-    reason = "expected Unix seconds or a date and time, not true or false"
-    assert read(tmp_path, content) == [Refused(1, "ts", reason)]
-
-
-def test_json_of_caddy(tmp_path: Path) -> None:
-    started = '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
-    view = view_of(tmp_path, started + caddy())
-    assert (view.time_ms, view.path, view.host) == (1769902200250, "/docs", "www.example.com")
-    assert (view.utm_medium, view.referrer, view.locale) == ("mail", "", "de-AT")
-    assert (view.browser, view.first_today) == ("Firefox", True)
-    assert read(tmp_path, caddy(host="another.example")) == []
-    assert read(tmp_path, caddy(type="image/png")) == []
-    assert len(read(tmp_path, caddy(uri="/data.xml"))) == 1, "its Content-Type is that of a page"
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [
-        {"time_iso8601": "2026-01-31T23:30:00+01:00"},
-        {"time_local": "31/Jan/2026:22:30:00 +0000"},
-        {"msec": "1769898600.000"},
-    ],
-)
-def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
-    record = moment | {
-        "remote_addr": "192.0.2.1",
-        "request": "GET /x?utm_term=t HTTP/1.1",
-        "status": "200",
-        "http_referer": "-",
-        "http_user_agent": FIREFOX,
-    }
-    view = view_of(tmp_path, json.dumps(record))
-    assert (view.time_ms, view.path) == (ms("2026-01-31T22:30:00+00:00"), "/x")
-    assert (view.utm_term, view.browser, view.host) == ("t", "Firefox", "")
-
-
 def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
     def at(time: str, path: str, **more: str) -> str:
         request = f"GET {path} HTTP/1.1"
@@ -404,52 +202,6 @@ def test_rotated_logs_may_come_in_the_order_of_their_names(tmp_path: Path) -> No
     ]
     rows = read(tmp_path, *weeks[20:], *weeks[:10], *weeks[10:20])
     assert sum(row.first_today for row in rows if isinstance(row, ViewRow)) == len(days)
-
-
-def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
-    plain, small = tmp_path / "a", tmp_path / "b"
-    content = ("garbage\n" + line() + caddy()).encode()
-    plain.write_bytes(content)
-    small.write_bytes(gzip.compress(content))
-    given = [Given.of(plain, None), Given.of(small, None)]
-    assert [each.source for each in given] == ["access-log", "access-log"]
-    assert digest_of(given[:1]) == digest_of(given[1:]), "it is the same log"
-    for each in given:
-        *_, found = survey([each])
-        assert (found.views, found.refused_rows) == (2, 1)
-    small.write_bytes(gzip.compress(content)[:-9])
-    with pytest.raises(BadRequest, match=f"{small}: not a sound file of gzip"):
-        list(survey([Given.of(small, None)]))
-
-
-def test_a_last_line_that_is_cut_is_left_out(tmp_path: Path) -> None:
-    """Wherever it is: a log may be written to, or copied, at any moment."""
-    whole = line(address="192.0.2.2", referrer="https://other.example/").rstrip("\n")
-    for cut in range(1, len(whole)):
-        assert left_out(tmp_path, line() + whole[:cut]) == (1, {"cut": 1})
-    assert left_out(tmp_path, line() + whole) == (2, {})
-    assert left_out(tmp_path, whole[:-1]) == (0, {"cut": 1})
-    record = caddy().rstrip("\n")
-    for cut in range(1, len(record), 50):
-        assert left_out(tmp_path, caddy() + record[:cut]) == (1, {"cut": 1})
-    assert left_out(tmp_path, record) == (1, {})
-
-
-def test_a_log_of_common_form_may_lack_its_last_line_end(tmp_path: Path) -> None:
-    common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -'
-    assert left_out(tmp_path, f"{common}\n{common}") == (2, {})
-    assert left_out(tmp_path, f"{common}\n{common[:-1]}") == (1, {"cut": 1})
-
-
-@pytest.mark.parametrize("form", ["combined", "caddy"])
-def test_a_log_may_begin_with_a_byte_order_mark(tmp_path: Path, form: str) -> None:
-    content = {"combined": line, "caddy": caddy}[form]()
-    path = tmp_path / "access.log"
-    path.write_text(content * 2, "utf-8-sig")
-    one, two = programs.read(path, into=Into("example.com"))
-    assert isinstance(one, ViewRow)
-    assert isinstance(two, ViewRow)
-    assert (one.first_today, two.first_today) == (True, False)
 
 
 @pytest.mark.parametrize("lines", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
