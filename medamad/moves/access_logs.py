@@ -172,12 +172,12 @@ def _shown(request: Request, into: Into) -> tuple[Page, str] | LeftOut:
 
 def _target(request: Request) -> tuple[str, str, str]:
     """Give host, path and query (RFC 9112, section 3.2); of a whole URL its own host counts."""
-    host, rest = _host(request.host), request.target
+    host, rest = request.host, request.target
     if whole := _WHOLE.match(rest):
-        host, rest = _host(whole[1]) or whole[1], rest[whole.end() :]
+        host, rest = whole[1], rest[whole.end() :]
         rest = rest if rest.startswith("/") else f"/{rest}"
     path, _, query = rest.partition("?")
-    return host, path, query
+    return _host(host), path, query
 
 
 @lru_cache(_RECENT)
@@ -192,10 +192,11 @@ def _is_program(user_agent: str | None, rule: BotRule) -> bool:
 
 
 def _host(given: str) -> str:
+    """Give the name of a host, or what stands in its place: an address is none of a website."""
     try:
         return canonical_hostname(urlsplit(f"//{given}").hostname or "")
     except (ValueError, BadRequest):
-        return ""
+        return given
 
 
 def _is_same(host: str, hostname: str) -> bool:

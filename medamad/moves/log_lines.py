@@ -51,6 +51,8 @@ _MONTHS: Final = (
     "Nov",
     "Dec",
 )
+_ANY_HOST: Final = re.compile(r"_\Z|[*~]")
+"""How nginx names a server of several hosts, or of any ("Server names"): it tells of no host."""
 _SHORT: Final = MappingProxyType({b"n": b"\n", b"t": b"\t", b"r": b"\r"})
 
 
@@ -212,13 +214,14 @@ def _of_nginx(record: Mapping[str, Any]) -> Request:
     target = text("request_uri") or target or text("uri")
     if not target:
         raise NoLine("request_uri", "it is missing, and so is request")
+    host = text("http_host", "host", "server_name")
     return Request(
         time_ms=_json_ms(record[moment], moment),
         address=text("remote_addr"),
         method=text("request_method") or method,
         target=target,
         status=_status(record["status"]),
-        host=text("http_host", "host", "server_name"),
+        host="" if _ANY_HOST.match(host) else host,
         referrer=text("http_referer"),
         user_agent=text("http_user_agent") if "http_user_agent" in record else None,
         accept_language=text("http_accept_language"),

@@ -79,3 +79,13 @@ def left_out(folder: Path, content: str, rules: Rules = RULES) -> tuple[int, dic
 
 def ms(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def nginx(**changed: str) -> str:
+    record = {
+        "time_iso8601": "2026-01-31T23:30:00+01:00",
+        "request": "GET /x HTTP/1.1",
+        "status": "200",
+        "http_user_agent": FIREFOX,
+    }
+    return json.dumps(record | changed) + "\n"

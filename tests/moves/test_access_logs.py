@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from logs import CRAWLER, FIREFOX, RULES, caddy, left_out, line, ms, read
+from logs import CRAWLER, FIREFOX, RULES, caddy, left_out, line, ms, nginx, read
 
 from medamad.collect.rules import Rules
 from medamad.model.errors import BadRequest
@@ -124,6 +124,23 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
         0,
         {"no_view": 3, "programs": 1, "blocked": 1, "spam": 1, "no_page": 1, "other_hosts": 1},
     )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("203.0.114.9", "203.0.114.9:80", "[2001:db8::1]:443", "[", "-example.com", ":80"),
+        *("my_host.internal", "_example.com", "localhost", "other.example"),
+    ],
+)
+def test_what_is_no_hostname_is_another_host(tmp_path: Path, host: str) -> None:
+    content = nginx(http_host="www.example.com") + nginx(http_host=host) + caddy(host=host)
+    assert left_out(tmp_path, content) == (1, {"other_hosts": 2})
+
+
+@pytest.mark.parametrize("before", ["my_host.example.com:80 ", "203.0.114.9:80 ", "my_host "])
+def test_what_is_no_hostname_is_another_virtual_host(tmp_path: Path, before: str) -> None:
+    assert left_out(tmp_path, before + line()) == (0, {"other_hosts": 1})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import programs
 import pytest
-from logs import FIREFOX, caddy, left_out, line, ms, read, view_of
+from logs import FIREFOX, caddy, left_out, line, ms, nginx, read, view_of
 
 from medamad.model.errors import BadRequest
 from medamad.moves.rows import Refused, ViewRow
@@ -145,6 +145,11 @@ def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
     view = view_of(tmp_path, json.dumps(record))
     assert (view.time_ms, view.path) == (ms("2026-01-31T22:30:00+00:00"), "/x")
     assert (view.utm_term, view.browser, view.host) == ("t", "Firefox", "")
+
+
+@pytest.mark.parametrize("name", ["", "-", "_", "*.example.com", r"~^(www\.)?example\.com$"])
+def test_a_server_of_several_names_tells_of_no_host(tmp_path: Path, name: str) -> None:
+    assert view_of(tmp_path, nginx(server_name=name)).host == ""
 
 
 def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
