@@ -2,6 +2,7 @@
 
 It goes by GoatCounter's help ("CSV export", versions 1 and 2 of the format). A session of
 GoatCounter's lasts eight hours; whoever comes back later on the same day counts again, as there.
+Where it kept no sessions, every view is a first visit for it, and so it is here.
 A referrer of its own naming ("Hacker News") stays as it is; the text of a campaign counts as the
 UTM source, since GoatCounter does not say of which parameter it was.
 """
@@ -30,6 +31,8 @@ _VERSIONS: Final = frozenset({"1", "2"})
 _NEEDED: Final = ("Event", "Bot", "Session", "FirstVisit", "Date")
 _AGENT: Final = "Mozilla/"
 _URL, _CAMPAIGN = "h", "c"
+_NO_SESSION: Final = "0-"
+"""The characters of the number of no session, `0-0`, of version 1 that of a UUID."""
 
 
 def is_goatcounter(head: bytes) -> bool:
@@ -92,7 +95,8 @@ def _view(
     if scheme == _CAMPAIGN:
         page, referrer = with_campaign(page, utm_source=found), ""
     number = visits.number()
-    if session := record["Session"]:
+    session = record["Session"]
+    if session.strip(_NO_SESSION):
         firsts = visits.firsts(number, time_ms, session, page.path)
     else:
         firsts = (record["FirstVisit"] in {"true", "1"},) * 2

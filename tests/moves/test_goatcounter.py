@@ -33,6 +33,18 @@ def test_a_view_of_goatcounter(
     assert {name: getattr(row, name) for name in wanted} == wanted
 
 
+@pytest.mark.parametrize("session", ["", "0-0", "00000000-0000-0000-0000-000000000000"])
+def test_every_view_is_a_visitor_where_goatcounter_kept_no_sessions(
+    tmp_path: Path, session: str
+) -> None:
+    records = [
+        GOAT_VIEW | {"Session": session, "Date": f"2026-01-31T12:00:0{second}Z"}
+        for second in range(3)
+    ]
+    found = read(write(tmp_path / "export.csv", GOAT, *records))
+    assert [row.first_today for row in found if isinstance(row, ViewRow)] == [True] * 3
+
+
 def test_version_1_of_goatcounter_has_user_agents(tmp_path: Path) -> None:
     names = [
         "1Path" if name == "2Path" else name for name in GOAT if name not in {"UserAgent", "System"}
