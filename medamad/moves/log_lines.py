@@ -183,7 +183,7 @@ def _of_caddy(record: Mapping[str, Any], request: Mapping[str, Any]) -> Request 
         status=_status(record["status"]),
         host=str(request.get("host", "")),
         referrer=headers.get("referer", ""),
-        user_agent=headers.get("user-agent", "") if headers else None,
+        user_agent=None if request.get("headers") is None else headers.get("user-agent", ""),
         accept_language=headers.get("accept-language", ""),
         content_type=sent.get("content-type", ""),
     )

@@ -66,11 +66,12 @@ PROGRAMS = (
 def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
     """It may count when it brings a hit, but a log has whatever asked."""
     content = line() + "".join(line(agent=agent) for agent in PROGRAMS)
-    content += caddy() + caddy(headers={"Accept": ["*/*"]})
-    assert left_out(tmp_path, content) == (2, {"programs": len(PROGRAMS) + 1})
-    assert left_out(tmp_path, content, Rules(bots="off")) == (len(PROGRAMS) + 3, {})
+    content += caddy() + caddy(headers={"Accept": ["*/*"]}) + caddy(headers={})
+    assert left_out(tmp_path, content) == (2, {"programs": len(PROGRAMS) + 2})
+    assert left_out(tmp_path, content, Rules(bots="off")) == (len(PROGRAMS) + 4, {})
     common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
     assert left_out(tmp_path, common, Rules(bots="strict")) == (1, {}), "it does not say"
+    assert left_out(tmp_path, caddy() + caddy(headers=None)) == (2, {}), "nor does this line"
 
 
 LESSER = (
