@@ -2,21 +2,19 @@
 
 A view is a GET that was answered by 200, or by 304 (the browser had the page already), of what is
 a page by its Content-Type, where the log has that, else by the ending of its path. What the rules
-for hits leave out is left out here too, and whatever does not name a browser, unless the log is
-kept without User-Agents: then no line has one. Visitors are told apart by address and User-Agent,
-a day long and in memory alone.
+for hits leave out is left out here too, and whatever does not name a browser, unless the logs are
+kept without User-Agents: then no line of them has one. Visitors are told apart by address and
+User-Agent, a day long and in memory alone.
 """
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
-
-from attrs import define, evolve, field
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import BotRule, is_bot
@@ -31,7 +29,6 @@ from medamad.vocabulary.languages import locale_of
 
 _MOST_OF_A_LINE: Final = 1 << 16
 _RECENT: Final = 4_096
-_MOST_UNNAMED: Final = 20_000
 _WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -52,7 +49,6 @@ _LESSER: Final = re.compile(
 def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
     """Read a log, which may hold lines of several forms; the last one may be cut."""
     lacks_agent = False
-    unnamed = _Unnamed()
     number = 0
     while line := file.readline(_MOST_OF_A_LINE):
         number += 1
@@ -80,45 +76,7 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
         if request is not None and into.is_ahead(request.time_ms):
             yield Refused(number, "time", AHEAD)
             continue
-        if request is None:
-            visits.leave_out(LeftOut.NO_VIEW)
-        else:
-            yield from _views(unnamed.known(request), into, visits)
-    yield from _views(unnamed.rest(), into, visits)
-
-
-@define
-class _Unnamed:
-    """Requests without a User-Agent, as long as it is not known whether the log tells of any.
-
-    So many of them, and none with one before, tell that it does not.
-    """
-
-    _waiting: list[Request] = field(factory=list)
-    _is_told: bool | None = None
-
-    def known(self, request: Request) -> list[Request]:
-        """Take the next request of a log; give those of which it is known whether they had one."""
-        if self._is_told is None and request.user_agent:
-            self._is_told = True
-            waiting, self._waiting = self._waiting, []
-            return [*waiting, request]
-        if self._is_told or request.user_agent != "":
-            return [request]
-        self._waiting.append(request)
-        return self.rest() if self._is_told is False or len(self._waiting) == _MOST_UNNAMED else []
-
-    def rest(self) -> list[Request]:
-        """Give those that wait, of which the log does not tell."""
-        self._is_told = False
-        waiting, self._waiting = self._waiting, []
-        return [evolve(request, user_agent=None) for request in waiting]
-
-
-def _views(requests: Iterable[Request], into: Into, visits: Visits) -> Iterator[ViewRow]:
-    """Give the views that requests were; the others are left out."""
-    for request in requests:
-        row = _view(request, into, visits)
+        row = LeftOut.NO_VIEW if request is None else _view(request, into, visits)
         if isinstance(row, LeftOut):
             visits.leave_out(row)
         else:
@@ -132,23 +90,24 @@ def _may_be_cut(line: bytes, request: Request | None) -> bool:
 
 def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
     """Give the view that a request was, or why it is none."""
+    user_agent = visits.agent_of(request.user_agent)
     shown = _shown(request, into)
     if isinstance(shown, LeftOut):
         return shown
     page, host = shown
     if _is_blocked(request, into):
         return LeftOut.BLOCKED
-    if _is_program(request.user_agent, into.rules.bots):
+    if _is_program(user_agent, into.rules.bots):
         return LeftOut.PROGRAMS
     referrer = into.referrer(request.referrer, page.host)
     if referrer is None:
         return LeftOut.SPAM
     number = visits.number()
-    visitor = (request.address, request.user_agent)
+    visitor = (request.address, user_agent)
     return view_row(
         request.time_ms,
         page,
-        describe(request.user_agent or ""),
+        describe(user_agent or ""),
         firsts=visits.firsts(number, request.time_ms, visitor, page.path),
         referrer=referrer,
         number=number,

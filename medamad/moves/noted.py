@@ -28,6 +28,8 @@ class Noted:
 
     zone: tzinfo
     """Whose days count."""
+    has_agents: bool = True
+    """Whether logs tell of User-Agents, as they do unless it turns out that none has any."""
     is_decided: bool = False
     _visitors: "array[int]" = field(factory=_int64s)
     _pages: "array[int]" = field(factory=_int64s)

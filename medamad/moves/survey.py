@@ -4,7 +4,7 @@ import hashlib
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from gzip import BadGzipFile
@@ -214,16 +214,27 @@ class Survey:
 
 def survey(files: Sequence[Given]) -> Iterator[Survey]:
     """Look through files, a little with every step; the last that is given is the whole."""
-    found = Survey(noted=Noted(files[0].into.rules.zone if files else UTC))
-    visits = Visits(found.noted, found.left_out)
-    for place, (file, row) in enumerate(numbered(files, visits)):
-        found.add(file, row)
-        if place % _STEP == 0:
-            yield found
+    noted = Noted(files[0].into.rules.zone if files else UTC)
+    found, had_agents = yield from _looked_through(files, noted)
+    if had_agents == {False}:  # They were kept without.
+        found, _ = yield from _looked_through(files, Noted(noted.zone, has_agents=False))
     found.end()
     if found.repeated:
         yield from _compared(files, found)
     yield found
+
+
+def _looked_through(
+    files: Sequence[Given], noted: Noted
+) -> Generator[Survey, None, tuple[Survey, set[bool]]]:
+    """Take note of all rows; give also whether requests of logs had User-Agents."""
+    found = Survey(noted=noted)
+    visits = Visits(noted, found.left_out)
+    for place, (file, row) in enumerate(numbered(files, visits)):
+        found.add(file, row)
+        if place % _STEP == 0:
+            yield found
+    return found, visits.had_agents
 
 
 _STEP: Final = 1_000

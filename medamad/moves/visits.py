@@ -64,6 +64,8 @@ class Visits:
 
     noted: Noted
     left_out: Counter[LeftOut] = field(factory=Counter)
+    had_agents: set[bool] = field(factory=set)
+    """Whether requests of logs had a User-Agent, of those for which a log has a place for it."""
     website: str = ""
     """What a program that has several calls the one that all rows are of; "" until one is told."""
     _seen: set[int] = field(factory=set)
@@ -78,6 +80,15 @@ class Visits:
         size = len(self._seen)
         self._seen.add(hash(identity))
         return len(self._seen) > size
+
+    def agent_of(self, user_agent: str | None) -> str | None:
+        """Give the User-Agent of a request, None where the logs tell of none: "" is one of theirs.
+
+        They do not where no request has one, which is known when all files were looked through.
+        """
+        if user_agent is not None:
+            self.had_agents.add(bool(user_agent))
+        return user_agent if user_agent or self.noted.has_agents else None
 
     def leave_out(self, why: LeftOut) -> None:
         """Count what is left out."""

@@ -105,9 +105,12 @@ def test_a_log_may_be_kept_without_user_agents(tmp_path: Path) -> None:
         assert left_out(tmp_path, other + without) == (other == line(), told)
 
 
-def test_a_long_log_without_user_agents_is_told_before_its_end(tmp_path: Path) -> None:
-    content = line(agent="-", request="GET /a.css HTTP/1.1") * 19_999 + line(agent="-") * 2
-    assert left_out(tmp_path, content + line()) == (3, {"no_view": 19_999})
+def test_a_user_agent_may_be_late(tmp_path: Path) -> None:
+    """After health checks of a night, and in whichever of the files."""
+    checks = line(agent="-", request="GET /a.css HTTP/1.1") * 20_000 + line(agent="-")
+    assert left_out(tmp_path, checks + line()) == (1, {"no_view": 20_000, "programs": 1})
+    for contents in ((line(agent="-"), line()), (line(), line(agent="-"))):
+        assert len(read(tmp_path, *contents)) == 1
 
 
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
