@@ -2,11 +2,12 @@
 
 import re
 from typing import Final
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import unquote_plus
 
 from attrs import frozen
 
 from medamad.collect.addresses import is_address
+from medamad.collect.urls import split_url
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 
@@ -63,7 +64,7 @@ def page_of(url: str) -> Page:
     slash except for "/", cut at MAX_PATH characters; UTM fields are cut at MAX_UTM.
     """
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         host = parts.hostname
         parts.port  # noqa: B018 - raises for what is no port
     except ValueError:

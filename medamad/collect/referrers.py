@@ -3,10 +3,10 @@
 import re
 from collections.abc import Container
 from typing import Final
-from urllib.parse import urlsplit
 
 from medamad.collect.addresses import is_address
 from medamad.collect.pages import MAX_PATH, stored_path
+from medamad.collect.urls import split_url
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 
@@ -25,7 +25,7 @@ def referrer_of(url: str, own_hosts: Container[str]) -> str:
     Never raises.
     """
     try:
-        parts = urlsplit(url.strip())
+        parts = split_url(url.strip())
         host = parts.hostname or ""
     except ValueError:
         return ""

@@ -30,7 +30,7 @@ def canonical_hostname(text: str, field: str = "hostname") -> str:
     """
     if not text:
         raise BadRequest(f"{field}: expected 1 to {MAX_HOSTNAME} characters, got none")
-    if text.isascii() and len(text) > MAX_HOSTNAME:
+    if len(text) > MAX_HOSTNAME:
         raise BadRequest(f"{field}: expected at most {MAX_HOSTNAME} characters")
     name = text.removesuffix(".")
     if not name.isascii():

@@ -14,11 +14,11 @@ from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import BinaryIO, Final
-from urllib.parse import urlsplit
 
 from medamad.collect.agents import describe
 from medamad.collect.bots import BotRule, is_bot
 from medamad.collect.pages import Page
+from medamad.collect.urls import split_url
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
 from medamad.moves.foreign import view_row
@@ -153,7 +153,7 @@ def _is_program(user_agent: str | None, rule: BotRule) -> bool:
 def _host(given: str) -> str:
     """Give the name of a host, or what stands in its place: an address is none of a website."""
     try:
-        return canonical_hostname(urlsplit(f"//{given}").hostname or "")
+        return canonical_hostname(split_url(f"//{given}").hostname or "")
     except (ValueError, BadRequest):
         return given
 
