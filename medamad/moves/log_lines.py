@@ -53,6 +53,15 @@ _MONTHS: Final = (
 )
 _ANY_HOST: Final = re.compile(r"_\Z|[*~]")
 """How nginx names a server of several hosts, or of any ("Server names"): it tells of no host."""
+_TARGETS: Final = ("request", "request_uri", "uri")
+"""Keys of nginx's JSON that tell what was asked for."""
+_WALL: Final = re.compile(r"\A(\d{4})/(\d\d)/(\d\d)(?= )", re.ASCII)
+"""The date of Caddy's formats `wall`, `wall_milli` and `wall_nano`."""
+_UNITS: Final = (1, 10**3, 10**6, 10**9)
+"""Of Unix time, in a second: Caddy may write it in smaller ones."""
+_MOST_S: Final = 10**11
+"""Seconds until the year 5138; as many milliseconds end in 1973."""
+_EXPECTED_TIME: Final = "expected Unix time or a date and time"
 _SHORT: Final = MappingProxyType({b"n": b"\n", b"t": b"\t", b"r": b"\r"})
 
 
@@ -82,13 +91,14 @@ class Request:
 
 
 def is_log(line: bytes) -> bool:
-    """Tell whether a line looks like one of an access log."""
+    """Tell whether a line looks like one of an access log, even if not all of it can be read."""
     if not line.startswith(b"{"):
         return _LINE.match(line) is not None
     try:
-        return request_of(line) is not None
+        record = _record(line)
     except NoLine:
         return False
+    return _is_of_caddy(record) or ("status" in record and any(map(record.get, _TARGETS)))
 
 
 def request_of(line: bytes) -> Request | None:
@@ -160,19 +170,26 @@ def _checked(time_s: float) -> int:
 
 
 def _of_json(line: bytes) -> Request | None:
+    record = _record(line)
+    return _of_caddy(record) if _is_of_caddy(record) else _of_nginx(record)
+
+
+def _record(line: bytes) -> dict[str, Any]:
     try:
-        record = msgspec.json.decode(line, type=dict[str, Any])
+        return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NoLine("line", f"not a JSON object: {error}") from None
-    if isinstance(record.get("request"), dict):
-        return _of_caddy(record, record["request"])
-    if "logger" in record or ("level" in record and "msg" in record):
-        return None
-    return _of_nginx(record)
 
 
-def _of_caddy(record: Mapping[str, Any], request: Mapping[str, Any]) -> Request | None:
-    if "status" not in record:
+def _is_of_caddy(record: Mapping[str, Any]) -> bool:
+    """Tell whether it may be of Caddy's log, in which there is more than accesses."""
+    is_told = "logger" in record or ("level" in record and "msg" in record)
+    return is_told or isinstance(record.get("request"), dict)
+
+
+def _of_caddy(record: Mapping[str, Any]) -> Request | None:
+    request = record.get("request")
+    if not isinstance(request, dict) or "status" not in record:
         return None
     headers, sent = _headers(request.get("headers")), _headers(record.get("resp_headers"))
     return Request(
@@ -237,17 +254,18 @@ def _status(value: Any) -> int:
 
 
 def _json_ms(value: Any, field: str) -> int:
-    """Give a time: Unix seconds, ISO 8601 with an offset, or as in a line of combined."""
+    """Give a time: Unix time, ISO 8601, in UTC where it names no zone, or as in combined form."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         return _local_ms(value)
     try:
         if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
-            moment = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(_WALL.sub(r"\1-\2-\3", value))
             return _checked((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
         if isinstance(value, bool):
-            raise NoLine(field, "expected Unix seconds or a date and time, not true or false")
-        return _checked(float(value))
+            raise NoLine(field, f"{_EXPECTED_TIME}, not true or false")
+        time = float(value)
+        return _checked(time / next((unit for unit in _UNITS if time < _MOST_S * unit), 1))
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, NoLine):
             raise
-        raise NoLine(field, "expected Unix seconds or a date and time") from None
+        raise NoLine(field, _EXPECTED_TIME) from None

@@ -111,8 +111,72 @@ def test_odd_lines_are_named(tmp_path: Path) -> None:
 
 def test_a_time_is_no_boolean(tmp_path: Path) -> None:
     content = caddy().replace("1769902200.25", "true")
-    reason = "expected Unix seconds or a date and time, not true or false"
+    reason = "expected Unix time or a date and time, not true or false"
     assert read(tmp_path, content) == [Refused(1, "ts", reason)]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *(1769902200.25, 1769902200250.0, 1769902200250, 1769902200250000, 1769902200250000000),
+        *("1769902200.25", "1769902200250", "2026-01-31T23:30:00.250Z"),
+        *("2026-01-31T23:30:00.250+0000", "2026-02-01T00:30:00.250000000+01:00"),
+        *("2026/01/31 23:30:00.250", "2026/01/31 23:30:00.250123456"),
+    ],
+)
+def test_time_formats_of_caddy(tmp_path: Path, moment: float | str) -> None:
+    content = caddy().replace("1769902200.25", json.dumps(moment))
+    assert view_of(tmp_path, content).time_ms == 1769902200250
+
+
+@pytest.mark.parametrize(
+    ("moment", "time"),
+    [
+        ("2026/01/31 23:30:00", "2026-01-31T23:30:00+00:00"),
+        ("31/Jan/2026:23:30:00 -0100", "2026-02-01T00:30:00+00:00"),
+        (0, "1970-01-01T00:00:00+00:00"),
+        (99_999_999_999, "5138-11-16T09:46:39+00:00"),
+        (100_000_000_000, "1973-03-03T09:46:40+00:00"),
+    ],
+)
+def test_times_of_whole_seconds(tmp_path: Path, moment: float | str, time: str) -> None:
+    content = caddy().replace("1769902200.25", json.dumps(moment))
+    assert view_of(tmp_path, content).time_ms == ms(time)
+
+
+@pytest.mark.parametrize(
+    "moment", [None, "", "2026/31/01 23:30:00", "Jan 31 2026", "9" * 400, "1" * 30, -1, 10**21]
+)
+def test_what_is_no_time_is_refused(tmp_path: Path, moment: float | str | None) -> None:
+    content = caddy().replace("1769902200.25", json.dumps(moment))
+    (refused,) = read(tmp_path, content)
+    assert isinstance(refused, Refused)
+    assert refused.field in {"ts", "time"}
+
+
+TLS = '{"level":"info","ts":"once","logger":"tls","msg":"cleaned storage units"}\n'
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        TLS * 25 + caddy(),
+        caddy().replace("1769902200.25", '"Jan 31 2026"'),
+        nginx(time_iso8601="yesterday"),
+        nginx().replace("time_iso8601", "at"),
+    ],
+)
+def test_json_is_told_for_a_log_by_its_keys(tmp_path: Path, begin: str) -> None:
+    """Whatever is wrong with its first lines is then said as of a log."""
+    path = tmp_path / "access.log"
+    path.write_text(begin)
+    assert Given.of(path, None).source == "access-log"
+
+
+def test_json_with_other_keys_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "views.ndjson"
+    path.write_text('{"time":"2026-01-01T00:00:00Z","path":"/a","host":"example.com"}\n')
+    assert Given.of(path, None).source == "ndjson"
 
 
 def test_json_of_caddy(tmp_path: Path) -> None:
