@@ -235,15 +235,15 @@ def test_it_listens_on_both_families_and_on_a_unix_socket(machine: Machine) -> N
 
 
 def test_a_certificate_is_handed_over(machine: Machine) -> None:
-    lineage = machine.root / "root/lineage"
-    lineage.mkdir()
+    lineage = machine.root / "etc/letsencrypt/live/stats.example.com"
+    lineage.mkdir(parents=True)
     for name in ("privkey", "cert", "chain"):
         (lineage / f"{name}.pem").write_text(name, "utf-8")
     hook = (ROOT / "etc/certbot-deploy").read_text("utf-8")
     owner = machine.run("stat", "--format=%u:%g", f"/proc/{machine.shown('MainPID')}")
     for act in ("stop", "start"):
         machine.run("systemctl", act, "medamad.socket", "medamad.service")
-        machine.run("env", "RENEWED_LINEAGE=/root/lineage", "sh", "-c", hook)
+        machine.run("sh", "-c", hook)
         for name in ("privkey", "cert", "chain"):
             path = f"/var/lib/private/medamad/tls/{name}.pem"
             assert machine.run("stat", "--format=%u:%g %a", path) == f"{owner} 400"
