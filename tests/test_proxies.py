@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -39,7 +40,7 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
         "stats.example.com;": "localhost;",
         "/etc/letsencrypt/live/stats.example.com": str(folder),
     }
-    kept = " ".join(
+    kept = f"access_log {folder}/access.log; " + " ".join(
         f"{kind}_temp_path {folder}/{kind};"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -178,3 +179,20 @@ def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> N
     for claimed in ({}, {"X_Forwarded_For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
         answer = proxy.request("POST", "/api/event/hit", load("b"), source=VISITOR, **claimed)
         assert answer.headers["x-medamad-ignored"] == "blocked"
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_logs_no_visitor(tmp_path: Path) -> None:
+    with proxied(tmp_path, nginx_of) as proxy:
+        assert proxy.request("GET", "/api/event/ping", source=VISITOR).status == 200
+        plain = re.search(
+            r"listen 127\.0\.0\.1:(\d+);", (tmp_path / "nginx.conf").read_text("utf-8")
+        )
+        assert plain is not None
+        visit = http.client.HTTPConnection(
+            "127.0.0.1", int(plain[1]), timeout=20, source_address=(VISITOR, 0)
+        )
+        visit.request("GET", "/share/abc", headers={"Host": "localhost"})
+        assert visit.getresponse().status == 301
+        visit.close()
+    assert (tmp_path / "access.log").read_text("utf-8") == ""
