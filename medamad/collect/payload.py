@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, NoReturn
 
@@ -211,17 +212,14 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
     except msgspec.ValidationError as error:
         _refuse(str(error))
     except msgspec.DecodeError:
-        for field in _unfit(body):
-            raise BadRequest(f"{field}: {_FIT}") from None
+        _refuse_unfit(_loosely_decoded(body))
         raise BadRequest("body: expected JSON") from None
     except UnicodeDecodeError:
         raise BadRequest("body: expected JSON in UTF-8") from None
     except RecursionError:
         raise BadRequest("body: nested too deeply") from None
     if _NUL in body:
-        for field in _unfit(body):
-            if field in _EXPECTED:
-                raise BadRequest(f"{field}: {_FIT}")
+        _refuse_unfit(msgspec.structs.asdict(wire))
     return wire
 
 
@@ -284,18 +282,23 @@ def _refuse(message: str) -> NoReturn:
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
 
 
-def _unfit(body: bytes) -> list[str]:
-    """Give the fields whose texts hold a NUL or half a surrogate pair; rarely called.
+def _refuse_unfit(fields: Mapping[str, Any]) -> None:
+    """Raise BadRequest for a field of which a text holds a NUL or half a surrogate pair.
 
-    Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8.
+    Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8. Rarely called.
     """
+    for field, value in fields.items():
+        if not _is_fit(value):
+            raise BadRequest(f"{field}: {_FIT}")
+
+
+def _loosely_decoded(body: bytes) -> Mapping[str, Any]:
+    """Give the fields of a body that is to be refused, as far as they can be read at all."""
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):
-        return []
-    if not isinstance(sent, dict):
-        return []
-    return [field for field, value in sent.items() if not _is_fit(value)]
+        return {}
+    return sent if isinstance(sent, dict) else {}
 
 
 def _is_fit(value: Any) -> bool:

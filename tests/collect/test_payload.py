@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from medamad.collect.payload import Custom, Load, Unload, decode
+from medamad.collect.payload import Custom, Load, Unload, decode, decode_stated
 from medamad.model.errors import BadRequest
 
 LOAD = {"e": "load", "b": "1", "u": "https://a.test/", "p": True, "q": False}
@@ -200,6 +200,21 @@ def test_nul_and_half_a_surrogate_pair_are_refused_in_every_text(
     body = json.dumps(base | fields).replace("?", json.dumps(broken)[1:-1]).encode()
     with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
         decode(body)
+
+
+@pytest.mark.parametrize("other", [b'"\xff"', b"9" * 5_000, b"[" * 900 + b"]" * 900])
+@pytest.mark.parametrize("base", [LOAD | {"b": "\0"}, CUSTOM | {"d": {"\0": "a"}}])
+def test_nothing_beside_a_nul_lets_it_pass(base: dict[str, Any], other: bytes) -> None:
+    body = json.dumps(base | {"x": "?"}).encode().replace(b'"?"', other)
+    with pytest.raises(BadRequest, match=r"^[bd]: expected text without NUL"):
+        decode(body)
+
+
+@pytest.mark.parametrize("field", ["visitor", "userAgent", "language"])
+def test_what_a_server_states_holds_no_nul(field: str) -> None:
+    body = json.dumps(LOAD | {field: "a\0", "x": "?"}).encode().replace(b"?", b"\xff")
+    with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
+        decode_stated(body)
 
 
 def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:
