@@ -111,6 +111,7 @@ def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
         firsts=visits.firsts(number, request.time_ms, visitor, page.path),
         referrer=referrer,
         number=number,
+        identity=hash(request),
         host=host,
         locale=locale_of(request.accept_language),
     )

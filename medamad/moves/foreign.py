@@ -59,6 +59,7 @@ def view_row(
     firsts: tuple[bool, bool],
     referrer: str,
     number: int = 0,
+    identity: int = 0,
     host: str = "",
     country: str = "",
     locale: str = "",
@@ -71,6 +72,7 @@ def view_row(
     """
     return ViewRow(
         number=number,
+        identity=identity,
         time_ms=time_ms,
         path=page.path,
         first_today=firsts[0],
@@ -95,7 +97,11 @@ def view_row(
 
 
 def event_rows(
-    number: int, time_ms: int, pairs: Iterable[tuple[str, str]], view: int = 0
+    number: int,
+    time_ms: int,
+    pairs: Iterable[tuple[str, str]],
+    view: int = 0,
+    identity: int = 0,
 ) -> Iterator[EventRow]:
     """Give the properties of an event, each once, cut as those of hits are."""
     kept = [
@@ -104,4 +110,11 @@ def event_rows(
     ]
     for name, value in list(dict.fromkeys(kept))[:MAX_PROPERTIES]:
         if name:
-            yield EventRow(number=number, time_ms=time_ms, name=name, value=value, view=view)
+            yield EventRow(
+                number=number,
+                time_ms=time_ms,
+                name=name,
+                value=value,
+                view=view,
+                identity=identity,
+            )

@@ -73,7 +73,9 @@ def _rows(
         yield Refused(line, "Date", AHEAD)
         return
     if record["Event"] in {"true", "1"}:
-        yield from event_rows(visits.number(), time_ms, [(record[path], "")])
+        pairs = [(record[path], "")]
+        identity = hash((record["Session"],))
+        yield from event_rows(visits.number(), time_ms, pairs, identity=identity)
     elif (view := _view(record, record[path], time_ms, into, visits)) is not None:
         yield view
 
@@ -107,6 +109,7 @@ def _view(
         firsts=firsts,
         referrer=referrer,
         number=number,
+        identity=hash((session,)),
         country=country_of(record.get("Location", "")),
         width_px=width_of(record.get("Screen size", "")),
     )

@@ -113,7 +113,7 @@ class _Reading:
         )
         return self._asked(
             f"SELECT epoch_ms(date_created) AS time_ms, {chosen} FROM views "  # noqa: S608 - names of ours
-            "WHERE hostname IN (?, ?) ORDER BY date_created"
+            "WHERE hostname IN (?, ?) ORDER BY date_created, bid"
         )
 
     def _events(self) -> Iterator[Row | Refused]:
@@ -124,31 +124,33 @@ class _Reading:
             name if name in there else f"NULL AS {name}"
             for name in ("bid", "batch_id", "name", "value")
         )
-        last: object = None
+        last: str | None = None
         pairs: list[tuple[str, str]] = []
         time_ms: int | None = None
         view = 0
+        repeats = self._visits.noted.repeats
         for record in self._asked(
             f"SELECT epoch_ms(date_created) AS time_ms, {chosen} FROM events "  # noqa: S608 - names of ours
-            "WHERE group_name IN (?, ?) ORDER BY date_created, batch_id"
+            "WHERE group_name IN (?, ?) ORDER BY date_created, batch_id, name, value"
         ):
             if record["batch_id"] is None or record["batch_id"] != last:
-                yield from self._event(time_ms, pairs, view)
+                yield from self._event(time_ms, pairs, view, last)
                 pairs, time_ms = [], record["time_ms"]
-                view = self._numbers.get(record["bid"] or "", 0)
+                view = repeats.counting(self._numbers.get(record["bid"] or "", 0))
                 last = record["batch_id"]
             pairs.append((record["name"] or "", record["value"] or ""))
-        yield from self._event(time_ms, pairs, view)
+        yield from self._event(time_ms, pairs, view, last)
 
     def _event(
-        self, time_ms: int | None, pairs: list[tuple[str, str]], view: int
+        self, time_ms: int | None, pairs: list[tuple[str, str]], view: int, batch: str | None
     ) -> Iterator[Row | Refused]:
         if not pairs or time_ms is None or not 0 <= time_ms <= MAX_MS:
             return
         if self._into.is_ahead(time_ms):
             yield Refused(0, "events: date_created", AHEAD)
         else:
-            yield from event_rows(self._visits.number(), time_ms, pairs, view)
+            number = self._visits.number()
+            yield from event_rows(number, time_ms, pairs, view, hash((batch,)))
 
     def _asked(self, sql: str) -> Iterator[dict[str, Any]]:
         cursor = self._database.cursor().execute(sql, self._hosts)
@@ -181,6 +183,7 @@ class _Reading:
             firsts=(bool(record["is_unique_user"]), bool(record["is_unique_page"])),
             referrer=referrer,
             number=self._visits.number(),
+            identity=hash((record["bid"],)),
             country=country_by_name(record["country"] or ""),
             locale=locale_by_name(record["language_base"] or "", record["language_dialect"] or ""),
             duration_ms=min(max(record["duration_ms"] or 0, 0), _MAX_DURATION_MS),

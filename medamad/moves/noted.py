@@ -9,6 +9,8 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
+from medamad.moves.repeats import Repeats
+
 _OF_DAY: Final = 1
 _OF_PAGE: Final = 2
 _NOTHING: Final = np.zeros(0, np.int64)
@@ -31,6 +33,8 @@ class Noted:
     has_agents: bool = True
     """Whether logs tell of User-Agents, as they do unless it turns out that none has any."""
     is_decided: bool = False
+    repeats: Repeats = field(factory=Repeats)
+    """Which of them, and of events, come again."""
     _visitors: "array[int]" = field(factory=_int64s)
     _pages: "array[int]" = field(factory=_int64s)
     _times_ms: "array[int]" = field(factory=_int64s)
@@ -64,6 +68,7 @@ class Noted:
         self._flags = flags.tobytes()
         self._visitors, self._pages = _int64s(), _int64s()
         self._times_ms, self._numbers = _int64s(), _int64s()
+        self.repeats.decide()
         self.is_decided = True
 
     def firsts(self, number: int) -> tuple[bool, bool]:

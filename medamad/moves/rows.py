@@ -45,6 +45,9 @@ class ViewRow(msgspec.Struct, kw_only=True):
     host: str = ""
     line: int = 0
     """Of the file, as of a Refused; 0 where it is not told."""
+    identity: int = 0
+    """Of another program's row, what it is known by again besides what it says, hashed; 0 if by
+    its number, or by what it says alone."""
 
 
 class EventRow(msgspec.Struct, kw_only=True):
@@ -58,6 +61,7 @@ class EventRow(msgspec.Struct, kw_only=True):
     view: int = 0
     """The number of its view, 0 for none."""
     line: int = 0
+    identity: int = 0
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -75,6 +79,13 @@ Reader: TypeAlias = Callable[[BinaryIO, int], Iterator[Row | Refused]]
 
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 """Gives the texts of a view, in the order of VIEW_DIMENSIONS."""
+
+
+def said_by(row: Row) -> tuple[int | str, ...]:
+    """Give what a row says. Time on a page, and the view of an event, come later."""
+    texts = texts_of(row) if isinstance(row, ViewRow) else (row.name, row.value)
+    return (row.time_ms, *texts)
+
 
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""

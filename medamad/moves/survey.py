@@ -21,7 +21,7 @@ from medamad.moves.day_sources import DAY_SOURCES
 from medamad.moves.formats import SOURCE_NAMES, SOURCES, guessed, head_of
 from medamad.moves.input_files import Mark, opened
 from medamad.moves.noted import Noted
-from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
+from medamad.moves.rows import EventRow, Refused, Row, ViewRow, said_by
 from medamad.moves.visits import Into, LeftOut, Visits
 
 MOST_TOLD: Final = 20
@@ -89,12 +89,19 @@ def digest_of(files: Iterable[Given]) -> str:
     return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
-def numbered(files: Iterable[Given], visits: Visits) -> Iterator[tuple[Given, Row | Refused]]:
-    """Give all rows, each with a number; those without one get theirs in order."""
-    for file in files:
+def numbered(files: Sequence[Given], visits: Visits) -> Iterator[tuple[Given, Row | Refused]]:
+    """Give all rows, each with a number; those without one get theirs in order.
+
+    When all is noted, without those that an earlier file has, as far as no number tells that.
+    """
+    repeats = visits.noted.repeats
+    for place, file in enumerate(files):
         for row in file.rows(visits):
-            if not isinstance(row, Refused) and not row.number:
-                row.number = visits.number()
+            if not isinstance(row, Refused):
+                is_told = row.number > 0 and not row.identity
+                row.number = row.number or visits.number()
+                if len(files) > 1 and not is_told and repeats.is_again(place, row):
+                    continue
             yield file, row
 
 
@@ -203,6 +210,8 @@ class Survey:
                 self.repeated.update((store, kind, number) for number in _repeated(found))
             numbers.views, numbers.events = array("Q"), array("Q")
         self.noted.decide()
+        if again := self.noted.repeats.hits:
+            self.left_out[LeftOut.REPEATED] += again
 
     @property
     def ranges(self) -> list[tuple[str, int, int]]:
@@ -256,19 +265,13 @@ def _compared(files: Sequence[Given], found: Survey) -> Iterator[Survey]:
         if begins:
             is_first = key not in seen
             seen.add(key)
-        same = _hash_of(row)
+        same = hash((key, said_by(row)))
         if is_first:
             said.add(same)
         elif same not in said:
             found.refuse(file, _another(row))
         else:
             found.again += begins
-
-
-def _hash_of(row: ViewRow | EventRow) -> int:
-    """Give what tells a row from others. Time on a page, and the view of an event, come later."""
-    said = texts_of(row) if isinstance(row, ViewRow) else (row.name, row.value)
-    return hash((*key_of(row), row.time_ms, *said))
 
 
 def _another(row: ViewRow | EventRow) -> Refused:
