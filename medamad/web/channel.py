@@ -24,8 +24,7 @@ from medamad.web.settings import WebSettings
 LINGER_SECONDS: Final = 2.0
 """How long a refused connection may go on sending, so that it reads the refusal."""
 LINGER_BYTES: Final = 1_000_000
-CLOSE_SECONDS: Final = 10.0
-"""How long a connection that was closed may take to read what it was sent."""
+"""How much is read and dropped of a connection that was refused or closed."""
 
 MOST_AHEAD_BYTES: Final = 16_384
 """How much of further requests is read while one is being answered."""
@@ -131,7 +130,7 @@ class Channel(HTTPChannel):
 
     def dataReceived(self, data: bytes) -> None:
         """Take what arrived; the first byte of a request starts its time."""
-        if self.refused:
+        if self.refused or self.closing:
             self._swallow(data)
             return
         if self.idle:
@@ -333,9 +332,16 @@ class Channel(HTTPChannel):
             settings = self.site.settings
             self.expires += settings.idle_seconds - settings.reading_seconds
             return
-        self.closing = True
-        self.expires = self.site.seconds() + CLOSE_SECONDS
         self.loseConnection()
+
+    def loseConnection(self) -> None:
+        """Close the connection, which has some time to receive what was written before.
+
+        Over TLS it goes only when the other end agrees, and that may send on: it is dropped.
+        """
+        self.closing = True
+        self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        super().loseConnection()
 
     def cut(self) -> None:
         """End the connection at once, whatever is still to be sent."""
@@ -361,7 +367,6 @@ class Channel(HTTPChannel):
         elif self.refused:
             self.transport.loseConnection()
         elif not self.closing:
-            self.closing = True
             self.loseConnection()
 
     def _respondToBadRequestAndDisconnect(self) -> None:

@@ -29,9 +29,8 @@ def leave(house: House, connections: Iterable[Connection], *, goes: bool) -> Non
     """Have those who receive nothing more go by themselves, or be cut for it."""
     for connection in connections:
         if not goes:
-            house.reactor.advance(house.site.settings.reading_seconds + 1)
-            house.site.sweep()
-            house.reactor.advance(11)
-            house.site.sweep()
+            for _ in range(2):
+                house.reactor.advance(house.site.settings.reading_seconds + 1)
+                house.site.sweep()
             assert connection.wire.aborted
         connection.close()

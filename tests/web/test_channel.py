@@ -1,5 +1,7 @@
 """What comes over a connection before it is a request, and what is refused there."""
 
+from collections.abc import Callable
+
 import pytest
 import pytest_twisted
 from browser import Connection, Wire, encoded
@@ -77,10 +79,54 @@ async def test_over_tls_a_refused_connection_is_closed_by_tls_itself(house: Hous
     assert (await connection.talk(b"nonsense\r\n\r\n")).status == 400
     assert connection.wire.disconnecting
     assert not connection.wire.half_closed
-    connection.push(b"x" * 1_000_000)
+    check_drops(connection)
+
+
+def check_drops(connection: Connection) -> None:
+    """Check that of what is sent on nothing is kept, and that there is a bound."""
+    kept = len(connection.channel._buffer)
+    for _ in range(10):
+        connection.push(b"x" * 100_000)
+    assert len(connection.channel._buffer) == kept
     assert not connection.wire.aborted
     connection.push(b"x")
     assert connection.wire.aborted
+
+
+def closed_by_itself(_house: House, connection: Connection) -> None:
+    connection.push(encoded("GET", PING, {"Connection": "close"}))
+    assert answers(connection) == 1
+
+
+def closed_for_its_silence(house: House, _connection: Connection) -> None:
+    house.reactor.advance(house.site.settings.idle_seconds)
+    house.site.sweep()
+
+
+def closed_by_a_stop(house: House, _connection: Connection) -> None:
+    house.site.drain()
+
+
+@pytest.mark.parametrize("close", [closed_by_itself, closed_for_its_silence, closed_by_a_stop])
+def test_over_tls_a_closed_connection_may_not_send_on_for_long(
+    house: House, close: Callable[[House, Connection], None]
+) -> None:
+    connection = over_tls(house)
+    close(house, connection)
+    assert connection.wire.disconnecting
+    # Sending on gives it no more time.
+    for _ in range(2):
+        assert not connection.wire.aborted
+        connection.push(b"x")
+        house.reactor.advance(house.site.settings.reading_seconds / 2)
+        house.site.sweep()
+    assert connection.wire.aborted
+
+
+def test_over_tls_a_closed_connection_may_not_send_on_much(house: House) -> None:
+    connection = over_tls(house)
+    closed_by_itself(house, connection)
+    check_drops(connection)
 
 
 @pytest.mark.parametrize(
