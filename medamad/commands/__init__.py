@@ -10,11 +10,13 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Final, NoReturn
 
 from medamad.build import told_version
+from medamad.commands.ending import ended_in_order
 from medamad.commands.service_paths import SERVICE, ServicePaths
 from medamad.commands.statuses import INTERRUPTED_STATUS, UNREAD_STATUS, USAGE_STATUS, statuses
 from medamad.log_lines import complain, reason_of
@@ -64,7 +66,9 @@ def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> 
     try:
         try:
             arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
-            status = arguments.run(arguments)
+            may_be_interrupted = INTERRUPTED_STATUS in statuses(arguments.command)
+            with ended_in_order() if may_be_interrupted else nullcontext():
+                status = arguments.run(arguments)
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:

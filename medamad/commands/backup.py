@@ -3,10 +3,8 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from signal import SIGTERM, default_int_handler, signal
 from typing import Final
 
 import msgspec
@@ -67,8 +65,7 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     if spare_bytes is None:
         spare_bytes = min_free_disk(data_dir, arguments.config)
     phases = Phases(sys.stderr)
-    with ended_in_order():
-        note = make_backup(data_dir, target, phases.tell, spare_bytes)
+    note = make_backup(data_dir, target, phases.tell, spare_bytes)
     phases.end()
     if arguments.json:
         told = {"file": str(arguments.file), **msgspec.structs.asdict(note)}
@@ -89,13 +86,3 @@ def _target(file: Path, data_dir: Path) -> Path:
         raise BadRequest(f"{file}: there is something else than a file")
     refuse_own(file, data_dir)
     return target
-
-
-@contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Have SIGTERM end the work within as Ctrl-C does, so that nothing half done stays."""
-    before = signal(SIGTERM, default_int_handler)
-    try:
-        yield
-    finally:
-        signal(SIGTERM, before)

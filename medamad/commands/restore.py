@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from medamad.account.first_login import FILE_NAME
-from medamad.commands.backup import ended_in_order
 from medamad.commands.configured import add_data, on_data
 from medamad.commands.telling import Phases
 from medamad.store.environment import FILE_NAME as STORE_NAME
@@ -44,8 +43,7 @@ def run(arguments: Namespace) -> int:
 def _restore(data_dir: Path, file: Path) -> int:
     phases = Phases(sys.stderr)
     try:
-        with ended_in_order():
-            restored = restore(file, data_dir, phases.tell)
+        restored = restore(file, data_dir, phases.tell)
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"

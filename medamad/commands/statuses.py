@@ -5,7 +5,7 @@ from typing import Final
 USAGE_STATUS: Final = 64
 """What the program ends with when it is called wrongly (EX_USAGE of sysexits.h)."""
 INTERRUPTED_STATUS: Final = 130
-"""As a shell has it for a program that SIGINT has ended."""
+"""As a shell has it for a program that SIGINT has ended; ours for SIGTERM and SIGHUP too."""
 UNREAD_STATUS: Final = 141
 """As a shell has it for a program that SIGPIPE has ended."""
 NOT_RUNNING_STATUS: Final = 3
@@ -14,7 +14,7 @@ NOT_RUNNING_STATUS: Final = 3
 _FAILED: Final = "it did not, and the reason is on standard error"
 _USAGE: Final = "called in a way that is not understood"
 _CONFIG: Final = "the configuration cannot be used"
-_INTERRUPTED: Final = "interrupted by Ctrl-C"
+_INTERRUPTED: Final = "interrupted by Ctrl-C, or told to end (SIGTERM, SIGHUP)"
 _UNREAD: Final = "whoever reads its output went away"
 
 USUAL: Final = {

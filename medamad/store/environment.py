@@ -21,7 +21,12 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
-from medamad.store.folder import check_none_was_there, check_unlinked, make_folder
+from medamad.store.folder import (
+    check_none_was_there,
+    check_unlinked,
+    make_folder,
+    remove_restored,
+)
 from medamad.store.formats import (
     FORMAT,
     FORMAT_KEY,
@@ -170,6 +175,7 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
         raise StoreError(f"{directory}: {error.strerror}") from error
     path = directory / FILE_NAME
     try:
+        remove_restored(directory)
         if not path.exists():
             check_unlinked(path)
             check_none_was_there(path)

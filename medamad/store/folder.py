@@ -11,6 +11,8 @@ from medamad.store.files import lock_of
 
 PRESENCE_NAME: Final = "presence.json"
 """The file in which it is written since when hits have been taken."""
+RESTORED_NAME: Final = "store.restored"
+"""What a store is called while it is unpacked from a backup."""
 
 
 def make_folder(folder: Path) -> None:
@@ -41,6 +43,13 @@ def check_none_was_there(store: Path) -> None:
             f" restore a backup (medamad restore FILE --data {store.parent}); to begin with an"
             " empty store, take away what is left"
         )
+
+
+def remove_restored(folder: Path) -> None:
+    """Remove what was unpacked from a backup and not put in place; needs the lock."""
+    unpacked = folder / RESTORED_NAME
+    unpacked.unlink(missing_ok=True)
+    lock_of(unpacked).unlink(missing_ok=True)
 
 
 def _left_of(store: Path) -> Iterator[Path]:

@@ -26,13 +26,12 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
-from medamad.store.folder import make_folder
+from medamad.store.folder import RESTORED_NAME, make_folder, remove_restored
 from medamad.store.formats import FORMAT, META, Tell, is_known
 from medamad.store.numbers import read_number, write_number
 from medamad.store.pages import read_page_size
 
 _PLACING: Final = "putting it in place"
-_NEW_NAME: Final = "store.restored"
 _REPLACED: Final = ".replaced-"
 _ROOM_BYTES: Final = 64 << 20
 """What the file may grow by while its logins are ended."""
@@ -66,15 +65,14 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
             try:
                 give_to_owner(directory, directory / LOCK_NAME)
                 _check_room(directory, note)
-                new = directory / _NEW_NAME
+                new = directory / RESTORED_NAME
                 try:
                     unpack(file, note, new, "unpacking", tell)
                     _make_ready(new, note)
                     give_to_owner(directory, new)
                     return Restored(note, _put_in_place(new, directory, tell))
                 finally:
-                    new.unlink(missing_ok=True)
-                    lock_of(new).unlink(missing_ok=True)
+                    remove_restored(directory)
             finally:
                 os.close(lock)
         except NoBackup as error:

@@ -12,6 +12,7 @@ from medamad.store.backing_up import FOLDER_NAME
 from medamad.store.backup_file import SUFFIX
 from medamad.store.environment import FILE_NAME, open_as_guest, open_environment, open_to_read
 from medamad.store.errors import NoStore, StoreError, WrongFormat
+from medamad.store.folder import RESTORED_NAME
 from medamad.store.offline import make_backup
 from medamad.store.restoring import restore
 
@@ -110,3 +111,11 @@ def test_what_is_no_file_is_no_store(tmp_path: Path, make: Callable[[Path], None
             with pytest.raises(WrongFormat, match=r"store\.mdb: not a file"):
                 opening(tmp_path)
     assert lines == []
+
+
+def test_what_a_restoration_left_that_was_killed_goes_at_a_start(tmp_path: Path) -> None:
+    left = {RESTORED_NAME, f"{RESTORED_NAME}-lock"}
+    for name in left:
+        (tmp_path / name).touch()
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert not left & {file.name for file in tmp_path.iterdir()}
