@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from OpenSSL.SSL import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
@@ -12,6 +12,12 @@ from zope.interface import implementer
 
 OF_TCP: Final = ("tcp", "tcp6", "ssl")
 """What the texts of endpoints of TCP begin with; the last one speaks TLS."""
+
+BACKLOG: Final = 1_024
+"""How many connections wait to be taken where a text does not say it: as many as of the socket that
+systemd opens. Beyond, the kernel has clients try again in a second, and turns proxies away from a
+unix socket."""
+_TWISTEDS_BACKLOG: Final = 50
 
 
 @implementer(IOpenSSLServerConnectionCreator)
@@ -50,7 +56,15 @@ def read_bound(text: str) -> Bound:
     """
     asked = _Asked()
     serverFromString(asked, text).listen(None)
-    return asked.heard[0]
+    (bound,) = asked.heard
+    return evolve(bound, backlog=BACKLOG) if bound.backlog == _TWISTEDS_BACKLOG else bound
+
+
+def with_backlog(text: str) -> str:
+    """Give the text of an endpoint of none of these kinds so that it has a backlog."""
+    if not text.startswith("unix:") or "backlog=" in text:
+        return text
+    return f"{text}:backlog={BACKLOG}"
 
 
 def ports_of_both(bounds: Iterable[Bound]) -> set[int]:

@@ -19,7 +19,7 @@ from twisted.internet.error import CannotListenError
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
-from medamad.endpoints import OF_TCP, Bound, Certificate, ports_of_both, read_bound
+from medamad.endpoints import OF_TCP, Bound, Certificate, ports_of_both, read_bound, with_backlog
 from medamad.log_lines import reason_of
 from medamad.systemd import Inherited, inherited_sockets
 
@@ -184,7 +184,9 @@ def _bound(config: Config, text: str) -> Bound:
 def _other_place(config: Config, text: str, reactor: Any) -> Place:
     path = text.partition(":")[2].partition(":")[0]
     try:
-        return Place(text, serverFromString(reactor, text), path.removeprefix("address="))
+        return Place(
+            text, serverFromString(reactor, with_backlog(text)), path.removeprefix("address=")
+        )
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         raise _refusal(config, text, error) from error
 

@@ -10,7 +10,7 @@ from twisted.internet.testing import MemoryReactor
 
 from medamad.config import Config, ConfigError, Server
 from medamad.config_values import Endpoints
-from medamad.endpoints import Certificate
+from medamad.endpoints import BACKLOG, Certificate
 from medamad.listening import CannotListenThere, Place, Port, configured_places
 
 
@@ -121,3 +121,23 @@ def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> N
     config = evolve(Config(), server=Server(listen=Endpoints((text,))))
     with pytest.raises(ConfigError, match=r"server\.listen: .*expected a port from 0 to 65535"):
         configured_places(config, MemoryReactor())
+
+
+@pytest.mark.parametrize(
+    ("text", "backlog"),
+    [
+        ("tcp:8080", BACKLOG),
+        ("tcp6:8080", BACKLOG),
+        ("tcp:8080:backlog=7", 7),
+        ("tcp6:8080:backlog=2000:interface=\\:\\:1", 2_000),
+        ("unix:/run/medamad/http.sock", BACKLOG),
+        ("unix:/run/medamad/http.sock:mode=660:lockfile=0", BACKLOG),
+        ("unix:/run/medamad/http.sock:backlog=7", 7),
+    ],
+)
+def test_so_many_connections_wait_to_be_taken(text: str, backlog: int) -> None:
+    reactor = MemoryReactor()
+    (place,) = configured_places(listening_on(text), reactor)
+    Deferred.fromCoroutine(place.listen(Full(room=1)))
+    ((_, _, heard, *_),) = reactor.tcpServers + reactor.unixServers
+    assert heard == backlog
