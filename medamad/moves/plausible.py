@@ -177,6 +177,8 @@ _WITHOUT: Final = "exit_page"
 """A column of the table of which nothing is taken."""
 _NAME: Final = re.compile(r"(imported_[a-z_]*[a-z])(?:_\d+)*\.csv\Z")
 """What a file of a table is called, in a zip: the table, and the days of the export."""
+_ENGAGEMENT: Final = "engagement"
+"""The event by which its tracker tells of time and scrolling: about one for each view."""
 _OURS: Final = "report"
 """A column of our own statistics."""
 
@@ -250,6 +252,8 @@ def _rows(file: IO[bytes], place: str, reading: _Reading) -> Iterator[DayRow | R
                 yield Refused(found.line, f"{before}{found.field}", found.reason)
                 continue
             line, record = found
+            if record.get("name") == _ENGAGEMENT:
+                continue
             try:
                 day = _day(record)
                 values = {name: _whole(record, column) for name, column in figures.items()}

@@ -138,6 +138,14 @@ def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
     assert (alone.table, alone.texts) == (row.table, row.texts)
 
 
+def test_what_the_tracker_tells_of_engagement_is_no_event(tmp_path: Path) -> None:
+    text = "date,name,link_url,path,visitors,events\n"
+    text += "".join(f"2024-03-28,{name},,,2,3\n" for name in ("engagement", "Signup"))
+    (row,) = read(tmp_path / "any.csv", text)
+    assert isinstance(row, DayRow)
+    assert row.texts == (property_text("Signup", ""),)
+
+
 def test_a_table_that_is_not_known_is_none_by_its_columns_in_a_zip(tmp_path: Path) -> None:
     path = Plausible(days=1).zip(tmp_path / "export.zip")
     with ZipFile(path, "a") as archive:
