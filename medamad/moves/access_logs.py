@@ -33,9 +33,11 @@ _WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _NO_PAGES: Final = re.compile(
-    r"\.(?:7z|atom|avi|avif|bmp|br|bz2|cjs|css|csv|deb|dmg|eot|exe|flac|gif|gz|ico|ics|jpe?g|js|json"
-    r"|m3u8|m4[av]|map|md5|mjs|mov|mp[34]|mpd|msi|og[gv]|otf|pdf|pkg|png|rar|rpm|rss|sha256|svgz?"
-    r"|tar|tgz|tiff?|ts|ttf|txt|wasm|wav|web[mp]|webmanifest|woff2?|xml|xsl|xz|ya?ml|zip|zst)\Z",
+    r"\.(?:7z|aac|apk|appimage|asc|atom|avi|avif|bin|bmp|br|bz2|cjs|css|csv|deb|dmg|docx?|eot|epub"
+    r"|exe|flac|flatpak|gif|gz|heic|ico|ics|iso|jar|jpe?g|js|json|jxl|m3u8|m4[av]|map|md5|mjs|mkv"
+    r"|mobi|mov|mp[34]|mpd|msi|od[pst]|og[gv]|opus|otf|pdf|pkg|png|pptx?|rar|rpm|rss|rtf"
+    r"|sha(?:256|512)|sig|svgz?|tar|tgz|tiff?|ts|ttf|txt|wasm|wav|web[mp]|webmanifest|woff2?|xlsx?"
+    r"|xml|xpi|xsl|xz|ya?ml|zip|zst)\Z",
     re.IGNORECASE,
 )
 """Endings of paths that are no pages."""

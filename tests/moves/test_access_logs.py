@@ -173,6 +173,19 @@ def test_a_path_with_a_dot_may_be_a_page(tmp_path: Path, path: str) -> None:
     assert len(read(tmp_path, line(request=f"GET {path} HTTP/1.1"))) == 1
 
 
+DOWNLOADS = (
+    *("exe", "7z", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "mp3", "mp4", "txt", "gz"),
+    *("dmg", "csv", "rar", "zip", "odt", "ods", "odp", "rtf", "epub", "mobi", "apk", "jar", "iso"),
+    *("AppImage", "flatpak", "mkv", "opus", "aac", "heic", "sig", "asc", "sha256", "sha512"),
+)
+"""First what the tracker takes for downloads."""
+
+
+@pytest.mark.parametrize("ending", DOWNLOADS)
+def test_a_download_is_no_page(tmp_path: Path, ending: str) -> None:
+    assert left_out(tmp_path, line(request=f"GET /a.{ending} HTTP/1.1")) == (0, {"no_view": 1})
+
+
 def test_the_browser_may_have_had_the_page_already(tmp_path: Path) -> None:
     assert len(read(tmp_path, line(status=304))) == 1
 
