@@ -38,6 +38,7 @@ _NEEDED: Final = ("session_id", "url_path", "event_type", "created_at")
 _VIEW, _EVENT = "1", "2"
 """Umami's types; others are links, pixels and figures of speed."""
 _MARKED: Final = re.compile(r"'(?=[=+\-@\t\r])")
+_NUMBER: Final = re.compile(r"-?\d+\.\d{4}\Z", re.ASCII)
 _CAMPAIGN: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 Record = Mapping[str, str]
@@ -68,7 +69,7 @@ def read_umami(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Ref
         data: dict[str, list[tuple[str, str]]] = {}
         for name in (name for name in names if _is_member(name, _DATA)):
             with archive.open(name) as member:
-                _add_data(member, data)
+                yield from _added(member, data)
         for name in (name for name in names if _is_member(name, _EVENTS)):
             with archive.open(name) as member:
                 yield from _Reading(into, visits, data).rows(member)
@@ -78,14 +79,24 @@ def _is_member(name: str, wanted: str) -> bool:
     return name.rpartition("/")[2] == wanted
 
 
-def _add_data(file: IO[bytes], data: dict[str, list[tuple[str, str]]]) -> None:
+def _added(file: IO[bytes], data: dict[str, list[tuple[str, str]]]) -> Iterator[Refused]:
+    """Read the data of events, and add them; give what cannot be read."""
     for found in read_records(file, ("event_id", "data_key")):
-        if not isinstance(found, Refused):
+        if isinstance(found, Refused):
+            yield Refused(found.line, f"{_DATA}: {found.field}", found.reason)
+        else:
             record = found[1]
-            values = ("string_value", "number_value", "date_value")
-            value = next((record[name] for name in values if record.get(name)), "")
-            pair = (_text(record, "data_key"), _MARKED.sub("", value, count=1))
+            pair = (_text(record, "data_key"), _value(record))
             data.setdefault(record["event_id"], []).append(pair)
+
+
+def _value(record: Record) -> str:
+    """Give the value of a datum; of a number, Umami writes four decimals and shows no zeros."""
+    values = ("string_value", "number_value", "date_value")
+    value = next((_text(record, name) for name in values if record.get(name)), "")
+    if record.get("number_value") and _NUMBER.match(value):
+        return value.rstrip("0").removesuffix(".")
+    return value
 
 
 @define

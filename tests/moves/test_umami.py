@@ -2,10 +2,10 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from programs import INTO, UMAMI, UMAMI_DATA, UMAMI_VIEW, read, seen, umami, write
+from programs import INTO, UMAMI, UMAMI_DATA, UMAMI_VIEW, csv_of, read, seen, umami, write
 
 from medamad.model.errors import BadRequest
-from medamad.moves.rows import EventRow, ViewRow
+from medamad.moves.rows import EventRow, Refused, ViewRow
 from medamad.moves.survey import Given, survey
 
 
@@ -143,6 +143,32 @@ def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
         Given.of(alone, None)
     with pytest.raises(BadRequest, match=r"event_data\.csv: event_type: there is no such column"):
         list(Given.of(alone, "umami").rows())
+
+
+def test_numbers_in_the_data_of_events_are_as_umami_shows_them(tmp_path: Path) -> None:
+    values = [
+        ("5.0000", "5"),
+        ("10.0000", "10.0000"),
+        ("", "-0.2500"),
+        ("", "1200.0000"),
+        ("1.0000", ""),
+        ("1.500", ""),
+    ]
+    event = UMAMI_VIEW | {"event_type": "2", "event_name": "buy"}
+    data = [
+        {"event_id": "e1", "data_key": f"k{n}", "string_value": text, "number_value": number}
+        for n, (text, number) in enumerate(values)
+    ]
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("website_event.csv", csv_of(UMAMI, [event]))
+        archive.writestr("event_data.csv", csv_of(UMAMI_DATA, data) + "x\n")
+    *found, refused = sorted(read(path), key=lambda row: isinstance(row, Refused))
+    assert [row.value for row in found if isinstance(row, EventRow)] == [
+        *("", "5", "10", "-0.25", "1200", "1.0000", "1.500")
+    ]
+    count = len(UMAMI_DATA)
+    assert refused == Refused(8, "event_data.csv: website_id", f"expected {count} cells, got 1")
 
 
 def test_a_zip_that_is_cut_off_is_told(tmp_path: Path) -> None:
