@@ -34,9 +34,6 @@ EXIT_STATUS: Final = 78
 """What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
 
 _CUT: Final = "expected a line end at the end: without one the file looks as if it had been cut"
-_CUT_SHORT: Final = (
-    "it ends where it went on before, as if it had been cut; if that is meant, reload once more"
-)
 TOO_DEEP: Final = "arrays or tables lie too deep in one another"
 INSTALLED: Final = Path(__file__).parent
 """Where the package is: what a ConfigError names when a shipped file is at fault."""
@@ -178,11 +175,6 @@ class Config:
     text: str = field(default="", eq=False, repr=False)
     """What the file says."""
 
-    def check_whole(self, before: str) -> None:
-        """Raise ConfigError where the file is no more than how what it said before begins."""
-        if self.file is not None and self.text != before and before.startswith(self.text):
-            raise ConfigError(self.file, "", _CUT_SHORT)
-
     def path(self, text: str) -> Path:
         """Give the path that a text in the file means: relative to the folder of the file."""
         return Path(text).absolute() if self.file is None else self.file.parent / text
@@ -202,7 +194,7 @@ def load(file: Path | None) -> Config:
     file = file.absolute()
     text = _text_of(file)
     document = _convert(file, _toml_of(file, text))
-    _check_end(file, text)
+    check_end(file, text)
     return Config(
         server=document.server,
         store=document.store,
@@ -235,7 +227,7 @@ def load_data_dir(file: Path) -> Config:
     """
     file = file.absolute()
     text = _text_of(file)
-    _check_end(file, text)
+    check_end(file, text)
     try:
         found = msgspec.convert(_toml_of(file, text), _OnlyData, dec_hook=read_value)
     except msgspec.ValidationError as error:
@@ -252,7 +244,8 @@ def _text_of(file: Path) -> str:
         raise ConfigError(file, "", "expected UTF-8") from None
 
 
-def _check_end(file: Path, text: str) -> None:
+def check_end(file: Path, text: str) -> None:
+    """Raise ConfigError where a file ends amid a line."""
     if text and not text.endswith("\n"):
         raise ConfigError(file, "", _CUT)
 

@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from medamad.background import Pool
 from medamad.backups import Schedule
 from medamad.config import Config, ConfigError
+from medamad.config_cut import Said
 from medamad.listening import Place, configured_places, renew
 from medamad.log_lines import LogLines
 from medamad.model.errors import Unavailable
@@ -25,6 +26,7 @@ class Reloading:
 
     begun_by: Config
     """What the daemon was started by."""
+    said: Said
     read_config: Callable[[], Config]
     """Reads the configuration again. Raises ConfigError."""
     in_thread: Pool
@@ -36,16 +38,9 @@ class Reloading:
     schedule: Schedule
     log_lines: LogLines | None
     """What writes the log, None where that is not ours."""
-    _said: str = field(init=False)
-    """What the file said that the daemon goes by."""
-    _doubted: str | None = None
-    """What it said at the last reload, whether that was taken or seemed to be cut."""
     _is_over: bool = False
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _log = Logger()
-
-    def __attrs_post_init__(self) -> None:
-        self._said = self.begun_by.text
 
     def end(self) -> None:
         """Apply nothing any more: the daemon stops."""
@@ -86,11 +81,10 @@ class Reloading:
 
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:
-            config = self.read_config()
-            if config.text != self._doubted:
-                self._doubted = config.text
-                config.check_whole(self._said)
-            return Replaceable.read(config, self.site.backend.settings.data_dir)
+            data_dir = self.site.backend.settings.data_dir
+            read = Replaceable.read(self.read_config(), data_dir)
+            self.said.check(read.config, read.lists)
+            return read
 
         try:
             return await self.in_thread(read)
@@ -100,7 +94,7 @@ class Reloading:
 
     def _apply(self, read: Replaceable) -> None:
         backend = self.site.backend
-        self._said = read.config.text
+        self.said.take(read.config, read.lists)
         late = needing_restart(self.begun_by, read.config)
         collector = backend.collector
         collector.rules = read.rules

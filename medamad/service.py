@@ -33,6 +33,7 @@ from medamad.collect.rates import Rates
 from medamad.collect.refusals import Refusals
 from medamad.collect.tables import load_tables
 from medamad.config import EXIT_STATUS, Config, ConfigError
+from medamad.config_cut import Said
 from medamad.config_files import load_lists
 from medamad.listening import CannotListenThere, places
 from medamad.log_lines import LogLines
@@ -223,6 +224,7 @@ class Daemon(Service):
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self._reloading = Reloading(
             begun_by=self.config,
+            said=Said(self.config.text, lists.texts),
             read_config=self.read_config,
             in_thread=passwords,
             reactor=self.reactor,

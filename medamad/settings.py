@@ -151,6 +151,8 @@ class Replaceable:
     """What may be replaced while the daemon runs."""
 
     config: Config
+    lists: Mapping[Path, str]
+    """What the files beside it say."""
     rules: Rules
     queue: QueueSettings
     store: StoreSettings
@@ -167,6 +169,7 @@ class Replaceable:
         lists = load_lists(config)
         return cls(
             config=config,
+            lists=lists.texts,
             rules=rules(config, lists),
             queue=queue_settings(config),
             store=store_settings(config),

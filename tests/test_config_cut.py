@@ -1,4 +1,4 @@
-"""A configuration that was cut while it was written: refused."""
+"""A configuration, or a list beside it, that was cut while it was written: refused."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import pytest
 from msgspec import structs
 
 from medamad.config import Config, ConfigError, load
+from medamad.config_cut import Said
+from medamad.config_files import load_lists
 
 WHOLE = b"""\
 # caf\xc3\xa9
@@ -55,6 +57,20 @@ def said(config: Config) -> dict[str, object]:
     }
 
 
+def reloaded(said: Said, folder: Path) -> None:
+    """Go by what the files say, as a reload does."""
+    config = load(folder / "medamad.toml")
+    lists = load_lists(config).texts
+    said.check(config, lists)
+    said.take(config, lists)
+
+
+def going_by(folder: Path) -> Said:
+    """Begin to go by what the files say."""
+    config = load(folder / "medamad.toml")
+    return Said(config.text, load_lists(config).texts)
+
+
 def test_a_file_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
     file.write_bytes(WHOLE)
@@ -65,19 +81,129 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
         file.write_bytes(cut)
         with pytest.raises(ConfigError) as refused:
             # What ends with a line may be meant so, but where more is known to have been there.
-            load(file).check_whole(whole.text)
+            Said(whole.text, {}).check(load(file), {})
         told = str(refused.value)
         assert told.startswith(f"{file}: ")
         assert "\n" not in told
-        if cut[-1:] in (b"", b"\n") and "it ends where it went on before" not in told:
+        if cut[-1:] in (b"", b"\n") and "it came last before and is missing" not in told:
             assert "TOML" in told, "an array that is open is all that can be wrong with whole lines"
+
+
+EDITED = (
+    WHOLE.replace(b"caf\xc3\xa9", b"tea"),
+    WHOLE.replace(b"7000", b"8000").replace(b"error", b"warning"),
+    WHOLE.replace(b'bots = "strict"', b'bots = "off"\norigins = "any"\nrespect_gpc = true'),
+    WHOLE.replace(b"hits_per_minute = 7000\n", b""),
+)
+
+
+@pytest.mark.parametrize("edited", EDITED)
+def test_a_file_that_was_edited_is_refused_where_it_was_cut_as_well(
+    tmp_path: Path, edited: bytes
+) -> None:
+    file = tmp_path / "medamad.toml"
+    for length in range(len(edited)):
+        file.write_bytes(edited[:length])
+        with pytest.raises(ConfigError):
+            Said(WHOLE.decode(), {}).check(load(file), {})
+
+
+def test_what_came_last_is_so_in_the_file_and_not_in_its_tables(tmp_path: Path) -> None:
+    folder, file = tmp_path, tmp_path / "medamad.toml"
+    before = '[retention]\nraw_days = 9\n[log]\nlevel = "error"\n'
+    arrays = 'cors_origins = [\n"https://a.example",\n]\n# end\n\n'
+    for cut, end, names in (
+        (before, '[retention.websites."a.example"]\nraw_days = 0\n', "retention.websites"),
+        (f"{before}[server]\n", arrays, "server.cors_origins"),
+    ):
+        file.write_text(cut + end, "utf-8")
+        said_before = going_by(folder)
+        file.write_text(f"# edited\n{cut}", "utf-8")
+        with pytest.raises(ConfigError, match=rf": {names}.*: it came last before and is missing"):
+            reloaded(said_before, folder)
+
+
+LISTS = {
+    "blocked.txt": b"# caf\xc3\xa9\n192.0.2.7\n198.51.100.0/24 # office\n\n2001:db8:12::/48\n",
+    "spam.txt": b"semalt.com\ncom-traffic.example\norg.spam.example\n",
+    "referrers.toml": b'# ours\n"a.example" = "A"\n"b.example" = "B # C"\n',
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_cut_at_any_byte_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "medamad.toml").touch()
+    file = tmp_path / name
+    file.write_bytes(LISTS[name])
+    said_before = going_by(tmp_path)
+    for length in range(len(LISTS[name])):
+        file.write_bytes(LISTS[name][:length])
+        with pytest.raises(ConfigError) as refused:
+            reloaded(said_before, tmp_path)
+        assert refused.value.file == file
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_that_ends_amid_a_line_is_refused_whenever_it_is_read(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "medamad.toml").touch()
+    (tmp_path / name).write_bytes(LISTS[name][:-1])
+    with pytest.raises(ConfigError, match="expected a line end at the end"):
+        going_by(tmp_path)
+
+
+def test_what_is_meant_is_taken_at_the_next_reload(tmp_path: Path) -> None:
+    short = {"medamad.toml": WHOLE[:200].rpartition(b"\n")[0] + b"\n", "blocked.txt": b""}
+    whole = {"medamad.toml": WHOLE, "blocked.txt": LISTS["blocked.txt"]}
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    said_before = going_by(tmp_path)
+    for name, content in short.items():
+        (tmp_path / name).write_bytes(content)
+    for name in short:
+        with pytest.raises(ConfigError) as refused:
+            reloaded(said_before, tmp_path)
+        assert refused.value.file == tmp_path / name, "each is told of once"
+    reloaded(said_before, tmp_path)
+    for contents in (whole, short):
+        for name, content in contents.items():
+            (tmp_path / name).write_bytes(content)
+        if contents is whole:
+            reloaded(said_before, tmp_path)
+    with pytest.raises(ConfigError):
+        reloaded(said_before, tmp_path)
 
 
 def test_a_file_that_was_changed_is_none_that_was_cut(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
-    for changed in (WHOLE, WHOLE + b"# more\n", WHOLE.replace(b"7000", b"8000"), b"# none\n"):
+    for changed in (WHOLE, WHOLE + b"# more\n", *EDITED):
         file.write_bytes(changed)
-        load(file).check_whole(WHOLE.decode())
+        Said(WHOLE.decode(), {}).check(load(file), {})
+
+
+def test_a_list_that_was_changed_is_none_that_was_cut(tmp_path: Path) -> None:
+    (tmp_path / "medamad.toml").touch()
+    file = tmp_path / "blocked.txt"
+    for before, after in (
+        ("192.0.2.1\n", "192.0.2.2\n"),
+        ("192.0.2.1\n192.0.2.2\n", "192.0.2.2\n"),
+        ("192.0.2.1\n", "192.0.2.1 # me\n192.0.2.2\n"),
+        ("", "192.0.2.1\n"),
+        ("192.0.2.1\n# long ago\n", "192.0.2.1\n"),
+    ):
+        file.write_text(before, "utf-8")
+        said_before = going_by(tmp_path)
+        file.write_text(after, "utf-8")
+        reloaded(said_before, tmp_path)
+
+
+def test_another_list_is_none_that_was_cut(tmp_path: Path) -> None:
+    (tmp_path / "medamad.toml").touch()
+    said_before = going_by(tmp_path)
+    (tmp_path / "spam.txt").touch()
+    reloaded(said_before, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"# nothing\n"])

@@ -171,7 +171,7 @@ def test_what_is_inside_is_not_passed_on(proxy: Proxied, path: str) -> None:
 def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> None:
     client = proxy.daemon.client()
     client.add_website("example.com")
-    (proxy.daemon.folder / "blocked.txt").write_text(VISITOR, "utf-8")
+    (proxy.daemon.folder / "blocked.txt").write_text(f"{VISITOR}\n", "utf-8")
     os.kill(proxy.daemon.pid, signal.SIGHUP)
     until(lambda: "the configuration was read again" in proxy.daemon.log)
     answer = proxy.request("POST", "/api/event/hit", load("a"))

@@ -253,10 +253,28 @@ def test_a_reload_of_a_file_that_was_cut_deletes_nothing(tmp_path: Path) -> None
             until(lambda: daemon.log.count("stays as it was") == number)  # noqa: B023
         assert "was read again" not in daemon.log
         assert "expected a line end at the end" in daemon.log
-        assert "it ends where it went on before" in daemon.log
+        assert "it came last before and is missing" in daemon.log
         # Whoever has taken the last lines away on purpose says so by asking again.
         os.kill(daemon.pid, signal.SIGHUP)
         until(lambda: "was read again" in daemon.log)
+
+
+def test_a_reload_of_a_list_that_was_cut_blocks_as_before(tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked.txt"
+    blocked.write_text("198.51.100.0/24\n127.0.0.1\n", "utf-8")
+    with running(tmp_path, configuration="") as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        for number, cut in enumerate(("198.51.100.0/2", "198.51.100.0/24\n", ""), 1):
+            blocked.write_text(cut, "utf-8")
+            os.kill(daemon.pid, signal.SIGHUP)
+            until(lambda: daemon.log.count("stays as it was") == number)  # noqa: B023
+            hit = client.request("POST", "/api/event/hit", json.loads(load("")))
+            assert hit.headers["x-medamad-ignored"] == "blocked"
+        os.kill(daemon.pid, signal.SIGHUP)
+        until(lambda: "was read again" in daemon.log)
+        hit = client.request("POST", "/api/event/hit", json.loads(load("")))
+        assert "x-medamad-ignored" not in hit.headers
 
 
 def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:

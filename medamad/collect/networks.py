@@ -8,7 +8,6 @@ from ipaddress import (
     IPv6Network,
     ip_network,
 )
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from medamad.collect.sender import Address
@@ -48,18 +47,19 @@ class Networks:
         return sum(map(len, self._starts.values()))
 
 
-def read_networks(path: Path) -> Iterator[Network]:
-    """Read a file of addresses and networks, one a line; what follows a # is left out.
+def read_networks(text: str) -> Iterator[Network]:
+    """Read addresses and networks, one a line; what follows a # is left out.
 
     They come one by one, so that there are never many objects for the garbage collector to go
-    through. Raises ValueError naming the line that holds neither, OSError.
+    through. Raises ValueError naming the line that holds neither.
     """
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        if text := line.partition("#")[0].strip():
+    for number, line in enumerate(text.splitlines(), start=1):
+        if entry := line.partition("#")[0].strip():
             try:
-                yield ip_network(text, strict=False)
-            except ValueError:
-                raise ValueError(f"line {number}: expected an address or a network") from None
+                yield ip_network(entry)
+            except ValueError as error:
+                reason = f"line {number}: expected an address or a network: {error}"
+                raise ValueError(reason) from None
 
 
 def prefix_of(address: Address) -> bytes:

@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final, Self
 
 from medamad.build import GENERATED
@@ -29,7 +28,8 @@ class Sources:
         if not path.exists():
             raise FileNotFoundError(f"{path} is made by `pip install`, which has not been run here")
         public: dict[str, str] = json.loads(path.read_text("utf-8"))
-        return cls(_layered(public, read_names(shipped_file("referrers.toml")), extra or {}))
+        ours = read_names(shipped_file("referrers.toml").read_text("utf-8"))
+        return cls(_layered(public, ours, extra or {}))
 
     def name_of(self, referrer: str) -> str:
         """Give the name of a stored referrer (host and path), or its host if it has none."""
@@ -44,12 +44,12 @@ class Sources:
         return host
 
 
-def read_names(path: Path) -> dict[str, str]:
-    """Read a file of names: TOML lines of `"host" = "Name"` or `"host/path" = "Name"`.
+def read_names(text: str) -> dict[str, str]:
+    """Read names: TOML lines of `"host" = "Name"` or `"host/path" = "Name"`.
 
-    Raises ValueError naming the place that has no name, or the line that is no TOML; OSError.
+    Raises ValueError naming the place that has no name, or the line that is no TOML.
     """
-    names = tomllib.loads(path.read_text("utf-8"))
+    names = tomllib.loads(text)
     for place, name in names.items():
         if not isinstance(name, str) or not name:
             raise ValueError(f'{place}: expected a line of "host" = "Name", the host in quotes')

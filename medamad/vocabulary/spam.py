@@ -1,7 +1,6 @@
 """Hosts that send visits only to be seen in statistics (referrer spam)."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 from medamad.model.errors import BadRequest
@@ -23,18 +22,22 @@ class SpamHosts:
         return len(self._hosts)
 
 
-def read_hosts(path: Path) -> list[str]:
-    """Read a file of hosts, one a line, blank lines and what follows a # left out.
+def read_hosts(text: str) -> list[str]:
+    """Read hosts, one a line, blank lines and what follows a # left out.
 
-    Raises ValueError naming the line that holds no hostname, OSError.
+    Raises ValueError naming the line that holds no hostname, or one without a dot: it would stand
+    for all that lies below a top level.
     """
     hosts = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        if text := line.partition("#")[0].strip():
+    for number, line in enumerate(text.splitlines(), start=1):
+        if entry := line.partition("#")[0].strip():
             try:
-                hosts.append(canonical_hostname(text, f"line {number}"))
+                host = canonical_hostname(entry, f"line {number}")
             except BadRequest as refusal:
                 raise ValueError(str(refusal)) from None
+            if "." not in host:
+                raise ValueError(f"line {number}: expected a hostname with a dot")
+            hosts.append(host)
     return hosts
 
 

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from medamad.shipped import shipped_file
@@ -25,21 +23,19 @@ def test_a_host_and_all_below_it_is_spam(host: str | None, is_spam: bool) -> Non
     assert (host in SpamHosts(["Spam.example", "www.other.test"])) is is_spam
 
 
-def test_hosts_are_read_from_lines(tmp_path: Path) -> None:
-    path = tmp_path / "spam.txt"
-    path.write_text("# comment\n\nSpam.example  # why\n  bücher.example\n", "utf-8")
-    assert read_hosts(path) == ["spam.example", "xn--bcher-kva.example"]
+def test_hosts_are_read_from_lines() -> None:
+    text = "# comment\n\nSpam.example  # why\n  bücher.example\n"
+    assert read_hosts(text) == ["spam.example", "xn--bcher-kva.example"]
 
 
-def test_a_line_that_is_no_host_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "spam.txt"
-    path.write_text("spam.example\nhttp://spam.example/\n")
+@pytest.mark.parametrize("line", ["http://spam.example/", "192.0.2.1", "org", "Com."])
+def test_a_line_that_is_no_host_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2: expected a hostname"):
-        read_hosts(path)
+        read_hosts(f"spam.example\n{line}\n")
 
 
 def test_the_shipped_hosts_can_be_read_and_none_is_named_twice() -> None:
-    hosts = read_hosts(shipped_file("spam.txt"))
+    hosts = read_hosts(shipped_file("spam.txt").read_text("utf-8"))
     assert len(hosts) == len(set(hosts)) > 100
     assert "www.semalt.com" in SpamHosts(hosts)
     assert "google.com" not in SpamHosts(hosts)
