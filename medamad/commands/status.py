@@ -19,7 +19,8 @@ from medamad.operator.status import State, Status
 from medamad.store.environment import is_in_use
 from medamad.store.errors import StoreError
 
-_PERIODS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_DAY_S: Final = 86_400
+_PERIODS: Final = ((_DAY_S, "d"), (3_600, "h"), (60, "min"))
 
 EXAMPLES: Final = (
     ("medamad status --data /var/lib/medamad", "of the daemon on this folder of data"),
@@ -53,7 +54,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         _print_json({"running": True, **msgspec.structs.asdict(state)})
     else:
-        print("\n".join(_lines(state, data_dir, int(time.time()))))
+        print("\n".join(lines_of(state, data_dir, int(time.time()))))
     return 1 if state.lacks else 0
 
 
@@ -77,7 +78,8 @@ def _print_json(value: object) -> None:
     print(msgspec.json.encode(value).decode("utf-8"))
 
 
-def _lines(state: State, data_dir: Path, now: int) -> Iterator[str]:
+def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
+    """Give the lines in which people are told of a state."""
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.started))
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
     yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"
@@ -85,12 +87,13 @@ def _lines(state: State, data_dir: Path, now: int) -> Iterator[str]:
     yield f"websites     {state.websites:,}, {state.visitors:,} visitors now"
     refused = sum(state.refused.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in state.refused.items())
+    counted = "in 24 hours" if now - state.started >= _DAY_S else "since the start"
     yield (
-        f"hits         {state.accepted:,} accepted, {refused:,} refused in 24 hours"
+        f"hits         {state.accepted:,} accepted, {refused:,} refused {counted}"
         f"{f' ({reasons})' if reasons else ''}"
     )
     yield (
-        f"at present   {state.last_minute / 60:.1f} hits/s in the last minute,"
+        f"at present   {state.last_minute / 60:.1f} hits/s in the last full minute,"
         f" {state.waiting:,} waiting"
     )
     mean_ms = 1000 * state.commit_seconds / max(state.commits, 1)

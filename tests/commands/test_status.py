@@ -10,6 +10,8 @@ from daemon import HIT, finished, running
 
 from medamad.build import VERSION, commit
 from medamad.commands import main
+from medamad.commands.status import lines_of
+from medamad.operator.status import State
 from medamad.operator.wire import SOCKET_NAME
 from medamad.store.environment import open_environment
 
@@ -32,8 +34,8 @@ def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
             + str(daemon.pid),
             f"listening    tcp:{daemon.port}:interface=127.0.0.1; 0 connections",
             "websites     1, 1 visitors now",
-            "hits         1 accepted, 1 refused in 24 hours (unknown-website 1)",
-            r"at present   \d\.\d hits/s in the last minute, 0 waiting",
+            "hits         1 accepted, 1 refused since the start (unknown-website 1)",
+            r"at present   \d\.\d hits/s in the last full minute, 0 waiting",
             r"commits      \d+, \d+\.\d ms each",
             r"store        \d+\.\d KiB of 64\.0 GiB; \d+\.\d .iB of the disk are free",
         ):
@@ -51,6 +53,38 @@ def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
         assert ended.stderr == f"medamad: {daemon.data}: no daemon runs on it\n"
         daemon.start()
         assert status(daemon.data).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "counted"),
+    [(-60, "since the start"), (86_399, "since the start"), (86_400, "in 24 hours")],
+)
+def test_hits_are_told_with_the_time_of_which_they_are(age_s: int, counted: str) -> None:
+    now = 1_750_000_000
+    state = State(
+        version="0",
+        commit="0",
+        pid=1,
+        started=now - age_s,
+        listening=(),
+        connections=0,
+        websites=1,
+        visitors=0,
+        accepted=1_200,
+        refused={"bot": 2, "gpc": 1},
+        last_minute=0,
+        waiting=0,
+        commits=0,
+        commit_seconds=0.0,
+        store_bytes=0,
+        store_max_bytes=0,
+        disk_free_bytes=0,
+        last_backup=None,
+        lacks=(),
+        warnings=(),
+    )
+    told = f"hits         1,200 accepted, 3 refused {counted} (bot 2, gpc 1)"
+    assert told in lines_of(state, Path("data"), now)
 
 
 def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:

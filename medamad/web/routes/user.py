@@ -93,7 +93,7 @@ def usage(call: Call) -> Reply:
 
 
 def _hits(backend: Backend, now: float) -> dict[str, object]:
-    """Give what hits came in the last 24 hours, since the daemon started.
+    """Give what hits came since the daemon started, over 24 hours at most.
 
     A hostname that was registered since is unknown no more.
     """
