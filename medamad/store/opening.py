@@ -114,6 +114,10 @@ class Opened:
         return self._stored.block
 
     @property
+    def batch(self) -> int:
+        return self._head.batch
+
+    @property
     def time_bounds(self) -> tuple[int, int]:
         return self._head.time_bounds
 
@@ -135,10 +139,6 @@ class OpenBlock(Opened):
     """A block, with what became known since laid over it."""
 
     _late: Late | None
-
-    @property
-    def batch(self) -> int:
-        return self._head.batch
 
     @property
     def ascends(self) -> bool:

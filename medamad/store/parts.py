@@ -184,6 +184,11 @@ class Group(Countable):
 
     @property
     @abstractmethod
+    def batch(self) -> int:
+        """As of a part: those of several batches are not counted as one."""
+
+    @property
+    @abstractmethod
     def members(self) -> Iterable["Views | Group"]:
         """The parts, or smaller groups, one after the other."""
 

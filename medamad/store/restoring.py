@@ -26,7 +26,7 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
-from medamad.store.folder import RESTORED_NAME, make_folder, remove_restored
+from medamad.store.folder import PRESENCE_NAME, RESTORED_NAME, make_folder, remove_restored
 from medamad.store.formats import FORMAT, META, Tell, is_known
 from medamad.store.numbers import read_number, write_number
 from medamad.store.pages import read_page_size
@@ -150,6 +150,8 @@ def _put_in_place(new: Path, directory: Path, tell: Tell) -> Path | None:
     new.replace(store)
     tell(_PLACING, 2, 2)
     lock_of(store).unlink(missing_ok=True)
+    # Hits were taken until now, and those since the backup are not in it.
+    store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
     with suppress(OSError):
         sync_folder(directory)
     return kept

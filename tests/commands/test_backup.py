@@ -6,6 +6,7 @@ from socket import AF_UNIX, socket
 import pytest
 
 from medamad.commands import main
+from medamad.presence import Presence
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.formats import FORMAT
 from medamad.store.offline import reading_beside
@@ -132,6 +133,13 @@ def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
     owners = {file.name: (file.stat().st_uid, file.stat().st_gid) for file in data.iterdir()}
     assert set(owners.values()) == {(12_345, 12_346)}, owners
     assert {"daemon.lock", FILE_NAME, f"{FILE_NAME}-lock"} <= owners.keys()
+
+
+def test_what_was_never_to_be_counted_is_no_silence(data: Path, backup: Path) -> None:
+    """What came between the backup and now is not in it, though the daemon was there."""
+    Presence.begin(data, 1).end(2)
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert Presence.begin(data, 3).since_ms == 3
 
 
 def test_what_was_replaced_is_had_back_by_its_name(data: Path, backup: Path) -> None:

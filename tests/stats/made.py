@@ -54,7 +54,7 @@ class MadePart:
     loose: Events
     texts: Texts
     is_counted: bool
-    batch = 0
+    batch: int = 0
 
     @property
     def ascends(self) -> bool:
@@ -108,6 +108,7 @@ class MadeGroup(Group):
     """Parts counted as one."""
 
     members: Sequence[MadePart]
+    batch: int = 0
 
     @property
     def time_bounds(self) -> tuple[int, int]:

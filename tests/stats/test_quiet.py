@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stats.hits import NOON
@@ -171,6 +172,25 @@ def test_after_a_break_by_night_the_evening_is_not_missed() -> None:
 def test_views_count_wherever_they_are(cuts: Cuts) -> None:
     assert quiet_since(snapshot(steady(), cuts), NOON + 4 * HOUR, LONG_AGO) == NOON
     assert quiet_since(snapshot(steady(days=6), cuts), NOON + 4 * HOUR, LONG_AGO) is None
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        Cuts(places=(700,), counted=(True, True)),
+        Cuts(places=(300, 700), counted=(True, True, True), grouped=2),
+    ],
+)
+def test_what_is_imported_falls_silent_nowhere(cuts: Cuts) -> None:
+    """As a log of a web server that is imported each day; what was before a silence may be."""
+    seen = snapshot(steady(), cuts)
+    *earlier, latest = seen.parts
+    imported = [evolve(part, batch=1) for part in earlier]
+    now_ms = NOON + 4 * HOUR
+    of_logs = evolve(seen, parts=[*imported, evolve(latest, batch=2)])
+    assert quiet_since(of_logs, now_ms, LONG_AGO) is None
+    assert quiet_since(evolve(seen, parts=[*imported, latest]), now_ms, LONG_AGO) == NOON
+    assert quiet_since(evolve(of_logs, parts=[latest, *imported]), now_ms, LONG_AGO) == NOON
 
 
 def naive(times: list[int], now_ms: int, since_ms: int) -> int | None:
