@@ -1,6 +1,8 @@
-"""What the texts of endpoints say: the port, and the certificate, which a reload may renew."""
+"""What the texts of endpoints say: the address, and the certificate, which a reload may renew."""
 
+import socket
 from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Any, Final
 
 from attrs import define, evolve, frozen
@@ -12,6 +14,39 @@ from zope.interface import implementer
 
 OF_TCP: Final = ("tcp", "tcp6", "ssl")
 """What the texts of endpoints of TCP begin with; the last one speaks TLS."""
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - what no interface means
+EVERYWHERE_IPV6: Final = "::"
+
+
+@frozen
+class Address:
+    """Where somebody listens: a host and its port, or a path."""
+
+    host: str
+    port: int | None = None
+    """None of a path."""
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it stands for every address of the machine, of IPv4 or of IPv6."""
+        return self.host in (EVERYWHERE, EVERYWHERE_IPV6)
+
+    def keeps_out(self, other: "Address") -> bool:
+        """Whether nobody can listen there when somebody listens here."""
+        among = self.host == other.host or self.is_everywhere or other.is_everywhere
+        return self.port == other.port and among
+
+    def numeric(self) -> "Address":
+        """Give it without a name (which is of IPv4, as Twisted takes it).
+
+        Raises OSError or ValueError for what stands for no address.
+        """
+        if self.port is None:
+            return self
+        if ":" in self.host:
+            return Address(str(ip_address(self.host)), self.port)
+        return Address(socket.gethostbyname(self.host) if self.host else EVERYWHERE, self.port)
+
 
 BACKLOG: Final = 1_024
 """How many connections wait to be taken where a text does not say it: as many as of the socket that
@@ -42,6 +77,11 @@ class Bound:
     backlog: int
     certificate: Certificate | None
     """None where no TLS is spoken."""
+
+    @property
+    def address(self) -> Address:
+        """Where to listen."""
+        return Address(self.interface, self.port)
 
     @property
     def is_ipv6(self) -> bool:

@@ -1,7 +1,6 @@
 """The files by which systemd runs the daemon: the units and the configuration, put in place."""
 
 import shutil
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,13 @@ from typing import Final
 from attrs import evolve, frozen
 
 from medamad.config import ConfigError, load
-from medamad.endpoints import OF_TCP, ports_of_both, read_bound
+from medamad.endpoints import (
+    EVERYWHERE,
+    EVERYWHERE_IPV6,
+    OF_TCP,
+    ports_of_both,
+    read_bound,
+)
 from medamad.shipped import shipped_file, shipped_unit
 
 SERVICE: Final = "medamad.service"
@@ -33,8 +38,6 @@ _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/t
 _ELSEWHERE: Final = "install medamad elsewhere, for instance in /opt/medamad"
 _OF_PACKAGE: Final = "this service is that of a package; `apt-get remove medamad` removes it"
 _OTHERS_ENTER: Final = 0o001
-_ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - what no interface means
-_ANYWHERE_IPV6: Final = "::"
 
 
 class CannotInstall(Exception):
@@ -167,26 +170,19 @@ def listened_on(file: Path) -> list[str]:
             continue
         try:
             bound = read_bound(text)
-            bounds.append(evolve(bound, interface=_address(bound.interface)))
+            bounds.append(evolve(bound, interface=bound.address.numeric().host))
         except Exception as error:
             raise ConfigError(file, "server.listen", f"{text}: {error}") from error
     lines = [_stream(bound.interface, bound.port) for bound in bounds]
     if of_both := ports_of_both(bounds):
         # The unit has one setting for all of its sockets: those of IPv6 that took IPv4 get a twin.
         lines += [
-            _stream(_ANYWHERE, bound.port)
+            _stream(EVERYWHERE, bound.port)
             for bound in bounds
-            if bound.interface == _ANYWHERE_IPV6 and bound.port not in of_both
+            if bound.interface == EVERYWHERE_IPV6 and bound.port not in of_both
         ]
         lines.append("BindIPv6Only=ipv6-only")
     return lines
-
-
-def _address(interface: str) -> str:
-    """Give the address of an interface, which may be a name (of IPv4, as Twisted takes it)."""
-    if not interface:
-        return _ANYWHERE
-    return interface if ":" in interface else socket.gethostbyname(interface)
 
 
 def _stream(address: str, port: int) -> str:

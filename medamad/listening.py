@@ -1,8 +1,8 @@
 """Where the daemon listens: on sockets from systemd and on the configured endpoints.
 
-A socket from systemd takes the place of the configured endpoint that has its port, or its path; if
-that one speaks TLS, so does the socket. An endpoint of IPv6 takes the connections of IPv4, too,
-unless one of those has its port.
+A socket from systemd takes the place of the configured endpoint that has its address, or at least
+its port; if that one speaks TLS, so does the socket. An endpoint of IPv6 takes the connections of
+IPv4, too, unless one of those has its port.
 """
 
 import socket
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.internet import tcp
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, execute
@@ -19,7 +19,15 @@ from twisted.internet.error import CannotListenError
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
-from medamad.endpoints import OF_TCP, Bound, Certificate, ports_of_both, read_bound, with_backlog
+from medamad.endpoints import (
+    OF_TCP,
+    Address,
+    Bound,
+    Certificate,
+    ports_of_both,
+    read_bound,
+    with_backlog,
+)
 from medamad.log_lines import reason_of
 from medamad.systemd import Inherited, inherited_sockets
 
@@ -55,8 +63,8 @@ class Place:
 
     text: str
     endpoint: Endpoint
-    address: str = ""
-    """What tells it from others: its port, or its path."""
+    address: Address
+    """What tells it from others: as the configuration has it, of a socket where it has that one."""
     certificate: Certificate | None = None
     """By what it speaks TLS; None when it does not."""
 
@@ -130,7 +138,7 @@ def configured_places(config: Config, reactor: Any) -> list[Place]:
         bound = bounds[text]
         kind = _OnlyIPv6 if bound.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
         endpoint = kind(reactor, bound.port, bound.backlog, bound.interface)
-        found.append(Place(text, endpoint, str(bound.port), bound.certificate))
+        found.append(Place(text, endpoint, bound.address, bound.certificate))
     return found
 
 
@@ -150,17 +158,45 @@ def systemd_first(
     configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
 ) -> list[Place]:
     """Give systemd's sockets in the place of the endpoints that have their address."""
-    taken = [
-        one.address if isinstance(one.address, str) else str(one.address[1]) for one in inherited
+    found, left = [], list(configured)
+    for number, one in enumerate(inherited):
+        place = Place(f"socket {number} of systemd", one.endpoint, one.address)
+        replaced = _replaced(configured, one.address)
+        if replaced is not None:
+            place = evolve(place, address=replaced.address, certificate=replaced.certificate)
+        found.append(place)
+        left = [
+            other
+            for other in left
+            if other is not replaced and not one.address.keeps_out(_numeric(other))
+        ]
+    return found if by_default else found + left
+
+
+def _replaced(configured: Sequence[Place], address: Address) -> Place | None:
+    """Give the endpoint in whose place a socket is: one of its port, where none has its address.
+
+    Of several of its port, as of a unit that is older than the configuration, it is the one that
+    listens everywhere, and rather one that speaks TLS than one that does not.
+    """
+
+    def rank(place: Place) -> tuple[bool, ...]:
+        at = _numeric(place)
+        return (at == address, at.is_everywhere, place.certificate is not None)
+
+    of_port = [
+        place
+        for place in configured
+        if place.address.port == address.port and (address.port or place.address == address)
     ]
-    found = []
-    for number, (one, address) in enumerate(zip(inherited, taken, strict=True)):
-        replaced = next((place for place in configured if place.address == address), None)
-        certificate = None if replaced is None else replaced.certificate
-        found.append(Place(f"socket {number} of systemd", one.endpoint, address, certificate))
-    if by_default:
-        return found
-    return found + [place for place in configured if place.address not in taken]
+    return max(of_port, key=rank, default=None)
+
+
+def _numeric(place: Place) -> Address:
+    try:
+        return place.address.numeric()
+    except (OSError, ValueError):
+        return place.address  # that the name stands for nothing is told where it is listened on
 
 
 def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:
@@ -184,9 +220,8 @@ def _bound(config: Config, text: str) -> Bound:
 def _other_place(config: Config, text: str, reactor: Any) -> Place:
     path = text.partition(":")[2].partition(":")[0]
     try:
-        return Place(
-            text, serverFromString(reactor, with_backlog(text)), path.removeprefix("address=")
-        )
+        endpoint = serverFromString(reactor, with_backlog(text))
+        return Place(text, endpoint, Address(path.removeprefix("address=")))
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         raise _refusal(config, text, error) from error
 

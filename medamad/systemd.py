@@ -10,6 +10,8 @@ from attrs import frozen
 from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.logger import Logger
 
+from medamad.endpoints import Address
+
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 RELOADING: Final = "RELOADING=1"
@@ -58,8 +60,8 @@ class Supervisor:
 class Inherited:
     """A socket that systemd opened for us."""
 
-    address: str | tuple[Any, ...]
-    """What the socket is bound to: a path, or host and port."""
+    address: Address
+    """What the socket is bound to."""
     endpoint: AdoptedStreamServerEndpoint
 
 
@@ -82,6 +84,8 @@ def _inherited(descriptor: int, reactor: Any) -> Inherited:
     try:
         family = socket.AddressFamily(opened.family)
         endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
-        return Inherited(opened.getsockname(), endpoint)
+        bound = opened.getsockname()
+        address = Address(bound) if family == socket.AF_UNIX else Address(*bound[:2])
+        return Inherited(address, endpoint)
     finally:
         opened.detach()

@@ -11,6 +11,7 @@ class Authority:
     """Gives certificates of localhost, as the files that certbot writes."""
 
     def __init__(self, folder: Path, *names: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.names = names or ("localhost",)
         self.renew()
@@ -26,11 +27,11 @@ class Authority:
         (self.folder / "chain.pem").write_bytes(rest)
         (self.folder / "fullchain.pem").write_bytes(certificate.bytes() + rest)
 
-    def endpoint(self, port: int) -> str:
+    def endpoint(self, port: int, interface: str = "127.0.0.1") -> str:
         """Give the text of an endpoint that speaks TLS by these files."""
         files = (("privateKey", "privkey"), ("certKey", "cert"), ("extraCertChain", "chain"))
         named = ":".join(f"{key}={self.folder / name}.pem" for key, name in files)
-        return f"ssl:{port}:interface=127.0.0.1:{named}"
+        return f"ssl:{port}:interface={interface}:{named}"
 
     def connection(
         self, port: int, host: str = "localhost", source: str = ""

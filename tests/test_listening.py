@@ -10,8 +10,18 @@ from twisted.internet.testing import MemoryReactor
 
 from medamad.config import Config, ConfigError, Server
 from medamad.config_values import Endpoints
-from medamad.endpoints import BACKLOG, Certificate
-from medamad.listening import CannotListenThere, Place, Port, configured_places
+from medamad.endpoints import BACKLOG, Address, Certificate
+from medamad.listening import (
+    CannotListenThere,
+    Place,
+    Port,
+    configured_places,
+    renew,
+    systemd_first,
+)
+from medamad.systemd import Inherited
+
+ANY = Address("", 443)
 
 
 @frozen
@@ -42,12 +52,12 @@ class At:
     ],
 )
 def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, url: str) -> None:
-    assert Place(text, At(where)).url(At(where)) == f"http://{url}"
+    assert Place(text, At(where), ANY).url(At(where)) == f"http://{url}"
 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    place = Place("socket 0 of systemd", at, "443", Certificate(None))
+    place = Place("socket 0 of systemd", at, ANY, Certificate(None))
     assert place.url(at) == "https://localhost:443"
 
 
@@ -79,7 +89,7 @@ def test_a_connection_that_is_not_taken_is_closed_over_tls_too(
 ) -> None:
     ear, full = Ear(), Full(room=1)
     with pytest.raises(StopIteration):
-        Place("tcp:443", ear, "443", certificate).listen(full).send(None)
+        Place("tcp:443", ear, ANY, certificate).listen(full).send(None)
     address = IPv4Address("TCP", "192.0.2.1", 50_000)
     assert ear.factory.buildProtocol(address) is not None
     # A port closes what it gets no protocol for.
@@ -88,11 +98,11 @@ def test_a_connection_that_is_not_taken_is_closed_over_tls_too(
 
 def test_a_unix_socket_is_not_for_browsers() -> None:
     at = At(UNIXAddress("/run/s"))
-    assert Place("unix:/run/s", at).url(at) == ""
+    assert Place("unix:/run/s", at, ANY).url(at) == ""
 
 
 def test_a_port_that_is_not_ours_is_said_plainly() -> None:
-    place = Place("tcp:80", At(UNIXAddress("")))
+    place = Place("tcp:80", At(UNIXAddress("")), ANY)
     with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
         place.listen(None).send(None)
 
@@ -141,3 +151,77 @@ def test_so_many_connections_wait_to_be_taken(text: str, backlog: int) -> None:
     Deferred.fromCoroutine(place.listen(Full(room=1)))
     ((_, _, heard, *_),) = reactor.tcpServers + reactor.unixServers
     assert heard == backlog
+
+
+PLAIN, TLS = "127.0.0.1", "127.0.0.2"
+
+
+def configured(*hosts: str, port: int = 443) -> list[Place]:
+    """Give places of one port, of which the one at TLS speaks it."""
+    return [
+        Place(host, Ear(), Address(host, port), Certificate(None) if host == TLS else None)
+        for host in hosts
+    ]
+
+
+def of_systemd(*hosts: str) -> list[Inherited]:
+    return [Inherited(Address(host, 443), Ear()) for host in hosts]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "sockets", "replaced", "left"),
+    [
+        ([PLAIN, TLS], [PLAIN, TLS], [PLAIN, TLS], []),
+        ([TLS, PLAIN], [PLAIN, TLS], [PLAIN, TLS], []),
+        ([""], ["0.0.0.0"], [""], []),  # noqa: S104
+        (["localhost", TLS], [TLS, "127.0.0.1"], [TLS, "localhost"], []),
+        (["0:0::1", "::"], ["::", "::1"], ["::", "0:0::1"], []),
+        # A socket of IPv4 beside one of IPv6 that is for that alone.
+        (["::1", "::"], ["::1", "::", "0.0.0.0"], ["::1", "::", "::"], []),  # noqa: S104
+        # The unit is older than the configuration.
+        ([PLAIN, ""], ["192.0.2.1"], [""], [PLAIN]),
+        ([PLAIN, TLS], ["192.0.2.1", PLAIN], [TLS, PLAIN], []),
+        ([PLAIN, TLS], [PLAIN], [PLAIN], [TLS]),
+        ([PLAIN, TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
+        (["a.invalid"], [PLAIN], ["a.invalid"], []),
+    ],
+)
+def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(
+    hosts: list[str], sockets: list[str], replaced: list[str], left: list[str]
+) -> None:
+    places = configured(*hosts)
+    found = systemd_first(places, of_systemd(*sockets), by_default=False)
+    assert [place.address.host for place in found] == replaced + left
+    of_host = {place.address.host: place.certificate for place in places}
+    assert all(place.certificate is of_host[place.address.host] for place in found)
+
+
+def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:
+    unix = Place("unix:/run/s", Ear(), Address("/run/s"))
+    other = configured(PLAIN, port=80)
+    found = systemd_first([unix, *other, *configured(PLAIN)], of_systemd(PLAIN), by_default=False)
+    assert found[1:] == [unix, *other]
+    (socket,) = systemd_first([unix], [Inherited(unix.address, Ear())], by_default=False)
+    assert (socket.text, socket.address) == ("socket 0 of systemd", unix.address)
+    (socket,) = systemd_first(configured(PLAIN, port=80), of_systemd(PLAIN), by_default=True)
+    assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
+
+
+def test_endpoints_of_one_port_keep_their_own_certificates() -> None:
+    def read(name: str) -> list[Place]:
+        options = {"192.0.2.1": f"{name} of 1", "192.0.2.2": f"{name} of 2"}
+        return [
+            *(
+                Place(host, Ear(), Address(host, 443), Certificate(options[host]))
+                for host in options
+            ),
+            *configured(PLAIN),
+        ]
+
+    listening, sockets = read("old"), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")
+    inherited = systemd_first(read("old"), sockets, by_default=False)
+    shown = []
+    for places in (listening, inherited):
+        renew(places, read("new"))
+        shown.append([place.certificate and place.certificate.options for place in places])
+    assert shown == [["new of 1", "new of 2", None], ["new of 2", None, "new of 1"]]

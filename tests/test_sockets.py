@@ -113,6 +113,35 @@ def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path) -> None:
+    port = free_port()
+    authorities = {host: Authority(tmp_path / host, host) for host in ("127.0.0.2", "127.0.0.3")}
+    texts = [each.endpoint(port, host) for host, each in authorities.items()]
+    texts.append(f"tcp:{port}:interface=127.0.0.1")
+
+    def answer_each() -> None:
+        for host, each in authorities.items():
+            assert pinged(each.connection(port, host)) == 200
+        assert pinged(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) == 200
+
+    daemon = Daemon(tmp_path, [word for text in texts for word in ("--listen", text)])
+    daemon.start()
+    try:
+        answer_each()
+        for each in authorities.values():
+            each.renew()
+        configure(daemon, "")
+        until(lambda: "the configuration was read again" in daemon.log)
+        answer_each()
+    finally:
+        assert daemon.stop() == 0
+    with (
+        socket.create_server(("127.0.0.2", port)) as listening,
+        activated(listening, tmp_path, *reversed(texts)),
+    ):
+        answer_each()
+
+
 def test_a_socket_of_systemd_speaks_tls_where_its_port_does(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listening:
