@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -22,24 +23,23 @@ from medamad.web.streams import Flow, Stream, send
 
 _log: Final = Logger()
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(?=[/?#]|\Z)", re.IGNORECASE)
-_UNREAD: Final = frozenset(
-    (
-        b"Accept",
-        b"Accept-Encoding",
-        b"Cache-Control",
-        b"Pragma",
-        b"Priority",
-        b"Referer",
-        b"Sec-Fetch-Dest",
-        b"Sec-Fetch-Mode",
-        b"Upgrade-Insecure-Requests",
-        b"sec-ch-ua",
-        b"sec-ch-ua-mobile",
-        b"sec-ch-ua-platform",
-    )
+_READ: Final = MappingProxyType(
+    {
+        name.lower(): name
+        for name in (
+            *(b"Accept-Language", b"Authorization", b"Connection", b"Content-Type", b"Cookie"),
+            *(b"Expect", b"Host", b"If-Modified-Since", b"If-None-Match", b"Origin"),
+            *(b"Sec-Fetch-Site", b"User-Agent", b"X-Medamad-Share"),
+            *(b"Forwarded", b"Via", b"X-Forwarded-For", b"X-Forwarded-Host"),
+            *(b"X-Forwarded-Proto", b"X-Real-IP"),
+        )
+    }
 )
-"""What browsers send with each hit and few answers depend on, as they spell it: not kept among
-the headers, see `sent`."""
+"""The headers that are read of each request, or by Twisted, by their names in lower case.
+
+No other is kept among the headers, see `sent`: Twisted remembers every name that it is told, for
+as long as the process runs.
+"""
 _WITHOUT_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
@@ -72,8 +72,8 @@ class Request(server.Request):
         self.peer: Address | None = channel.peer
         self._fields = head.fields
         for name, value in head.fields:
-            if name not in _UNREAD:
-                self.requestHeaders.addRawHeader(name, value)
+            if known := _READ.get(name.lower()):
+                self.requestHeaders.addRawHeader(known, value)
         self.method, self.uri, self.clientproto = head.method, head.target, head.version
         absolute = None if head.target[:1] == b"/" else _ABSOLUTE.match(head.target)
         target = head.target[absolute.end() :] if absolute else head.target
