@@ -42,7 +42,7 @@ class Report(msgspec.Struct, kw_only=True):
     events: int
     first: str | None
     last: str | None
-    """The days of the first and of the last row, in UTC; of days that were added up, they."""
+    """The days of the first and of the last hit, in UTC; of days that were added up, they."""
     already_there: int
     """Views and events that were left out, those too of a time that was counted already."""
     refused: int
@@ -139,8 +139,9 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
         report.days_not_over = gathering.days_not_over
         report.days_without_views = gathering.days_without_views
         return report
-    if found.last_ms >= 0:
-        report.first, report.last = date_of_time(found.first_ms), date_of_time(found.last_ms)
+    if gathering.last_ms >= 0:
+        report.first = date_of_time(gathering.first_ms)
+        report.last = date_of_time(gathering.last_ms)
     report.already_there = gathering.there
     report.already_counted = gathering.counted
     return report

@@ -12,7 +12,7 @@ from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.model.errors import BadRequest
 from medamad.moves.known import Known, Said, said_of
 from medamad.moves.noted import Noted
-from medamad.moves.rows import EventRow, Refused, Row, ViewRow, texts_of
+from medamad.moves.rows import MAX_MS, EventRow, Refused, Row, ViewRow, texts_of
 from medamad.moves.survey import Given, Key, Run, Survey, key_of, numbered
 from medamad.moves.visits import Visits
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
@@ -38,6 +38,9 @@ class Gathering:
     views: int = 0
     visitors: int = 0
     events: int = 0
+    first_ms: int = MAX_MS
+    last_ms: int = -1
+    """The times of the first and of the last of them."""
     there: int = 0
     """Views and events that the website has already, or that were counted, or come again."""
     counted: int = 0
@@ -96,6 +99,9 @@ class Gathering:
         """Whether nothing was gathered."""
         return not self._view_rows and not self._event_rows
 
+    def _reach(self, time_ms: int) -> None:
+        self.first_ms, self.last_ms = min(self.first_ms, time_ms), max(self.last_ms, time_ms)
+
     def _place(self, store: str, number: int) -> int:
         if self._span.store != store or not self._span.place(number):
             fitting = (each for each in self._spans if each.store == store and each.place(number))
@@ -137,6 +143,7 @@ class Gathering:
             return
         if self._is_there(row, is_view=True):
             return
+        self._reach(row.time_ms)
         self.views += 1
         self.visitors += row.first_today
         self._texts += sum(map(len, texts_of(row)))
@@ -146,10 +153,10 @@ class Gathering:
     def _add_event(self, row: EventRow, *, begins: bool) -> None:
         if begins:
             self._event_ms = row.time_ms
-            self._is_kept = self._is_first(row)
-            if self._is_kept and self._is_there(row, is_view=False):
-                self._is_kept = False
-            self.events += self._is_kept
+            self._is_kept = self._is_first(row) and not self._is_there(row, is_view=False)
+            if self._is_kept:
+                self._reach(row.time_ms)
+                self.events += 1
         if not self._is_kept:
             return
         view = 0

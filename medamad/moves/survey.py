@@ -160,8 +160,6 @@ class Survey:
     views: int = 0
     events: int = 0
     rows: int = 0
-    first_ms: int = 1 << 63
-    last_ms: int = -1
     refused_rows: int = 0
     refused: list[tuple[str, Refused]] = field(factory=list)
     repeated: set[Key] = field(factory=set)
@@ -181,10 +179,6 @@ class Survey:
         if isinstance(row, Refused):
             self.refuse(file, row)
             return
-        self.first_ms, self.last_ms = (
-            min(self.first_ms, row.time_ms),
-            max(self.last_ms, row.time_ms),
-        )
         numbers = self._numbers.setdefault(row.store, _Numbers())
         numbers.reach(row.number)
         if isinstance(row, ViewRow):

@@ -278,6 +278,13 @@ def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) ->
     planned = call(daemon.data, "import", second, "--website", "example.org", "--dry-run", "--json")
     found = json.loads(planned.stdout)
     assert (planned.returncode, found["already_there"], found["already_counted"]) == (1, 1, 1)
+    assert (found["first"], found["last"]) == (None, None)
+    # The days that are told are those of what comes in.
+    second.write_text(f"{head}2026-01-02T00:00:00Z,/c,true\n2026-01-05T00:00:00Z,/d,true\n")
+    events = tmp_path / "events.csv"
+    events.write_text("time,name,value\n2026-01-02T00:00:00Z,buy,\n2026-01-09T00:00:00Z,buy,\n")
+    grown = call(daemon.data, "import", second, events, "--website", "example.org")
+    assert "  1 view of 1 visitor, 1 event\n  from 2026-01-05 to 2026-01-09\n" in grown.stdout
 
 
 def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:
