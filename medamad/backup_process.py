@@ -57,6 +57,8 @@ def backup_by_process(
     # By no file: what the daemon goes by may not stand there any more.
     given = ["--data", str(data_dir), "--config", os.devnull, f"--min-free-disk={min_free_disk}"]
     backup = _Backup()
-    command = [sys.executable, "-m", "medamad", "backup", "--nice", "--json", *given, str(target)]
+    # -P: what lies where the daemon was started is no module of ours.
+    program = [sys.executable, "-P", "-m", "medamad"]
+    command = [*program, "backup", "--nice", "--json", *given, str(target)]
     reactor.spawnProcess(backup, command[0], command, env=dict(environ))
     return backup.ended

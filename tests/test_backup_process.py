@@ -34,6 +34,17 @@ async def test_a_backup_is_made_of_a_store_that_is_in_use(tmp_path: Path) -> Non
 
 
 @pytest_twisted.ensureDeferred
+async def test_what_lies_where_the_daemon_was_started_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_environment(tmp_path / "data", 16 << 20).close()
+    (tmp_path / "json.py").write_text("raise SystemExit('it was run')\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    await backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
+    assert written(tmp_path / "backup.mdb.zst") > 0
+
+
+@pytest_twisted.ensureDeferred
 async def test_why_none_was_made_is_told(tmp_path: Path) -> None:
     with pytest.raises(BackupFailed, match=f"^{tmp_path}/data: there is no store here$"):
         await backup(tmp_path / "backup.mdb.zst", tmp_path / "data")
