@@ -14,6 +14,7 @@ from medamad.model.websites import canonical_hostname
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
 _TIME_OF_DAY: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]\Z")
+_MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _OWN_NAMES: Final = frozenset(
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 
 class Size(int):
-    """Bytes; written as a whole number or as a text such as "64 GiB"."""
+    """Bytes, up to 1 EiB; written as a whole number or as a text such as "64 GiB"."""
 
 
 class MapSize(Size):
@@ -92,20 +93,27 @@ def read_value(kind: type[T], value: object) -> T:
 
 
 def _read_size(value: object) -> Size:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Size(value)
-    written = _SIZE.match(value) if isinstance(value, str) else None
-    if written is None:
-        raise ValueError('expected bytes as a whole number, or a text such as "64 GiB"')
-    return Size(int(written["number"]) * _UNITS[written["unit"]])
+    size = _bytes(value)
+    if size > _MOST_BYTES:
+        raise ValueError(f"expected at most {_MOST_BYTES >> 40} TiB")
+    return Size(size)
 
 
 def _read_map_size(value: object) -> MapSize:
-    size = _read_size(value)
+    size = _bytes(value)
     least, most = _MAP_SIZES
     if not least <= size <= most:
         raise ValueError("expected 16 MiB to 64 TiB")
     return MapSize(size)
+
+
+def _bytes(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    written = _SIZE.match(value) if isinstance(value, str) else None
+    if written is None:
+        raise ValueError('expected bytes as a whole number, or a text such as "64 GiB"')
+    return int(written["number"]) * _UNITS[written["unit"]]
 
 
 def _read_endpoints(value: object) -> Endpoints:

@@ -147,6 +147,11 @@ OWN = "is a path of the interface"
         ("[store]\nmap_size = -1", "store.map_size", SIZE),
         ('[store]\nmap_size = "1 MiB"', "store.map_size", "expected 16 MiB to 64 TiB"),
         ("[store]\nmin_free_disk = 1.5", "store.min_free_disk", SIZE),
+        (
+            '[store]\nmin_free_disk = "99999999 TiB"',
+            "store.min_free_disk",
+            "expected at most 1048576 TiB",
+        ),
         ("[store]\ncommit_interval_ms = -1", "store.commit_interval_ms", "expected int >= 0"),
         ('[store]\ncommit_max_hits = "9"', "store.commit_max_hits", "expected int, got str"),
         (
