@@ -6,6 +6,7 @@ is killed, the one store is there or the other.
 
 import os
 import secrets
+import shlex
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +59,7 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
     """
     with backup.open("rb") as file:
         try:
-            note = _note(file, backup)
+            note = _note(file, backup, directory)
             _check_known(note)
             make_folder(directory)
             lock = take_lock(directory)
@@ -79,7 +80,7 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
             raise NoBackup(f"{backup}: {error}") from error
 
 
-def _note(file: BinaryIO, backup: Path) -> Note:
+def _note(file: BinaryIO, backup: Path, directory: Path) -> Note:
     try:
         return read_note(file)
     except NoBackup as error:
@@ -87,9 +88,10 @@ def _note(file: BinaryIO, backup: Path) -> Note:
             read_page_size(backup)
         except Damaged:
             raise error from None
+        given = shlex.join(["chown", f"--reference={directory}", str(directory / FILE_NAME)])
         raise NoBackup(
             f"a store's file as it is, not a backup: to have it back, stop the daemon,"
-            f" move {FILE_NAME} away and give this one its name"
+            f" move {FILE_NAME} away, give this one its name and the folder's owner ({given})"
         ) from error
 
 

@@ -176,7 +176,8 @@ def test_what_is_no_backup_is_refused(
     assert main(["restore", str(store), "--data", str(data)]) == 1
     assert capsys.readouterr().err == (
         f"medamad: {store}: a store's file as it is, not a backup: to have it back, stop the"
-        " daemon, move store.mdb away and give this one its name\n"
+        " daemon, move store.mdb away, give this one its name and the folder's owner"
+        f" (chown --reference={data} {store})\n"
     )
     other = tmp_path / "other"
     other.write_bytes(b"no backup " * 1_000)
