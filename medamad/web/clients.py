@@ -17,6 +17,8 @@ from medamad.web.settings import WebSettings
 _FORWARDED_PAIR: Final = re.compile(
     r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
 )
+_MOST_LISTED: Final = 64
+"""Entries at the end of a list that are told apart; what stands before them is kept as one."""
 _LAST_FORWARDED: Final = 1_024
 """Characters at the end of Forwarded that are looked at."""
 
@@ -79,7 +81,8 @@ def _listed(headers: Headers, name: bytes) -> list[str]:
     values = headers.getRawHeaders(name)
     if not values:
         return []
-    return [part.strip() for part in b",".join(values).decode("latin-1").split(",")]
+    listed = b",".join(values).decode("latin-1").rsplit(",", _MOST_LISTED)
+    return [part.strip() for part in listed]
 
 
 def _forwarded(headers: Headers) -> list[dict[str, str]]:

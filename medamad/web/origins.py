@@ -54,9 +54,10 @@ def may_look_inside(peer: Address | None, headers: Headers, settings: WebSetting
     asks for an address or for localhost.
     """
     if any(headers.hasHeader(name) for name in _OF_PROXIES):
+        if not clients.is_trusted(peer, settings):
+            return False
         hops = clients.hops(headers, settings)
-        is_told = bool(hops) and all(map(address_of, hops))
-        if not is_told or not clients.is_trusted(peer, settings):
+        if not hops or not all(map(address_of, hops)):
             return False
     elif (peer is None or peer.is_loopback) and not _is_local(headers):
         return False

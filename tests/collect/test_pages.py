@@ -1,9 +1,8 @@
 import re
-import sys
-from types import FrameType
 from urllib.parse import quote, unquote_plus, urlencode
 
 import pytest
+from calls import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -241,7 +240,7 @@ def test_what_is_kept_of_a_long_path_is_decoded_and_no_more(piece: str) -> None:
     path = "/" + piece * (16_000 // len(piece))
     assert stored_path(path) == plainly_decoded(path)
     # A match object, its text, what becomes of it: a few calls for each run of escapes.
-    assert calls_of(path) < 3 * MAX_PATH
+    assert calls_of(lambda: page_of(f"https://calls.test{path}")) < 3 * MAX_PATH
 
 
 @pytest.mark.parametrize(
@@ -253,21 +252,4 @@ def test_a_long_query_is_little_work(piece: str) -> None:
         page_of(f"https://a.test/{query}").utm_term
         == unquote_plus(piece * 600)[: MAX_UTM if "&" not in piece else 0]
     )
-    assert calls_of(f"/{query}") < 3 * MAX_PATH
-
-
-def calls_of(path: str) -> int:
-    """Count the calls that it takes to take a URL apart."""
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        page_of(f"https://calls.test{path}")
-    finally:
-        sys.setprofile(before)
-    return calls
+    assert calls_of(lambda: page_of(f"https://calls.test/{query}")) < 3 * MAX_PATH

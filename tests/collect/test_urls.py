@@ -1,10 +1,9 @@
-import sys
 import unicodedata
 from collections.abc import Callable
-from types import FrameType
 from urllib.parse import urlsplit
 
 import pytest
+from calls import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,19 +67,13 @@ def test_a_short_host_is_normalised() -> None:
 
 def normalised(take: Callable[[str], object], text: str) -> tuple[type[Exception] | None, int]:
     """Give what is raised for a text, and how often anything is normalised for it."""
-    count = 0
+    raised: list[type[Exception]] = []
 
-    def note(_frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "c_call" and argument is unicodedata.normalize
+    def attempt() -> None:
+        try:
+            take(text)
+        except (ValueError, BadRequest) as error:
+            raised.append(type(error))
 
-    raised: type[Exception] | None = None
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        take(text)
-    except (ValueError, BadRequest) as error:
-        raised = type(error)
-    finally:
-        sys.setprofile(before)
-    return raised, count
+    count = calls_of(attempt, unicodedata.normalize)
+    return next(iter(raised), None), count

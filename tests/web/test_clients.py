@@ -43,6 +43,9 @@ def test_a_peer_has_the_address_of_its_socket() -> None:
         ({"X-Forwarded-For": ["198.51.100.7, unknown"]}, "10.0.0.1"),
         ({"X-Forwarded-For": ["198.51.100.7, unknown, 10.3.3.3"]}, "10.3.3.3"),
         ({"X-Forwarded-For": [""]}, "10.0.0.1"),
+        ({"X-Forwarded-For": ["1.2.3.4, " * 5_000 + "198.51.100.7"]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["198.51.100.7" + ", 10.2.2.2" * 64]}, "198.51.100.7"),
+        ({"X-Forwarded-For": ["1.2.3.4, 198.51.100.7" + ", 10.2.2.2" * 64]}, "10.2.2.2"),
         # The header that the proxy does not write is a stranger's.
         ({"Forwarded": ["for=198.51.100.7"]}, "10.0.0.1"),
         ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),

@@ -3,12 +3,14 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from calls import calls_of
 from twisted.web.http_headers import Headers
 
 from medamad.collect.networks import Networks
+from medamad.collect.sender import Address
 from medamad.model.errors import BadRequest, Forbidden
 from medamad.vocabulary.sources import Sources
-from medamad.web.origins import check_change, check_host, cors_headers
+from medamad.web.origins import check_change, check_host, cors_headers, may_look_inside
 from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(
@@ -143,3 +145,10 @@ def test_without_configured_origins_nothing_is_said_of_them() -> None:
 
 def sent(headers: dict[str, str]) -> Headers:
     return Headers({name: [value] for name, value in headers.items()})
+
+
+@pytest.mark.parametrize("peer", [STRANGER, PROXY])
+def test_little_is_read_of_a_long_list_of_proxies(peer: Address) -> None:
+    headers = Headers({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
+    assert not may_look_inside(peer, headers, SETTINGS)
+    assert calls_of(lambda: may_look_inside(peer, headers, SETTINGS)) < 2_000
