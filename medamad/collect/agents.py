@@ -9,12 +9,9 @@ from attrs import frozen
 from ua_parser import Domain, PartialResult, load_lazy_builtins
 from ua_parser.re2 import Resolver
 
-from medamad.collect.crawlers import is_library
+from medamad.collect.crawlers import MAX_LENGTH, is_library
 from medamad.collect.devices import device_of
 from medamad.model.dimensions import UNKNOWN
-
-_MAX_LENGTH: Final = 512
-"""Characters that are looked at; browsers send half of that, apps of Meta's up to all of it."""
 
 
 @frozen
@@ -30,7 +27,7 @@ class Agent:
 
 def describe(user_agent: str) -> Agent:
     """Tell what sends a User-Agent; everything is Unknown for what is no browser."""
-    return _describe(user_agent[:_MAX_LENGTH])
+    return _describe(user_agent[:MAX_LENGTH])
 
 
 @lru_cache(4_096)

@@ -6,6 +6,10 @@ from typing import Any, Final
 import re2
 from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
+MAX_LENGTH: Final = 512
+"""Characters of a User-Agent that are looked at; browsers send half of that, apps of Meta's up to
+all of it."""
+
 _LIBRARY: Final = "http-library"
 """The public list's tag of plain HTTP clients, which run what their user has them do."""
 
@@ -28,7 +32,7 @@ def is_library(user_agent: str) -> bool:
 
 def _matches(user_agent: str) -> list[int]:
     """Give the numbers of the entries of the public list that match."""
-    return _patterns().Match(user_agent.encode("utf-8", "replace")) or []
+    return _patterns().Match(user_agent[:MAX_LENGTH].encode("utf-8", "replace")) or []
 
 
 @cache
