@@ -138,10 +138,16 @@ class Exposition:
         ProcessCollector(registry=registry)
         return cls(registry)
 
-    def text(self, accept: str) -> tuple[bytes, str]:
+    def text(self, accept: str) -> tuple[bytes, bytes]:
         """Give all figures in the format that an Accept header asks for, and its media type."""
-        encode, media_type = choose_encoder(accept)
-        return encode(self._registry), media_type
+        try:
+            encode, media_type = choose_encoder(accept)
+            name = media_type.encode("ascii")
+        except (TypeError, ValueError):
+            # The version that is asked for is none; it would become a part of the name.
+            encode, media_type = choose_encoder("")
+            name = media_type.encode("ascii")
+        return encode(self._registry), name
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

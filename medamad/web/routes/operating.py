@@ -37,7 +37,7 @@ def expose(exposition: Exposition, call: Call) -> Reply:
     """Give the figures of the daemon."""
     accept = (call.request.sent(b"Accept") or b"").decode("latin-1")
     text, media_type = exposition.text(accept)
-    return Reply(HTTPStatus.OK, text, media_type.encode("ascii"), (NO_STORE, NO_SNIFFING))
+    return Reply(HTTPStatus.OK, text, media_type, (NO_STORE, NO_SNIFFING))
 
 
 def add_to(routes: Routes, site: Site) -> None:

@@ -163,6 +163,7 @@ async def test_how_long_a_hit_took_is_counted(house: House, watcher: Browser, we
     [
         ("", "text/plain; version=0.0.4; charset=utf-8"),
         ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text; "),
+        ("application/openmetrics-text", "application/openmetrics-text; "),
     ],
 )
 @pytest_twisted.ensureDeferred
@@ -172,6 +173,25 @@ async def test_the_format_is_the_one_that_is_asked_for(
     answer = await watcher.ask("GET", "/metrics", headers={"Accept": accept} if accept else {})
     assert str(answer.header("Content-Type")).startswith(media_type)
     assert answer.body.endswith(b"# EOF\n") == bool(accept)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/openmetrics-text; version=abc",
+        "application/openmetrics-text; version=1.x.0",
+        "application/openmetrics-text; version=1.0.0\xe9",
+        "application/openmetrics-text; version=2.0.0\xe9",
+        "application/openmetrics-text; version=\xb2.0.0",
+        "text/plain;version=" + "9" * 5_000,
+        "text/plain;version=x, application/openmetrics-text; version=1.0.0",
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_an_odd_format_is_answered_by_the_plain_one(watcher: Browser, accept: str) -> None:
+    answer = await watcher.ask("GET", "/metrics", headers={"Accept": accept})
+    assert answer.status == 200
+    assert answer.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
 
 
 @pytest.mark.parametrize(
@@ -191,6 +211,9 @@ async def test_the_format_is_the_one_that_is_asked_for(
         ("10.0.0.1", {"Forwarded": "for=127.0.0.1"}, 404),
         ("10.0.0.1", {"Forwarded": "for=127.0.0.1", "X-Forwarded-For": "203.0.113.9"}, 404),
         ("10.0.0.1", {"Via": "1.1 proxy"}, 404),
+        ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1" + ",10.0.0.2" * 64}, 200),
+        # Too many to tell where it was passed on first.
+        ("10.0.0.1", {"X-Forwarded-For": "127.0.0.1" + ",10.0.0.2" * 65}, 404),
         ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 404),
         ("127.0.0.1", {"X-Forwarded-For": ""}, 404),
         ("127.0.0.1", {"X-Real-IP": "203.0.113.9"}, 404),
