@@ -17,10 +17,11 @@ from attrs import define, field
 from numpy.typing import NDArray
 from twisted.logger import Logger
 
-from medamad.model.dimensions import OTHER, Dimension, property_text, split_property
+from medamad.model.dimensions import OTHER, Dimension, property_text
 from medamad.model.hits import Properties
 from medamad.store.environment import Databases, Txn
 from medamad.store.errors import Damaged
+from medamad.store.new_values import NewValues
 
 NAME_KEY: Final = struct.Struct(">IBI")
 """Of a name: website, dimension, code."""
@@ -36,9 +37,9 @@ _CACHED_BYTES: Final = 48 << 20
 """What the writer's cache may take; so much holds some 200,000 usual texts."""
 _ENTRY_BYTES: Final = 100
 """What a cached text takes beside itself."""
-_USUAL_BYTES: Final = 256
-"""So many bytes of a text count as one value against the bound on a day's new ones."""
 _LOOKED_AT: Final = 2_000
+_KNOWN_DAYS: Final = 2
+"""New values are known of so many days: the latest, and the one before the clock was set."""
 
 _Space: TypeAlias = tuple[int, Dimension]
 """A website and a dimension: what codes are numbered in."""
@@ -46,14 +47,11 @@ _Space: TypeAlias = tuple[int, Dimension]
 
 @define(eq=False)
 class _Known:
-    """What the writer knows of one space: cached codes, the next code, today's new values.
-
-    A long value counts as several, see `_values_in`.
-    """
+    """What the writer knows of one space: cached codes, the next code, new values by day."""
 
     next_code: int
-    day: int
-    new_today: int
+    days: dict[int, NewValues] = field(factory=dict)
+    """Those in which something was new lately, the latest last."""
     codes: dict[str, int] = field(factory=dict)
 
 
@@ -66,25 +64,25 @@ class Coding:
     _day: int
     _fresh: dict[tuple[_Space, str], int] = field(factory=dict)
     _fresh_count: dict[_Space, int] = field(factory=dict)
-    _new: dict[_Space, int] = field(factory=dict)
-    _new_values: dict[tuple[int, str], int] = field(factory=dict)
+    _new: dict[_Space, tuple[NewValues, NewValues]] = field(factory=dict)
+    """What was new on the day before, and what this transaction adds."""
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
         """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
-        known = self._names.known(self._txn, website, dimension, self._day)
-        code = self._find(known, (website, dimension), text)
+        space = (website, dimension)
+        known = self._names.known(self._txn, space)
+        code = self._find(known, space, text)
         if code is not None:
             return code
-        space = (website, dimension)
-        new = known.new_today + self._new.get(space, 0)
-        if text != OTHER and new >= self._names.bounds.get(dimension, self._names.default_bound):
+        bound = self._names.bounds.get(dimension, self._names.default_bound)
+        if text != OTHER and sum(new.in_all for new in self._new_on_day(space)) >= bound:
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
 
     def any_code(self, website: int, dimension: Dimension, text: str) -> int:
         """Give the code of a text, whatever the bounds: for hits that were counted before."""
-        known = self._names.known(self._txn, website, dimension, self._day)
         space = (website, dimension)
+        known = self._names.known(self._txn, space)
         code = self._find(known, space, text)
         if code is None:
             code = self._put(known, space, text, _NO_DAY)
@@ -106,10 +104,8 @@ class Coding:
             known = self._names.spaces[space]
             self._names.remember(known, text, code)
             known.next_code = max(known.next_code, code + 1)
-        for space, count in self._new.items():
-            self._names.spaces[space].new_today += count
-        for key, count in self._new_values.items():
-            self._names.values_today[key] = self._names.values_today.get(key, 0) + count
+        for before, more in self._new.values():
+            before.add_all(more)
 
     def _bounded_name(self, website: int, name: str) -> str:
         named = self.code(website, Dimension.PROPERTY_NAME, name)
@@ -121,16 +117,14 @@ class Coding:
 
     def _property(self, website: int, name: str, value: str) -> int:
         space = (website, Dimension.PROPERTY)
-        known = self._names.known(self._txn, website, Dimension.PROPERTY, self._day)
+        known = self._names.known(self._txn, space)
         text = property_text(name, value)
         code = self._find(known, space, text)
         if code is not None:
             return code
-        key = (website, name)
-        new = self._names.values_today.get(key, 0) + self._new_values.get(key, 0)
-        if value != OTHER and new >= self._names.bounds[Dimension.PROPERTY]:
+        values = sum(new.by_name.get(name, 0) for new in self._new_on_day(space))
+        if value != OTHER and values >= self._names.bounds[Dimension.PROPERTY]:
             return self._property(website, name, OTHER)
-        self._new_values[key] = self._new_values.get(key, 0) + _values_in(len(text.encode()))
         return self._add(known, space, text)
 
     def _find(self, known: _Known, space: _Space, text: str) -> int | None:
@@ -174,9 +168,15 @@ class Coding:
         return None
 
     def _add(self, known: _Known, space: _Space, text: str) -> int:
-        """Give a text a code, and count it as new today."""
-        self._new[space] = self._new.get(space, 0) + _values_in(len(text.encode()))
+        """Give a text a code, and count it as new on the day."""
+        _, more = self._new_on_day(space)
+        more.add(space[1], text.encode())
         return self._put(known, space, text, self._day)
+
+    def _new_on_day(self, space: _Space) -> tuple[NewValues, NewValues]:
+        if space not in self._new:
+            self._new[space] = (self._names.new_on_day(self._txn, space, self._day), NewValues())
+        return self._new[space]
 
     def _put(self, known: _Known, space: _Space, text: str, day: int) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
@@ -198,7 +198,6 @@ class Names:
     """New values of a website in a day; for PROPERTY, new values of one property name."""
     default_bound: int
     spaces: dict[_Space, _Known] = field(factory=dict)
-    values_today: dict[tuple[int, str], int] = field(factory=dict)
     cache_bytes: int = _CACHED_BYTES
     _cached_bytes: int = 0
 
@@ -206,18 +205,23 @@ class Names:
         """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
         return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
 
-    def known(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
-        """Give what is known of a space, reading it from the store the first time in a day."""
-        known = self.spaces.get((website, dimension))
+    def known(self, txn: Txn, space: _Space) -> _Known:
+        """Give what is known of a space, reading it from the store the first time."""
+        known = self.spaces.get(space)
         if known is None:
-            known = self._load(txn, website, dimension, day)
-            self.spaces[website, dimension] = known
-        elif known.day < day:
-            if dimension is Dimension.PROPERTY:
-                self._forget_values(website)
-            known.new_today = self._load(txn, website, dimension, day).new_today
-            known.day = day
+            last = next(self._backwards(txn, space), None)
+            next_code = 0 if last is None else NAME_KEY.unpack(last[0])[2] + 1
+            known = self.spaces[space] = _Known(next_code)
         return known
+
+    def new_on_day(self, txn: Txn, space: _Space, day: int) -> NewValues:
+        """Give what is new in a space on a day, reading it the first time in that day."""
+        days = self.known(txn, space).days
+        new = days.pop(day, None)
+        days[day] = self._read_new(txn, space, day) if new is None else new
+        while len(days) > _KNOWN_DAYS:
+            del days[next(iter(days))]
+        return days[day]
 
     def remember(self, known: _Known, text: str, code: int) -> None:
         """Cache a code that was found in the store, within bounds."""
@@ -262,41 +266,30 @@ class Names:
         """Drop what is known of a website that was deleted."""
         for space in [space for space in self.spaces if space[0] == website]:
             del self.spaces[space]
-        self._forget_values(website)
 
-    def _forget_values(self, website: int) -> None:
-        for key in [key for key in self.values_today if key[0] == website]:
-            del self.values_today[key]
+    def _read_new(self, txn: Txn, space: _Space, day: int) -> NewValues:
+        """Count what came on a day, up to the last text."""
+        new = NewValues()
+        for _, value in self._backwards(txn, space):
+            (came,) = _DAY.unpack_from(value)
+            if came == day:
+                new.add(space[1], value[_DAY.size :])
+            elif came != _NO_DAY:
+                break
+        return new
 
-    def _load(self, txn: Txn, website: int, dimension: Dimension, day: int) -> _Known:
-        """Read the last code and count what came today, from the last text backwards."""
+    def _backwards(self, txn: Txn, space: _Space) -> Iterator[tuple[bytes, bytes]]:
+        """Give the names of a space as they are stored, the last first."""
+        website, dimension = space
         prefix = NAMES_OF.pack(website, dimension)
-        known = _Known(next_code=0, day=day, new_today=0)
         with txn.cursor(db=self.databases.names) as cursor:
             if cursor.set_range(NAMES_OF.pack(website, dimension + 1)):
                 found = cursor.prev()
             else:
                 found = cursor.last()
-            if not found or not cursor.key().startswith(prefix):
-                return known
-            known.next_code = NAME_KEY.unpack(cursor.key())[2] + 1
             while found and cursor.key().startswith(prefix):
-                (came,) = _DAY.unpack_from(cursor.value())
-                if came not in (day, _NO_DAY):
-                    break
-                values = _values_in(len(cursor.value()) - _DAY.size) if came == day else 0
-                known.new_today += values
-                if dimension is Dimension.PROPERTY and values:
-                    name, _ = split_property(cursor.value()[_DAY.size :].decode("utf-8", "replace"))
-                    key = (website, name)
-                    self.values_today[key] = self.values_today.get(key, 0) + values
+                yield cursor.item()
                 found = cursor.prev()
-        return known
-
-
-def _values_in(size: int) -> int:
-    """Tell as how many values a text of so many bytes counts: what is bounded is bytes."""
-    return 1 + max(0, size - 1) // _USUAL_BYTES
 
 
 def name_place(key: bytes) -> str:

@@ -168,8 +168,8 @@ def test_a_day_that_comes_again_forgives_nothing(environment: Environment) -> No
     names = new_names(environment)
     give(environment, names, ["/a", "/b"], day=6)
     give(environment, names, ["/c"], day=5)
-    assert give(environment, names, ["/d"], day=6) == [3]
-    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
+    assert give(environment, names, ["/d", "/e"], day=6) == [3, 4]
+    assert list(Texts(environment, 1)(Dimension.PATH)[3:]) == ["/d", OTHER]
 
 
 def test_the_texts_of_a_deleted_website_are_not_found(environment: Environment) -> None:
@@ -230,3 +230,38 @@ def test_a_load_of_old_hits_after_a_restart_forgives_nothing(environment: Enviro
     codes = give(environment, names, ["/c", "/d"], day=6)
     texts = Texts(environment, 1)(Dimension.PATH)
     assert [texts[code] for code in codes] == ["/c", OTHER]
+
+
+def test_a_clock_that_was_ahead_once_does_not_make_one_day_of_all_that_follow(
+    environment: Environment,
+) -> None:
+    names = new_names(environment)
+    give(environment, names, ["/first"], day=6)
+    give(environment, names, ["/ahead"], day=371)
+    for known in (names, new_names(environment)):
+        for day in range(10, 20):
+            texts = [f"/{known is names}/{day}/{number}" for number in range(4)]
+            codes = give(environment, known, texts, day=day)
+            kept = Texts(environment, 1)(Dimension.PATH)
+            assert [kept[code] for code in codes] == [*texts[:3], OTHER]
+
+
+def test_neither_a_clock_that_was_ahead_nor_a_load_of_old_hits_forgives_new_values(
+    environment: Environment,
+) -> None:
+    names = new_names(environment)
+    give(environment, names, ["/a", "/b"], day=6)
+    give_properties(environment, names, [("size", "s"), ("size", "m"), ("size", "l")], day=6)
+    give(environment, names, ["/ahead"], day=371)
+    give_properties(environment, names, [("size", "xl")], day=371)
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, 2 * DAY_MS)
+        coding.any_code(1, Dimension.PATH, "/old")
+    coding.adopt()
+    codes = give(environment, names, ["/c", "/d"], day=6)
+    texts = Texts(environment, 1)(Dimension.PATH)
+    assert [texts[code] for code in codes] == ["/c", OTHER]
+    assert give_properties(environment, names, [("size", "xxl"), ("colour", "red")], day=6) == [
+        ("size", OTHER),
+        ("colour", "red"),
+    ]
