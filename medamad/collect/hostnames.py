@@ -30,7 +30,9 @@ class UnknownHostnames:
     def count(self, hostname: str, now: float) -> None:
         """Count one hit."""
         kept = hostname[:MAX_HOSTNAME]
-        self._tallies.setdefault(kept, Tally()).count(now)
+        if kept not in self._tallies:
+            self._tallies[kept] = Tally()
+        self._tallies[kept].count(now)
         self._tallies.move_to_end(kept)
         if len(self._tallies) > MAX_HOSTNAMES:
             self._tallies.popitem(last=False)

@@ -1,3 +1,5 @@
+from calls import calls_of
+
 from medamad.collect.refusals import Refusals, Refused
 
 NOW = 1_700_000_000.0
@@ -42,7 +44,8 @@ def test_many_days_take_no_more_room_than_one() -> None:
     for minute in range(3 * 1440):
         refusals.count(1, "bot", NOW + 60 * minute)
     now = NOW + 60 * (3 * 1440 - 1)
-    assert refusals.of(1, now) == [Refused("bot", 1441, int(now))]
+    # The day begins at full five minutes.
+    assert refusals.of(1, now) == [Refused("bot", 1443, int(now))]
 
 
 def test_a_clock_set_back_loses_no_count() -> None:
@@ -67,10 +70,20 @@ def test_all_websites_are_counted_together() -> None:
     ]
 
 
+def test_many_websites_are_no_more_work_together_than_one() -> None:
+    one, many = Refusals(), Refusals()
+    for website in range(100):
+        one.count(1, "bot", NOW)
+        many.count(website, "bot", NOW)
+    assert one.of_all(NOW) == many.of_all(NOW) == [Refused("bot", 100, int(NOW))]
+    assert calls_of(lambda: many.of_all(NOW)) == calls_of(lambda: one.of_all(NOW))
+
+
 def test_a_website_that_is_no_more_is_forgotten() -> None:
     refusals = Refusals()
     refusals.count(1, "bot", NOW)
     refusals.forget(1)
     refusals.forget(2)
     assert refusals.of(1, NOW) == []
+    assert refusals.of_all(NOW) == [Refused("bot", 1, int(NOW))]
     assert refusals.totals() == {"bot": 1}

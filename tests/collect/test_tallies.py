@@ -1,7 +1,14 @@
+import tracemalloc
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from medamad.collect.tallies import Tally
 
 NOW = 1_700_000_000.0
 DAY_S = 86_400
+SLOT_S = 300
+SLOTS_OF_A_DAY = 288
 
 
 def test_a_day_is_counted() -> None:
@@ -15,12 +22,34 @@ def test_a_day_is_counted() -> None:
     assert tally.last == int(NOW) + 3_600
 
 
-def test_many_days_take_no_more_room_than_one() -> None:
-    tally = Tally()
-    for minute in range(3 * 1440):
-        tally.count(NOW + 60 * minute)
-    assert tally.last_day(NOW + 60 * (3 * 1440 - 1)) == 1441
-    assert len(tally._slots) == 1441
+@given(
+    st.lists(st.integers(0, 400) | st.integers(0, 100_000) | st.integers(-200_000, 0), max_size=30),
+    st.integers(-100_000, 200_000),
+)
+@example([*[60] * 3 * 1440], 0)
+def test_a_day_is_counted_as_by_hand(steps: list[int], later: int) -> None:
+    tally, now, kept = Tally(), NOW, []
+    for step in steps:
+        now += step
+        tally.count(now)
+        slot = now // SLOT_S
+        kept = [min(one, slot) for one in [*kept, slot] if one >= slot - SLOTS_OF_A_DAY]
+    oldest = max((now + later) // SLOT_S, *kept, 0) - SLOTS_OF_A_DAY
+    assert tally.last_day(now + later) == sum(one >= oldest for one in kept)
+    assert tally.total == len(steps)
+
+
+def test_no_number_of_hits_takes_more_room() -> None:
+    tracemalloc.start()
+    try:
+        tally = Tally()
+        for step in range(4_000):
+            tally.count(NOW + 61 * step)
+        room_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert tally.total == 4_000
+    assert room_bytes < 4_000
 
 
 def test_a_clock_set_back_loses_no_count() -> None:
