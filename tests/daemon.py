@@ -25,11 +25,14 @@ _ENDS_WITHIN_S = 120.0
 
 
 def finished(
-    command: str, data: Path, *arguments: str, given: str = ""
+    command: str, data: Path, *arguments: str, given: str = "", entering: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command on a folder of data to its end; `given` is what it reads."""
+    """Run a command on a folder of data to its end; `given` is what it reads.
+
+    `entering` begins the command of a process that is to be in a namespace.
+    """
     return subprocess.run(
-        [*MEDAMAD, command, *arguments, "--data", str(data)],
+        [*entering, *MEDAMAD, command, *arguments, "--data", str(data)],
         input=given,
         capture_output=True,
         text=True,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound
+from medamad.store.environment import Txn
 from medamad.store.names import Names
 from medamad.store.shelf import Shelf
 from medamad.store.writer import Submit, Transaction
@@ -26,13 +27,14 @@ class TextCoding:
     _submit: Submit
     _names: Names
     has_website: Callable[[int], bool]
+    _check_room: Callable[[Txn], None]
 
     async def codes(
         self, shelf: Shelf, texts: Iterable[tuple[Dimension, Sequence[str]]], time_ms: int
     ) -> Codes:
         """Give the store's codes of the texts of some dimensions, in their order.
 
-        Raises NotFound when the website is deleted.
+        Raises NotFound when the website is deleted, Unavailable where hits would be refused.
         """
         codes: Codes = {}
         for dimension, known in texts:
@@ -57,6 +59,7 @@ class TextCoding:
     ) -> list[int]:
         if shelf.is_deleted or not self.has_website(shelf.website):
             raise NotFound("hostname: the website has been deleted")
+        self._check_room(txn.lmdb)
         coding = self._names.coding(txn.lmdb, time_ms)
         txn.after_commit(coding.adopt)
         return [coding.any_code(shelf.website, dimension, text) for text in texts]

@@ -1,6 +1,6 @@
 """Imports: hits of other stores and programs, taken in as batches, shown and undone as a whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -61,7 +61,10 @@ class Imports:
     _upkeep: Upkeep
     _journal: Journal
     _coding: TextCoding
+    _check_room: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
+    _undone: Callable[[Shelf], None]
+    """Is told what has lost hits: names of it may not be used any more."""
     _visitors: dict[int, int] = field(factory=dict)
     """The visitors of what came in so far, by the number of the batch."""
     _log = Logger()
@@ -90,7 +93,8 @@ class Imports:
         """Begin a batch. `ranges` tells which numbers its hits have, of each store.
 
         Raises Conflict when the same was imported before, when another import is under way or
-        has come after the batch `newest`, BadRequest for impossible numbers, and NotFound.
+        has come after the batch `newest`, BadRequest for impossible numbers, NotFound, and
+        Unavailable where hits would be refused.
         """
         check_ranges(ranges)
         return await self._submit(
@@ -100,7 +104,8 @@ class Imports:
     async def load(self, batch: Batch, pieces: Sequence[Imported]) -> None:
         """Take in some hits of a batch that was begun; as many as make a block are best.
 
-        Raises NotFound when the batch was given up, BadRequest for numbers that are not its own.
+        Raises NotFound when the batch was given up, BadRequest for numbers that are not its own,
+        and Unavailable where hits would be refused.
         """
         for piece in pieces:
             _check_numbers(batch, piece.content)
@@ -118,7 +123,7 @@ class Imports:
     async def load_days(self, batch: Batch, counts: Sequence[DayCounts]) -> None:
         """Take in days that were added up elsewhere: those of a day together, and each day once.
 
-        Raises NotFound when the batch was given up.
+        Raises NotFound when the batch was given up, Unavailable where hits would be refused.
         """
         shelf = self._shelves.of(batch.website)
         texts = texts_by_dimension(counts)
@@ -194,6 +199,7 @@ class Imports:
         await self._upkeep.remove_batch(shelf, batch.number)
         await self._submit(partial(self._forget, batch))
         await self._submit(partial(self._shelves.count_visitors, shelf))
+        self._undone(shelf)
 
     def _begin(  # noqa: PLR0917 - given by name above
         self,
@@ -209,6 +215,7 @@ class Imports:
         shelf = self._shelves.of(website.number)
         if not self._coding.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
+        self._check_room(txn.lmdb)
         batches = sound_batches(txn.lmdb, databases, website.number)
         check_new(batches, digest, newest)
         known = origins_of("", batches).spans

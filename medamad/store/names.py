@@ -37,7 +37,6 @@ _CACHED_BYTES: Final = 48 << 20
 """What the writer's cache may take; so much holds some 200,000 usual texts."""
 _ENTRY_BYTES: Final = 100
 """What a cached text takes beside itself."""
-_LOOKED_AT: Final = 2_000
 _KNOWN_DAYS: Final = 2
 """New values are known of so many days: the latest, and the one before the clock was set."""
 
@@ -233,16 +232,22 @@ class Names:
         known.codes[text] = code
         self._cached_bytes += size
 
-    def remove(
-        self, txn: Txn, website: int, dimension: Dimension, used: NDArray[np.bool_], begin: int
+    def remove(  # noqa: PLR0917 - what and where
+        self,
+        txn: Txn,
+        website: int,
+        dimension: Dimension,
+        used: NDArray[np.bool_],
+        begin: int,
+        most: int,
     ) -> int | None:
-        """Remove the names that are not used, by code, among the next few from code `begin` on.
+        """Remove the names that are not used, by code, of the next ones from code `begin` on.
 
         Returns where to go on, None at the end. The last name stays: it tells the next code.
         """
         space = (website, dimension)
         known = self.spaces.get(space)
-        names = list(islice(self.names_from(txn, space, begin), _LOOKED_AT + 1))
+        names = list(islice(self.names_from(txn, space, begin), most + 1))
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
                 txn.delete(NAME_KEY.pack(*space, code), db=self.databases.names)
@@ -250,7 +255,7 @@ class Names:
                     txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
                     known.codes.pop(text, None)
-        return names[-1][0] if len(names) > _LOOKED_AT else None
+        return names[-1][0] if len(names) > most else None
 
     def names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
         """Give codes and texts from a code on, but for texts that are damaged."""

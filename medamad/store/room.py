@@ -34,6 +34,7 @@ class Room:
     """Used by the writer thread. It is logged when refusing begins and when it ends."""
 
     _environment: Environment
+    min_free_disk: int
     lagging: Lagging = field()
     _refuses: bool = False
     _log = Logger()
@@ -53,9 +54,9 @@ class Room:
         disk = os.statvfs(self._environment.path.parent)
         return disk.f_bavail * disk.f_frsize
 
-    def check(self, txn: Txn, min_free_disk: int) -> None:
+    def check(self, txn: Txn) -> None:
         """Raise Unavailable when no hits are to be taken, OSError when the folder is gone."""
-        lack = self.lack(txn, min_free_disk)
+        lack = self.lack(txn)
         if lack and not self._refuses:
             self._log.warn("no hits are taken, reading goes on: {lack}", lack=lack)
         elif self._refuses and not lack:
@@ -64,14 +65,15 @@ class Room:
         if lack:
             raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
 
-    def lack(self, txn: Txn, min_free_disk: int) -> str:
+    def lack(self, txn: Txn) -> str:
         """Say what there is too little of for hits to be taken, "" when there is enough."""
         free = self.free_disk()
         usage = self.usage(txn)
-        if free < min_free_disk and self._environment.file_bytes() - usage.used < _ROOM_WITHIN:
+        within = self._environment.file_bytes() - usage.used
+        if free < self.min_free_disk and within < _ROOM_WITHIN:
             return (
                 f"{free // _MIB} MiB of the disk are free, "
-                f"store.min_free_disk asks for {min_free_disk // _MIB} MiB"
+                f"store.min_free_disk asks for {self.min_free_disk // _MIB} MiB"
             )
         if usage.used > _FULL_MAP * usage.total:
             return (

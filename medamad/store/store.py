@@ -104,7 +104,8 @@ class Store:
         planning = Planning(environment, doomed, sizes)
         upkeep = Upkeep(environment, writer.submit, shelves.publish, planning, doomed)
         websites = Websites(databases)
-        coding = TextCoding(writer.submit, names, websites.has_number)
+        room = Room(environment, settings.min_free_disk)
+        coding = TextCoding(writer.submit, names, websites.has_number, room.check)
         one_at_a_time = DeferredLock()
         beacons = Beacons(databases.beacons, secret_of(environment), settings.recent_beacons)
         journal = Journal(databases, names, beacons, Early(settings.early_beacons))
@@ -130,7 +131,7 @@ class Store:
             broken=broken,
             environment=environment,
             names=names,
-            room=Room(environment),
+            room=room,
             journal=journal,
             writer=writer,
             shelves=shelves,
@@ -138,7 +139,15 @@ class Store:
             upkeep=upkeep,
             coding=coding,
             imports=Imports(
-                environment, writer.submit, shelves, upkeep, journal, coding, one_at_a_time
+                environment=environment,
+                submit=writer.submit,
+                shelves=shelves,
+                upkeep=upkeep,
+                journal=journal,
+                coding=coding,
+                check_room=room.check,
+                one_at_a_time=one_at_a_time,
+                undone=tending.has_lost_hits,
             ),
             one_at_a_time=one_at_a_time,
             tending=tending,
@@ -161,6 +170,7 @@ class Store:
     def apply(self, settings: StoreSettings) -> None:
         """Go by other settings from now on; the map's size stays until the next start."""
         self.settings = settings
+        self._room.min_free_disk = settings.min_free_disk
         self._tending.retention = settings.retention
         self._tending.tell_unregistered()
         self._names.bounds = settings.new_values
@@ -202,7 +212,7 @@ class Store:
         try:
             self._environment.opened.check()
             with self._environment.reading() as txn:
-                room = self._room.lack(txn, self.settings.min_free_disk)
+                room = self._room.lack(txn)
         except Lost as error:
             return str(error)
         except OSError as error:
@@ -331,7 +341,7 @@ class Store:
         return first
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> list[Outcome]:
-        self._room.check(txn.lmdb, self.settings.min_free_disk)
+        self._room.check(txn.lmdb)
         batch = self._journal.write(txn.lmdb, hits, self.websites.has_number, self._shelves)
         txn.after_commit(batch.committed)
         txn.after_commit(lambda: self._shelves.extend(batch))
@@ -362,7 +372,7 @@ class Store:
                     to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):
                 # So that the log tells from the start why no hits are taken.
-                self._room.check(txn, self.settings.min_free_disk)
+                self._room.check(txn)
             self._journal.has_used(self._shelves.greatest_sequence)
             return list(self._deleted(txn)), to_clear, to_remove
 

@@ -44,8 +44,10 @@ class Tending:
     """The websites that are waiting to be tended."""
     _trusted_ms: int | None = None
     """By what time hits are old enough to go; None until that is known."""
-    _names_looked_at: int | None = None
-    """The day on which unused names were removed last."""
+    _names_day: int | None = None
+    """The day on which all names were last found to be due to be looked at."""
+    _names_due: set[int] = field(factory=set)
+    """The websites whose names are still to be looked at for those that nothing uses."""
     _told: frozenset[str] = frozenset()
     """The tables of retention that name no registered website, as far as the log tells of them."""
     _told_waiting: bool = False
@@ -73,12 +75,25 @@ class Tending:
     async def tidy(self, now_ms: int, trusted_ms: int) -> None:
         """Do what the passing of time asks for; see Store.tidy."""
         self._trusted_ms = trusted_ms
-        # First what makes room for the rest.
-        await self._removal.go_on(self._websites.has_number)
-        await self._forget_beacons(trusted_ms - DAY_MS - JUMP_MS)
-        for shelf in self._shelves.all():
-            await self.tend(shelf, now_ms)
-        await self._remove_unused_names(now_ms // DAY_MS)
+        lacking: list[Unavailable] = []
+        # First what makes room for the rest; what there is no room for leaves the rest to be done.
+        for work in (
+            partial(self._removal.go_on, self._websites.has_number),
+            partial(self._forget_beacons, trusted_ms - DAY_MS - JUMP_MS),
+            *(partial(self.tend, shelf, now_ms) for shelf in self._shelves.all()),
+            partial(self._look_at_all_names, now_ms // DAY_MS),
+        ):
+            try:
+                await work()
+            except Unavailable as error:
+                lacking.append(error)
+        if lacking:
+            raise lacking[0]
+
+    def has_lost_hits(self, shelf: Shelf) -> None:
+        """Begin to remove the names of a website that nothing uses any more."""
+        self._names_due.add(shelf.website)
+        self.start(self._remove_unused_names(shelf))
 
     async def tend(self, shelf: Shelf, now_ms: int) -> None:
         """Have all done that is due for a website, unless it is waiting for that already."""
@@ -162,15 +177,20 @@ class Tending:
                 lambda txn: self._beacons.forget_before(txn.lmdb, oldest_ms, _STEP_KEYS)
             )
 
-    async def _remove_unused_names(self, day: int) -> None:
-        """Once a day, remove the names that nothing uses."""
-        if self._names_looked_at == day:
-            return
-        self._names_looked_at = day
-        for shelf in self._shelves.all():
-            async with self._one_at_a_time:
-                if not self._closing:
-                    await self._upkeep.remove_unused_names(shelf, self._names)
+    async def _look_at_all_names(self, day: int) -> None:
+        """Once a day, remove the names that nothing uses; where there was no room, again."""
+        shelves = self._shelves.all()
+        if self._names_day != day:
+            self._names_day = day
+            self._names_due = {shelf.website for shelf in shelves}
+        for shelf in shelves:
+            await self._remove_unused_names(shelf)
+
+    async def _remove_unused_names(self, shelf: Shelf) -> None:
+        async with self._one_at_a_time:
+            if shelf.website in self._names_due and not self._closing:
+                await self._upkeep.remove_unused_names(shelf, self._names)
+                self._names_due.discard(shelf.website)
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(Unavailable) and self._closing:

@@ -1,8 +1,10 @@
 """Finding the names of a website that nothing uses any more, and removing them bit by bit."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
+from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
@@ -13,19 +15,32 @@ from medamad.store.reading import Writing
 from medamad.store.shelf import Shelf
 from medamad.store.sums import open_sums
 
+_DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
 
-def remove_unused(shelf: Shelf, names: Names, writing: Writing) -> Iterator[None]:
-    """Remove a little at each step, which is to be within one write transaction.
 
-    What is used is looked up anew each time: between two steps, hits are stored. Raises
-    DamagedBlock where it cannot be told.
+@frozen
+class Place:
+    """How far one has come: the dimension, by its place in the order of all, and the next code."""
+
+    dimension: int = 0
+    code: int = 0
+
+
+def remove_unused(
+    shelf: Shelf, names: Names, writing: Writing, place: Place, most: int
+) -> Place | None:
+    """Look at the next names, at most so many, and remove those that nothing uses.
+
+    Returns where to go on, None at the end. What is used is looked up anew each time: between two
+    calls, hits are stored. Raises DamagedBlock where it cannot be told.
     """
-    for dimension in (*VIEW_DIMENSIONS, Dimension.PROPERTY):
-        begin: int | None = 0
-        while begin is not None:
-            used = _used(shelf, dimension, writing)
-            begin = names.remove(writing.txn, shelf.website, dimension, used, begin)
-            yield
+    dimension = _DIMENSIONS[place.dimension]
+    used = _used(shelf, dimension, writing)
+    code = names.remove(writing.txn, shelf.website, dimension, used, place.code, most)
+    if code is not None:
+        return Place(place.dimension, code)
+    following = place.dimension + 1
+    return Place(following) if following < len(_DIMENSIONS) else None
 
 
 def _used(shelf: Shelf, dimension: Dimension, writing: Writing) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from typing import Final
 from attrs import define
 from twisted.logger import Logger
 
+from medamad.model.errors import Unavailable
 from medamad.store.blocks import Block, encode_head, head_key
 from medamad.store.corrections import (
     Corrected,
@@ -34,7 +35,7 @@ from medamad.store.retaining import Bound, Gone
 from medamad.store.sealing import Content
 from medamad.store.shelf import Shelf
 from medamad.store.tail import Cut
-from medamad.store.unused import remove_unused
+from medamad.store.unused import Place, remove_unused
 from medamad.store.watermark import write_watermark
 from medamad.store.writer import Submit, Transaction
 
@@ -43,6 +44,9 @@ _NUMBER: Final = struct.Struct(">I")
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
 _STEP_BLOCKS: Final = 100
+_STEP_NAMES: Final = 2_000
+_SHORTER: Final = 8
+"""How many times shorter a step is made where there is no room for it."""
 
 
 @define(eq=False)
@@ -122,25 +126,24 @@ class Upkeep:
             place = await self._submit(partial(self._clear_some, shelf, place, end))
 
     async def remove_unused_names(self, shelf: Shelf, names: Names) -> None:
-        """Remove the names that no block, counter or record uses."""
-        writing: Writing | None = None
-        removal: Iterator[None] = iter(())
+        """Remove the names that no block, counter or record uses.
 
-        def step(txn: Transaction) -> bool:
-            nonlocal writing, removal
-            if shelf.is_deleted:
-                return True
-            if writing is None:
-                writing = Writing(txn.lmdb)
-                removal = remove_unused(shelf, names, writing)
-            writing.txn = txn.lmdb
-            return _for_a_while(removal)
-
-        try:
-            while not await self._submit(step):
-                pass
-        except DamagedBlock as error:
-            _log.error("names are kept, since a block is damaged: {place}", place=str(error))
+        Raises Unavailable when the store cannot even do a little of it; what was done stays done.
+        """
+        place: Place | None = Place()
+        most = _STEP_NAMES
+        while place is not None and not shelf.is_deleted:
+            try:
+                place = await self._submit(partial(_remove_names, shelf, names, place, most))
+                most = min(2 * most, _STEP_NAMES)
+            except Unavailable:
+                # To remove takes room as well, the more the more names it is at once.
+                if most == 1:
+                    raise
+                most = max(1, most // _SHORTER)
+            except DamagedBlock as error:
+                _log.error("names are kept, since a block is damaged: {place}", place=str(error))
+                return
 
     async def remove_doomed(self) -> None:
         """Remove the blocks that no question sees any more."""
@@ -260,6 +263,14 @@ def _count(making: Making, gone: Gone) -> None:
         gone.add(making.gone)
     elif not making.pieces:
         gone.days += len({block.head.day.span for block in making.replaced if block.head.day})
+
+
+def _remove_names(
+    shelf: Shelf, names: Names, place: Place, most: int, txn: Transaction
+) -> Place | None:
+    if shelf.is_deleted:
+        return None
+    return remove_unused(shelf, names, Writing(txn.lmdb), place, most)
 
 
 def _for_a_while(work: Iterator[None]) -> bool:

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 import pytest
 from attrs import define, field
-from daemon import MEDAMAD, Daemon
+from daemon import MEDAMAD, Daemon, finished
 from disks import Mounts, lack, mounts
 
 from medamad.commands import main
@@ -169,6 +170,37 @@ def test_a_map_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path, map_mib=16)
     mount(held, daemon.data, kind)
     check_all_of_it(daemon, held, "that store.map_size allows are in use", None)
+
+
+def test_an_import_for_which_there_is_no_room(tmp_path: Path, held: Mounts) -> None:
+    """It ends where hits would be refused, and takes its names with it: these are taken."""
+    daemon = daemon_on(held, tmp_path, floor_mib=4)
+    held.mount_tmpfs(daemon.data, 24)
+    fill(held.seen(daemon.data), leave=16 * MIB)
+    log = tmp_path / "access.log"
+    time_of = datetime(2026, 1, 1, tzinfo=UTC).strftime("%d/%b/%Y:%H:%M:%S %z")
+    log.write_text(
+        "".join(
+            f'192.0.2.1 - - [{time_of}] "GET /{number:02000} HTTP/1.1" 200 512 "-" "{FIREFOX}"\n'
+            for number in range(8_000)
+        ),
+        "utf-8",
+    )
+    daemon.start()
+    try:
+        daemon.client().add_website(KEPT)
+        kept = Site(daemon, KEPT)
+        assert kept.send(20) == (http.client.NO_CONTENT, "")
+        imported = finished(
+            "import", daemon.data, "--website", KEPT, str(log), entering=held.entering
+        )
+        assert imported.returncode == 1
+        assert "store.min_free_disk asks for 4 MiB" in imported.stderr
+        kept.is_taken_again()
+        kept.is_counted()
+    finally:
+        assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log
 
 
 def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:

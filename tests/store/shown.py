@@ -1,4 +1,4 @@
-"""What questions see of a website whose hits are all in the tail."""
+"""What is seen of a website: by questions where its hits are all in the tail, and on disk."""
 
 from collections.abc import Callable
 
@@ -36,3 +36,11 @@ async def until_removed(store: Store) -> None:
             return
         await deferLater(reactor, 0.01)
     raise AssertionError("something is left")
+
+
+def stored_texts(store: Store, website: Website, dimension: Dimension) -> list[str]:
+    """Give the texts as they are on disk."""
+    prefix = website.number.to_bytes(4, "big") + bytes((dimension,))
+    with store._environment.reading() as txn:
+        cursor = txn.cursor(db=store._environment.databases.names)
+        return [value[2:].decode() for key, value in cursor if key.startswith(prefix)]

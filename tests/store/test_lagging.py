@@ -46,7 +46,7 @@ def used_bytes(room: Room, environment: Environment) -> int:
 
 def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, Lagging(small, clock))
+    room = Room(small, 0, Lagging(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
     reader = small.lmdb.begin()
@@ -68,7 +68,7 @@ def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
 def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
     """A backup of a store that has much room to use again does not stop the counting."""
     clock = Clock()
-    room = Room(small, Lagging(small, clock))
+    room = Room(small, 0, Lagging(small, clock))
     reader = small.lmdb.begin()
     change(small, 70)
     reader.abort()
@@ -77,50 +77,49 @@ def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> Non
     assert small.file_bytes() > 0.8 * MAP_SIZE
     reader = small.lmdb.begin()
     change(small)
-    room.lack(reader, 0)
+    room.lack(reader)
     clock.now += 100
     change(small, 20)
     assert used_bytes(room, small) - before < VALUE / 2
-    assert room.lack(reader, 0) == ""
+    assert room.lack(reader) == ""
     reader.abort()
     small.close()
 
 
 def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, Lagging(small, clock))
+    room = Room(small, 0, Lagging(small, clock))
     reader = small.lmdb.begin()
     lacks = []
     while not lacks or not lacks[-1]:
         change(small)
         clock.now += 1
         with small.lmdb.begin(write=True) as txn:
-            lacks.append(room.lack(txn, 0))
+            lacks.append(room.lack(txn))
     assert lacks[-1].endswith("that store.map_size allows are in use")
     assert len(lacks) > 50
     with small.lmdb.begin(write=True) as txn, pytest.raises(Unavailable, match="no hits are taken"):
-        room.check(txn, 0)
+        room.check(txn)
     reader.abort()
     with small.lmdb.begin(write=True) as txn:
-        room.check(txn, 0)
+        room.check(txn)
     small.close()
 
 
 def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, Lagging(small, clock))
+    room = Room(small, 1 << 60, Lagging(small, clock))
     reader = small.lmdb.begin()
     change(small, 60)
-    free = 1 << 60
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn, free) == ""
+        assert room.lack(txn) == ""
     clock.now += 10
     change(small, 2)
     with small.lmdb.begin(write=True) as txn:
-        assert "store.min_free_disk asks for" in room.lack(txn, free)
+        assert "store.min_free_disk asks for" in room.lack(txn)
     reader.abort()
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn, free) == ""
+        assert room.lack(txn) == ""
     small.close()
 
 

@@ -197,7 +197,7 @@ def test_unused_names_leave_gaps_and_their_codes_are_not_given_again(
     names = new_names(environment, bounds)
     give(environment, names, ["/a", "/b", "/c", "/d"])
     with environment.lmdb.begin(write=True) as txn:
-        assert names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), 0) is None
+        assert names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), 0, 2_000) is None
     assert list(Texts(environment, 1)(Dimension.PATH)) == left
     for known in (names, new_names(environment, bounds)):
         again = give(environment, known, ["/a", "/b", "/c", "/d", "/a"])
@@ -215,7 +215,7 @@ def test_names_are_looked_at_a_few_at_a_time(environment: Environment) -> None:
     while begin is not None:
         begins.append(begin)
         with environment.lmdb.begin(write=True) as txn:
-            begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin)
+            begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin, 2_000)
     assert begins == [0, 2_000, 4_000]
     assert set(Texts(environment, 1)(Dimension.PATH)) == {DAMAGED, "/4499"}
 

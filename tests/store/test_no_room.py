@@ -1,4 +1,4 @@
-"""Sealing where there is no room left: nothing is lost, nothing left behind, and it comes later."""
+"""Work for which there is no room: nothing is lost, nothing left behind, and it comes later."""
 
 import random
 from collections.abc import Callable
@@ -9,9 +9,12 @@ import lmdb
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from held import blocks_and_groups, entries, held, orphans, settled
+from held import blocks_and_groups, entries, held, idle, orphans, settled
+from loads import imported, made
+from shown import stored_texts
 from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
+from medamad.model.dimensions import Dimension
 from medamad.model.errors import Unavailable
 from medamad.store.doomed import LAST_BLOCK
 from medamad.store.environment import Environment
@@ -104,4 +107,68 @@ async def test_a_sealing_that_fails_half_way_leaves_nothing(open_store: OpenStor
     assert last > 3, "no attempt failed half-way"
     await settled(store, now_ms)
     assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    given = {"source": "", "digest": "", "ranges": [("other", 1, 1_000)], "newest": 0, "now": 1}
+    batch = await store.imports.begin(website, **given)
+    first = batch.spans[0].at
+    await store.imports.load(batch, [imported(made(1, 100, 0), first)])
+    store.apply(evolve(store.settings, min_free_disk=1 << 60))
+    with pytest.raises(Unavailable, match="min_free_disk"):
+        await store.imports.load(batch, [imported(made(2, 100, 0), first + 100)])
+    paths = stored_texts(store, website, Dimension.PATH)
+    assert paths == [f"/bulk-1/{number}" for number in range(100)]
+    await store.imports.undo(website, batch.number)
+    await idle(store)
+    assert stored_texts(store, website, Dimension.PATH) == paths[-1:]
+    with pytest.raises(Unavailable, match="min_free_disk"):
+        await store.imports.begin(website, **given)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -> None:
+    store = open_store(map_size=4 << 20)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 5))
+    shelf = store._shelves.of(website.number)
+    unused = [f"/unused/{number}" for number in range(5_000)]
+    await store._coding.codes(shelf, [(Dimension.PATH, unused)], NOW_MS)
+    taken = Taken(store._environment)
+    taken.all(100_000, 10_000, 4_000)
+    tries = 0
+    while len(stored_texts(store, website, Dimension.PATH)) > 6:
+        # All of it on one day.
+        with suppress(Unavailable):
+            await store.tidy(NOW_MS)
+        tries += 1
+        assert tries < 20, "much room is needed to remove names"
+        taken.give_back()
+    assert tries > 1, "there was room from the start"
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=4_000, counted_from=0), map_size=8 << 20)
+    website = await store.add_website("example.com", 1)
+    for first in range(0, 4_000, 500):
+        await store.append(views(first, first + 499))
+    shelf = store._shelves.of(website.number)
+    await store._coding.codes(shelf, [(Dimension.COUNTRY, ["unused", "last"])], NOW_MS)
+    taken = Taken(store._environment)
+    taken.all(50_000, 10_000, 4_000)
+    while "unused" in stored_texts(store, website, Dimension.COUNTRY):
+        assert taken.give_back()
+        with pytest.raises(Unavailable, match="map_size"):
+            # Not so late that beacons are forgotten, which makes room.
+            await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
+    assert blocks_and_groups(store._environment) == (0, 0)
     await store.close()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest_twisted
 from held import agrees, blocks_and_groups, held, idle, settled
 from loads import expected, made
+from shown import stored_texts
 from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
 from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
@@ -32,14 +33,6 @@ async def fill(store: Store) -> Website:
     return website
 
 
-def texts(store: Store, website: Website, dimension: Dimension) -> list[str]:
-    """Give the texts as they are on disk."""
-    prefix = website.number.to_bytes(4, "big") + bytes((dimension,))
-    with store._environment.reading() as txn:
-        cursor = txn.cursor(db=store._environment.databases.names)
-        return [value[2:].decode() for key, value in cursor if key.startswith(prefix)]
-
-
 async def name(store: Store, website: Website, *names: str) -> None:
     """Have texts named that nothing uses, as by a load that failed."""
     shelf = store._shelves.of(website.number)
@@ -57,9 +50,9 @@ async def test_what_is_used_stays_wherever_it_is(open_store: OpenStore) -> None:
     for days in (10, 11):
         await settled(store, NOW_MS + days * DAY_MS)
         assert held(store, website) == before
-        assert texts(store, website, Dimension.COUNTRY) == ["", "DE", "the last"]
-        assert {"unused", "also"}.isdisjoint(texts(store, website, Dimension.PATH))
-        assert {"unused", "also"}.isdisjoint(texts(store, website, Dimension.PROPERTY))
+        assert stored_texts(store, website, Dimension.COUNTRY) == ["", "DE", "the last"]
+        assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PATH))
+        assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PROPERTY))
         store.ask(website, agrees)
         await store.close()
         store = open_store(sizes=SIZES)
@@ -77,9 +70,9 @@ async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
     await store.tidy(midnight_ms)
     await name(store, website, "unused", "the last")
     await store.tidy(midnight_ms + DAY_MS - 1)
-    assert "unused" in texts(store, website, Dimension.PATH)
+    assert "unused" in stored_texts(store, website, Dimension.PATH)
     await store.tidy(midnight_ms + DAY_MS)
-    assert "unused" not in texts(store, website, Dimension.PATH)
+    assert "unused" not in stored_texts(store, website, Dimension.PATH)
     await store.close()
 
 
@@ -98,7 +91,7 @@ async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
     with told_in_log() as lines:
         await store.tidy(NOW_MS + 10 * DAY_MS)
     assert any("names are kept" in line for line in lines)
-    assert "unused" in texts(store, website, Dimension.PATH)
+    assert "unused" in stored_texts(store, website, Dimension.PATH)
     await store.close()
 
 
@@ -118,6 +111,8 @@ async def test_many_names_go_bit_by_bit_while_hits_come(open_store: OpenStore) -
     of_bulk = [row for row in views_there if row["path"].startswith("/bulk")]
     assert (of_bulk, events) == whole
     assert len(views_there) == 5_020
-    unused = [text for text in texts(store, website, Dimension.PATH) if text.startswith("unused")]
+    unused = [
+        text for text in stored_texts(store, website, Dimension.PATH) if text.startswith("unused")
+    ]
     assert len(unused) <= 1, "the last one may have to stay"
     await store.close()
