@@ -1,11 +1,11 @@
 """Who may call: which origins may change something, and which may read across origins."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from twisted.web.http_headers import Headers
 
 from medamad.collect.sender import Address, address_of
+from medamad.collect.urls import split_url
 from medamad.model.errors import BadRequest, Forbidden
 from medamad.web import clients
 from medamad.web.settings import WebSettings
@@ -131,7 +131,7 @@ def _names_nobody(host: str) -> bool:
 def _is_host(origin: str, host: str) -> bool:
     """Tell whether an origin is that of a host, with or without the scheme's own port."""
     try:
-        parts = urlsplit(origin)
+        parts = split_url(origin)
     except ValueError:
         return False
     if not host or not parts.netloc:

@@ -1,3 +1,4 @@
+import unicodedata
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -145,6 +146,17 @@ def test_without_configured_origins_nothing_is_said_of_them() -> None:
 
 def sent(headers: dict[str, str]) -> Headers:
     return Headers({name: [value] for name, value in headers.items()})
+
+
+def test_no_long_origin_is_normalised() -> None:
+    origin = b"https://" + b"\xbd" * 5_000
+    headers = Headers({b"Host": [HOST.encode()], b"Origin": [origin]})
+
+    def check() -> None:
+        with pytest.raises(Forbidden):
+            check_change(STRANGER, headers, SETTINGS)
+
+    assert calls_of(check, unicodedata.normalize) == 0
 
 
 @pytest.mark.parametrize("peer", [STRANGER, PROXY])
