@@ -9,13 +9,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from medamad.config import ConfigError, load
-from medamad.endpoints import (
-    EVERYWHERE,
-    EVERYWHERE_IPV6,
-    OF_TCP,
-    ports_of_both,
-    read_bound,
-)
+from medamad.endpoints import EVERYWHERE, EVERYWHERE_IPV6, OF_TCP, ports_of_both, read_bound
 from medamad.shipped import shipped_file, shipped_unit
 
 SERVICE: Final = "medamad.service"
@@ -102,10 +96,8 @@ class Installation:
         """Remove the units; tells what was done. Raises CannotInstall, OSError."""
         if self.packaged:
             raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
-        for name in (SOCKET, SERVICE):
-            if self.unit(name).exists():
-                self.unit(name).unlink()
-                yield f"removed {self.unit(name)}"
+        for name in (SOCKET, SERVICE, PORTS):
+            yield from self._remove(name)
 
     def _install_configuration(self) -> Iterator[str]:
         folder = self.configuration
@@ -123,18 +115,17 @@ class Installation:
         listen = "\n".join(listened_on(self.configuration / MAIN_FILE))
         if listen:
             texts[SOCKET] = shipped_unit(SOCKET).read_text("utf-8").replace(_LISTEN, listen)
-        elif self.unit(SOCKET).exists():
-            self.unit(SOCKET).unlink()
-            yield f"removed {self.unit(SOCKET)}: no port is configured"
+        else:
+            yield from self._remove(SOCKET, ": no port is configured")
+        # That of a package which was removed, and not purged, would be stronger than the unit.
+        yield from self._remove(PORTS, ": it was a package's")
         for name, text in texts.items():
             yield self._write(self.unit(name), text)
 
     def _install_ports(self) -> Iterator[str]:
         for name in (SOCKET, SERVICE):
-            unit = self.unit(name)
-            if unit.exists() and not unit.is_symlink():
-                unit.unlink()
-                yield f"removed {unit}: it hid the package's"
+            if not self.unit(name).is_symlink():
+                yield from self._remove(name, ": it hid the package's")
         listen = listened_on(self.configuration / MAIN_FILE)
         if not listen:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
@@ -142,9 +133,8 @@ class Installation:
             # The empty one takes away the package's.
             text = "\n".join(["[Socket]", "ListenStream=", *listen, ""])
             yield self._write(self.unit(PORTS), text)
-        elif self.unit(PORTS).exists():
-            self.unit(PORTS).unlink()
-            yield f"removed {self.unit(PORTS)}"
+        else:
+            yield from self._remove(PORTS)
 
     def _write(self, path: Path, text: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +142,12 @@ class Installation:
         path.write_text(text, "utf-8")
         path.chmod(0o644)
         return f"wrote {path}"
+
+    def _remove(self, name: str, reason: str = "") -> Iterator[str]:
+        unit = self.unit(name)
+        if unit.exists():
+            unit.unlink()
+            yield f"removed {unit}{reason}"
 
     def _read(self, name: str) -> Path:
         """Give the file of a unit that systemd goes by."""

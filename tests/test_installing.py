@@ -9,6 +9,7 @@ import pytest
 from medamad.config import ConfigError
 from medamad.installing import (
     PACKAGED,
+    PORTS,
     CannotInstall,
     Installation,
     check_reach,
@@ -225,6 +226,24 @@ def test_removing_leaves_the_configuration(installation: Installation) -> None:
 def test_what_the_service_does_not_see_is_refused(folder: str) -> None:
     with pytest.raises(CannotInstall, match=r"does not see .*; install medamad elsewhere"):
         check_reach(Path(folder) / "medamad")
+
+
+def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_path: Path) -> None:
+    """A package that was removed, not purged, leaves the drop-in of its socket."""
+
+    def leave_ports() -> None:
+        ports.parent.mkdir(parents=True, exist_ok=True)
+        ports.write_text("[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n", "utf-8")
+
+    ports = packaged.unit(PORTS)
+    list(Installation(tmp_path, PACKAGED).uninstall())
+    configure_to_listen(packaged, '"tcp:8082"')
+    leave_ports()
+    assert f"removed {ports}: it was a package's" in list(packaged.install(PROGRAM))
+    assert packaged.ports == ["ListenStream=0.0.0.0:8082"]
+    leave_ports()
+    assert f"removed {ports}" in list(packaged.uninstall())
+    assert packaged.ports == []
 
 
 @pytest.mark.skipif(not os.access("/opt", os.W_OK), reason="/opt cannot be written")
