@@ -70,6 +70,13 @@ def test_a_supervisor_that_cannot_be_told_does_no_harm(
     assert logged_failures.texts() == []
 
 
+def test_the_socket_is_opened_where_it_is_enabled() -> None:
+    socket = (UNITS / "medamad.socket").read_text("utf-8").splitlines()
+    assert "WantedBy=sockets.target medamad.service" in socket
+    service = (UNITS / "medamad.service").read_text("utf-8").splitlines()
+    assert not any(line.startswith(("Wants=", "Requires=", "BindsTo=")) for line in service)
+
+
 @needs_systemd
 def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
     for unit in UNITS.iterdir():
@@ -111,7 +118,6 @@ def test_the_service_says_what_the_daemon_goes_by() -> None:
         "ExecReload=/bin/sh -c 'kill -HUP $$MAINPID'",
         "Restart=on-failure",
         "RestartPreventExitStatus=78",
-        "Wants=medamad.socket",
         "SystemCallErrorNumber=EPERM",
     ):
         assert line in unit

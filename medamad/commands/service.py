@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from medamad.commands.configured import refused
@@ -17,8 +17,6 @@ _LEFT: Final = (
     "  rm -r /etc/medamad /var/lib/medamad /var/lib/private/medamad\n"
     "deletes both for ever."
 )
-_STOP: Final = ("stop", SOCKET, SERVICE)
-_START: Final = ("enable", "--now")
 EXAMPLES: Final = (
     ("medamad service install --now", "as root: installs and starts it"),
     ("medamad service uninstall", "as root: removes it, without its data and configuration"),
@@ -36,7 +34,9 @@ def configure(parser: ArgumentParser) -> None:
         " units belongs in drop-ins (systemctl edit medamad).",
     )
     install.add_argument(
-        "--now", action="store_true", help="start it at once and at every boot, too"
+        "--now",
+        action="store_true",
+        help="start it at once and at every boot, too; restarts it where it runs",
     )
     actions.add_parser(
         "uninstall",
@@ -67,20 +67,25 @@ def _install(*, now: bool) -> None:
     installation = Installation()
     ports = installation.ports
     _print(installation.install(program))
-    # systemd gives a socket other ports only while it is stopped.
-    moved = bool(ports) and installation.ports != ports
-    units = installation.names
     _systemctl("daemon-reload")
+    for step in steps(installation.names, moved=bool(ports) and installation.ports != ports):
+        if now:
+            _systemctl(*step)
+        else:
+            print(f"To be done: systemctl {' '.join(step)}")
     if now:
-        if moved:
-            _systemctl(*_STOP)
-        _systemctl(*_START, *units)
         print("It runs: systemctl status medamad")
         print("The first login: /var/lib/medamad/first-login.txt")
-    else:
-        if moved:
-            print(f"The ports are others now, so stop it first: systemctl {' '.join(_STOP)}")
-        print(f"Start it, now and at every boot: systemctl {' '.join((*_START, *units))}")
+
+
+def steps(units: Sequence[str], *, moved: bool) -> Iterator[tuple[str, ...]]:
+    """Give what systemctl is to do for the service to run by its files, now and at every boot."""
+    if moved:
+        # systemd gives a socket other ports only while it is stopped.
+        yield ("stop", SOCKET, SERVICE)
+    yield ("enable", *units)
+    # One that runs already goes on by what it was started with.
+    yield ("restart", SERVICE)
 
 
 def _uninstall() -> None:

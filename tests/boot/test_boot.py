@@ -188,7 +188,7 @@ def test_ports_change_by_the_steps_that_are_printed(machine: Machine) -> None:
     machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
     printed = machine.run("medamad", "service", "install").splitlines()
     steps = [line.partition(": ")[2] for line in printed if ": systemctl " in line]
-    assert len(steps) == 2
+    assert [step.split()[1] for step in steps] == ["stop", "enable", "restart"]
     for step in steps:
         machine.run(*step.split())
     assert machine.run("python3", "-c", asking("/pulse.js", 9090)) == "200"
@@ -215,22 +215,33 @@ def pinging(family: str, address: object) -> tuple[str, ...]:
 
 
 def test_it_listens_on_both_families_and_on_a_unix_socket(machine: Machine) -> None:
-    places = '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]'
-    machine.run("sed", "-i", f"s|^#*listen = .*|listen = {places}|", EDITED)
-    machine.run("medamad", "service", "install", "--now")
-    for act in ("start", "restart"):
-        machine.run("systemctl", act, "medamad")
+    listen(machine, '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]')
+    for _ in range(2):
         for family, address in (
             ("AF_INET", ("127.0.0.1", 8080)),
             ("AF_INET6", ("::1", 8080)),
             ("AF_UNIX", "/run/medamad/http.sock"),
         ):
             assert machine.run(*pinging(family, address)) == "HTTP/1.1 200 OK"
+        machine.run("systemctl", "restart", "medamad")
     assert machine.shown("Listen", "medamad.socket") == (
         "0.0.0.0:8080 (Stream)\n[::]:8080 (Stream)"
     )
-    machine.run("sed", "-i", 's|^listen = .*|listen = "tcp:8080"|', EDITED)
+    listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204
+
+
+def listen(machine: Machine, places: str) -> None:
+    machine.run("sed", "-i", f"s|^#*listen = .*|listen = {places}|", EDITED)
     machine.run("medamad", "service", "install", "--now")
+
+
+def test_a_place_that_is_no_port_is_opened_at_once_too(machine: Machine) -> None:
+    ping = pinging("AF_UNIX", "/run/medamad/other.sock")
+    listen(machine, '"tcp:8080"')
+    listen(machine, '["tcp:8080", "unix:/run/medamad/other.sock"]')
+    assert machine.run(*ping) == "HTTP/1.1 200 OK"
+    listen(machine, '"tcp:8080"')
     assert machine.ask("hit") == 204
 
 
@@ -356,6 +367,13 @@ def test_the_command_installs_the_service_too(machine: Machine) -> None:
     machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
     machine.run(program, "service", "install", "--now")
     assert machine.ask("views") == views
+    machine.run("systemctl", "disable", "--now", "medamad.socket")
+    machine.run("systemctl", "restart", "medamad")
+    assert machine.ask("hit") == 204
+    assert machine.shown("ActiveState", "medamad.socket") == "inactive"
+    machine.run(program, "service", "install", "--now")
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    assert machine.ask("views") == views + 1
     said = machine.run(program, "service", "uninstall")
     assert "/var/lib/medamad" in said
     assert machine.shown("LoadState") == "not-found"

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from medamad.commands import main
+from medamad.commands.service import steps
 
 
 @pytest.mark.parametrize("action", ["install", "uninstall"])
@@ -22,3 +23,10 @@ def test_an_action_has_to_be_named(
         main(["service", *arguments])
     assert left.value.code == 64
     assert "usage: medamad service" in capsys.readouterr().err
+
+
+def test_what_runs_goes_by_its_files_when_it_was_restarted() -> None:
+    units = ["medamad.socket", "medamad.service"]
+    enabled = [("enable", *units), ("restart", "medamad.service")]
+    assert list(steps(units, moved=False)) == enabled
+    assert list(steps(units, moved=True)) == [("stop", *units), *enabled]
