@@ -70,9 +70,10 @@ def test_a_supervisor_that_cannot_be_told_does_no_harm(
     assert logged_failures.texts() == []
 
 
-def test_the_socket_is_opened_where_it_is_enabled() -> None:
+def test_the_socket_is_opened_where_it_is_enabled_and_before_its_address_is_there() -> None:
     socket = (UNITS / "medamad.socket").read_text("utf-8").splitlines()
     assert "WantedBy=sockets.target medamad.service" in socket
+    assert "FreeBind=yes" in socket
     service = (UNITS / "medamad.service").read_text("utf-8").splitlines()
     assert not any(line.startswith(("Wants=", "Requires=", "BindsTo=")) for line in service)
 

@@ -245,6 +245,22 @@ def test_a_place_that_is_no_port_is_opened_at_once_too(machine: Machine) -> None
     assert machine.ask("hit") == 204
 
 
+GIVE_ADDRESS = (
+    "import socket as k, struct as s, fcntl;"
+    "address = s.pack('HH4s8x', k.AF_INET, 0, k.inet_aton('192.0.2.7'));"
+    "fcntl.ioctl(k.socket(), 0x8916, s.pack('16s16s8x', b'lo:1', address))"  # SIOCSIFADDR
+)
+
+
+def test_an_address_may_come_after_the_service(machine: Machine) -> None:
+    listen(machine, '"tcp:8080:interface=192.0.2.7"')
+    assert machine.shown("ActiveState") == "active"
+    machine.run("python3", "-c", GIVE_ADDRESS)
+    assert machine.run(*pinging("AF_INET", ("192.0.2.7", 8080))) == "HTTP/1.1 200 OK"
+    listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204
+
+
 def test_a_certificate_is_handed_over(machine: Machine) -> None:
     lineage = machine.root / "etc/letsencrypt/live/stats.example.com"
     lineage.mkdir(parents=True)
