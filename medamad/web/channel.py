@@ -1,10 +1,6 @@
 """A connection: requests in the order in which they come, bounded in size and time."""
 
 import re
-from fcntl import ioctl
-from socket import SO_SNDBUF, SOL_SOCKET
-from struct import Struct
-from termios import FIONREAD, TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
@@ -18,7 +14,8 @@ from medamad.web.chunks import Chunks
 from medamad.web.clients import peer_address
 from medamad.web.errors import refusal_reply
 from medamad.web.heads import MAX_HEAD_BYTES, Head, read_head
-from medamad.web.replies import PHRASES, Headers, Reply
+from medamad.web.kernel import bound_send_buffer, unread_bytes, unreceived_bytes
+from medamad.web.replies import Headers, Reply, encoded_last
 from medamad.web.settings import WebSettings
 
 LINGER_SECONDS: Final = 2.0
@@ -28,15 +25,11 @@ LINGER_BYTES: Final = 1_000_000
 
 MOST_AHEAD_BYTES: Final = 16_384
 """How much of further requests is read while one is being answered."""
-SEND_BUFFER_BYTES: Final = 65_536
-"""How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
-would take megabytes for each that asks for much and receives nothing."""
 
 SHORT_BYTES: Final = 2_048
-"""Of how many bytes a request is taken as it comes, as are the usual hits and pings: longer ones,
-and those with chunks, take turns with what is sent ahead."""
+"""Of how many bytes a request may be taken as it comes, as the usual hits and pings are: longer
+ones, and those with chunks, wait for a turn, as what is sent ahead does."""
 
-_INT: Final = Struct("@i")
 _CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
 """The option of a connection, in a list of such, that it is to be closed."""
 _CLOSED: Final = Failure(ConnectionDone())
@@ -65,6 +58,9 @@ class Owner(Protocol):
     def waits(self, channel: "Channel") -> None:
         """Count a connection, as the latest that began to wait for a request."""
 
+    def takes_more(self) -> bool:
+        """Tell whether one more request may be taken in this turn of the reactor, and count it."""
+
     def has_more(self, channel: "Channel") -> None:
         """Have a connection take its next request in a later turn of the reactor."""
 
@@ -83,7 +79,8 @@ class Channel(HTTPChannel):
 
     Of requests that are sent ahead it takes one in a turn of the reactor, and none while answers
     wait for the client to receive them; meanwhile it reads no more. Requests that may be laborious
-    wait for such a turn too, so that many connections at once hold the reactor no longer than few.
+    wait for such a turn too, and others where many come at once, so that many connections hold the
+    reactor no longer than few.
     """
 
     transport: Any
@@ -112,9 +109,7 @@ class Channel(HTTPChannel):
         """Begin to wait for a request."""
         self.peer: Address | None = peer_address(self.transport.getPeer())
         self.expires = self.site.seconds() + self.site.settings.idle_seconds
-        socket = getattr(self.transport, "socket", None)
-        if socket is not None:
-            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+        bound_send_buffer(self.transport)
         self._is_over_tls = INegotiated.providedBy(self.transport)
         self.site.waits(self)
         super().connectionMade()
@@ -137,7 +132,9 @@ class Channel(HTTPChannel):
             self._start_time()
         self._buffer += data
         self._received += len(data)
-        if not self._busyReceiving:
+        if not self._has_turn:
+            self._networkProducer.pauseProducing()
+        elif not self._busyReceiving:
             self._take_buffered()
 
     def _start_time(self) -> None:
@@ -147,18 +144,20 @@ class Channel(HTTPChannel):
 
     def _take_buffered(self, *, in_turn: bool = False) -> None:
         """Take parts of a body for as long as there are some, and one head if it is complete."""
+        if not in_turn and self._has_to_wait():
+            self._wait_for_turn()
+            return
         self._has_answered = False
         self._busyReceiving = True
         try:
             while self._buffer and not self.refused and not self.transport.disconnecting:
-                if self._is_laborious() and not in_turn:
-                    self._networkProducer.pauseProducing()
+                if self.length is None and not (in_turn or self._handlingRequest):
                     self._wait_for_turn()
                     return
                 if not self.line_mode:
                     data, self._buffer = self._buffer, b""
                     self.rawDataReceived(data)
-                elif self._has_answered or not self._has_turn or self._waitingForTransport:
+                elif self._has_answered or self._waitingForTransport:
                     self._wait()
                     return
                 elif not self._take_head():
@@ -169,14 +168,22 @@ class Channel(HTTPChannel):
         if self._has_answered and self._is_over_tls:
             self._wait_for_turn()
 
-    def _is_laborious(self) -> bool:
-        """Tell whether the request that comes may take much longer than others."""
+    def _has_to_wait(self) -> bool:
+        """Tell whether what has come waits: for what it may take, or for what others have taken.
+
+        A proxy brings the requests of many, so that of its usual ones none waits.
+        """
         if self._handlingRequest:
             return False
-        return self._received > SHORT_BYTES or self.length is None
+        if self._received > SHORT_BYTES or self.length is None:
+            return True
+        return self.network is not None and not self.site.takes_more()
 
     def _wait_for_turn(self) -> None:
+        """Wait for a later turn of the reactor, and meanwhile read little more."""
         self._has_turn = False
+        if self._received > SHORT_BYTES:
+            self._networkProducer.pauseProducing()
         self.site.has_more(self)
 
     def _wait(self) -> None:
@@ -316,7 +323,7 @@ class Channel(HTTPChannel):
         self.refused = True
         self.expires = self.site.seconds() + LINGER_SECONDS
         reply = self.site.refusal(self, head, refusal) if head else refusal_reply(refusal)
-        self.transport.write(self._encoded(reply))
+        self.transport.write(encoded_last(reply, self.site.common_headers()))
         self._networkProducer.unregisterProducer()
         close = self.transport.loseConnection
         # TLS closes its own half first; what is below it is not to be closed meanwhile.
@@ -353,8 +360,8 @@ class Channel(HTTPChannel):
             self.persistent = False
 
     def has_unread(self) -> bool:
-        """Tell whether something has arrived that was not looked at yet."""
-        return _bytes_by(FIONREAD, self.transport) > 0
+        """Tell whether something has arrived that was not looked at yet, or waits for its turn."""
+        return bool(self._buffer and not self._has_turn) or unread_bytes(self.transport) > 0
 
     def close_after_answer(self) -> None:
         """Close the connection, at once unless a request is being answered.
@@ -377,32 +384,3 @@ class Channel(HTTPChannel):
         self._swallowed += len(data)
         if self._swallowed > LINGER_BYTES:
             self.transport.abortConnection()
-
-    def _encoded(self, reply: Reply) -> bytes:
-        """Give the bytes of an answer that closes the connection."""
-        head = [
-            b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
-            *(b"%b: %b" % header for header in (*self.site.common_headers(), *reply.headers)),
-            b"Content-Type: %b" % reply.content_type,
-            b"Content-Length: %d" % len(reply.body),
-            b"Connection: close",
-        ]
-        return b"\r\n".join((*head, b"", reply.body))
-
-
-def unreceived_bytes(transport: Any) -> int:
-    """Give how much of what was sent has not arrived at the other end, as far as that is known.
-
-    What a transport itself still holds comes only on top of that: it goes to the kernel first.
-    """
-    return _bytes_by(TIOCOUTQ, transport)
-
-
-def _bytes_by(question: int, transport: Any) -> int:
-    """Ask the kernel for a number of bytes; 0 where there is no socket."""
-    socket = getattr(transport, "socket", None)
-    if socket is None or socket.fileno() < 0:
-        return 0
-    found: int
-    (found,) = _INT.unpack(ioctl(socket.fileno(), question, _INT.pack(0)))
-    return found

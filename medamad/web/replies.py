@@ -60,3 +60,15 @@ def _encode_rows(rows: list[object]) -> bytes:
 def no_content(*headers: tuple[bytes, bytes]) -> Reply:
     """Answer that it is done, with nothing to say about it."""
     return Reply(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
+
+
+def encoded_last(reply: Reply, common: Headers) -> bytes:
+    """Give the bytes of an answer after which the connection is closed."""
+    head = [
+        b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
+        *(b"%b: %b" % header for header in (*common, *reply.headers)),
+        b"Content-Type: %b" % reply.content_type,
+        b"Content-Length: %d" % len(reply.body),
+        b"Connection: close",
+    ]
+    return b"\r\n".join((*head, b"", reply.body))

@@ -148,6 +148,10 @@ class Site(server.Site):
         """Count a connection, as the latest that began to wait for a request."""
         self.channels.add(channel)
 
+    def takes_more(self) -> bool:
+        """Tell whether one more request may be taken in this turn of the reactor, and count it."""
+        return self._turns.takes_more()
+
     def has_more(self, channel: Channel) -> None:
         """Have a connection take its next request in a later turn of the reactor."""
         self._turns.add(channel)

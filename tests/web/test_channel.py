@@ -244,7 +244,8 @@ def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
 
 
 def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    # Those of a proxy, so that none waits for the first answer.
+    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2 + 1)]
     for connection in connections:
         connection.push(ahead(2))
     for answered in (0, 1, 2):
@@ -267,7 +268,7 @@ def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house:
     ],
 )
 def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: list[bytes]) -> None:
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2 + 1)]
     for part in parts:
         while house.reactor.getDelayedCalls():
             turn(house)
@@ -275,7 +276,7 @@ def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: lis
         for connection in connections:
             connection.push(part)
     # A usual one waits for none of them.
-    usual = Connection(house.site)
+    usual = Connection(house.site, "127.0.0.1")
     usual.push(ahead(1))
     assert answers(usual) == 1
     for answered in (0, TAKEN_AT_ONCE, TAKEN_AT_ONCE * 2, TAKEN_AT_ONCE * 2 + 1):
@@ -285,6 +286,62 @@ def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: lis
     # The next one is told by itself.
     connections[0].push(ahead(1))
     assert answers(connections[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [encoded("GET", PING, {})],
+        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})],
+        [encoded("POST", "/event/hit", {}, b"x")[:-1], b"x"],
+        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
+    ],
+)
+def test_whatever_a_network_sends_at_once_others_wait_for_few(
+    house: House, parts: list[bytes]
+) -> None:
+    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 3)]
+    for part in parts:
+        while house.reactor.getDelayedCalls():
+            turn(house)
+        for one in many:
+            one.push(part)
+    peers = ("198.51.100.1", "198.51.100.2", "192.0.2.1", "127.0.0.1")
+    hits = [Connection(house.site, peer) for peer in peers]
+    for hit in hits:
+        hit.push(ahead(1))
+    # One of a proxy, which brings those of many, waits for nothing.
+    assert answers(hits[-1]) == 1
+    assert answers(*many, *hits) - 1 <= TAKEN_AT_ONCE
+    while (before := answers(*many, *hits)) < len(many) + len(hits):
+        turn(house)
+        assert answers(*hits) == len(hits)
+        assert before < answers(*many, *hits) <= before + TAKEN_AT_ONCE
+    # Usual ones were read all the while: nobody sent more.
+    assert not [one for one in many if one.wire.producerState == "paused"]
+
+
+def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
+    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
+    for one in many:
+        one.push(ahead(1))
+    assert answers(many[-1]) == 0
+    assert many[-1].wire.producerState == "producing"
+    many[-1].push(ahead(1))
+    assert many[-1].wire.producerState == "paused"
+    for answered in (1, 2):
+        turn(house)
+        assert answers(many[-1]) == answered
+    turn(house)
+    assert many[-1].wire.producerState == "producing"
+
+
+def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> None:
+    connection = Connection(house.site)
+    for answered in range(1, TAKEN_AT_ONCE * 3):
+        connection.push(ahead(1))
+        assert answers(connection) == answered
+        turn(house)
 
 
 def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.collect.networks import Networks
 from medamad.web.site import ARRIVE_SECONDS
+from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
 HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
@@ -237,6 +238,7 @@ async def test_draining_lets_requests_be_answered(house: House) -> None:
 def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: bytes) -> None:
     connection = Connection(house.site)
     connection.push(part)
+    house.reactor.advance(0)
     assert not connection.wire.disconnecting
     written = connection.wire.value()
     drained = house.site.drain()
@@ -282,6 +284,22 @@ def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None
     for wire in wires:
         wire.socket.close()
         wire.other_end.close()
+
+
+def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 2)]
+    for connection in connections:
+        connection.push(PING)
+    drained = house.site.drain()
+    waiting = connections[TAKEN_AT_ONCE:]
+    assert [one.wire.disconnecting for one in waiting] == [False, False]
+    house.reactor.advance(0)
+    for one in waiting:
+        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+    assert all(one.wire.disconnecting for one in connections)
+    for one in connections:
+        one.close()
+    assert drained.called
 
 
 def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
