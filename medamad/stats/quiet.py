@@ -7,7 +7,8 @@ first day counts, the first week or the first fortnight. So what is visited litt
 not on Sundays is not missed at night or on Sundays, and of what has as few as ten views a week a
 fortnight tells. Hours in which nobody listened, as the daemon did not run, are no silence; after 30
 days a website is not missed any more. The last view is one that was counted here: where views are
-imported day by day, nothing is silent. Those before it may have been imported.
+imported day by day, nothing is silent. Those before it may have been imported. Views of a time to
+come, which a clock that was ahead has left, do not count.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.store.counters import SLOT_MS, VIEWS
+from medamad.store.live import newest_ms
 from medamad.store.parts import Group, Part, Snapshot
 
 LEAST_SILENCE: Final = 12
@@ -32,8 +34,7 @@ def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int
 
     `listening_since_ms` is since when hits have been taken without a break.
     """
-    counted_here = (part.time_bounds[1] for part in snapshot.parts if not part.batch)
-    last_ms = max(counted_here, default=-1)
+    last_ms = newest_ms((part for part in snapshot.parts if not part.batch), now_ms)
     if last_ms < 0:
         return None
     last, now = last_ms // SLOT_MS, now_ms // SLOT_MS

@@ -11,10 +11,14 @@ from medamad.store.parts import Group, Part, Snapshot, Views
 
 DAY_MS: Final = 86_400_000
 _LIVE_MS: Final = 300_000
+_EVER: Final = 1 << 62
 
 
 def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
-    """Give when the visitors' first views of the day since a moment were, Unix milliseconds."""
+    """Give when the visitors' first views of the day since a moment were, Unix milliseconds.
+
+    There are some of a time to come where the clock has been set back.
+    """
     found = [
         part.time_ms[recent & ((part.flags & VISITOR) != 0)]
         for part, recent in _recent(snapshot.parts, since_ms)
@@ -30,9 +34,20 @@ def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
     )
 
 
-def newest_ms(snapshot: Snapshot) -> int:
-    """Give the latest time of a view, Unix milliseconds; -1 without any."""
-    return max((part.time_bounds[1] for part in snapshot.parts), default=-1)
+def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
+    """Give the latest time of a view up to a moment, Unix milliseconds; -1 without any."""
+    newest = -1
+    for part in parts:
+        earliest_ms, latest_ms = part.time_bounds
+        if latest_ms <= newest or earliest_ms > until_ms:
+            continue
+        if latest_ms <= until_ms:
+            newest = latest_ms
+        elif isinstance(part, Group):
+            newest = max(newest, newest_ms(part.members, until_ms))
+        else:
+            newest = max(newest, int(part.time_ms[part.time_ms <= until_ms].max()))
+    return newest
 
 
 def _recent(parts: Iterable[Part], since_ms: int) -> Iterator[tuple[Views, NDArray[np.bool_]]]:

@@ -1,7 +1,7 @@
 """The visitors of the last 24 hours, counted in bounded memory for the list of websites."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final
 
@@ -9,6 +9,8 @@ from attrs import define, field
 
 _DAY_MS: Final = 86_400_000
 _SLOT_MS: Final = 900_000
+_KEPT: Final = _DAY_MS // _SLOT_MS + 1
+"""How many quarters of an hour are kept before the latest one, and after it."""
 _ALWAYS: Final = 1 << 62
 _TIMES: Final = 4_096
 """How many times of a quarter of an hour are kept; of further visitors only their number."""
@@ -19,19 +21,21 @@ class _Slot:
     """The visitors of a quarter of an hour: how many, and when the first of them came."""
 
     count: int = 0
+    latest_ms: int = 0
     times: "array[int]" = field(factory=lambda: array("q"))
 
     def add(self, time_ms: int) -> None:
         self.count += 1
+        self.latest_ms = max(self.latest_ms, time_ms)
         if len(self.times) < _TIMES:
             self.times.append(time_ms)
 
-    def since(self, since_ms: int) -> int | None:
-        """Count those that came since a moment; None where not every time is known."""
+    def within(self, since_ms: int, until_ms: int) -> int | None:
+        """Count those that came from one moment to another; None where not every time is known."""
         times = sorted(self.times)
         if len(times) < self.count:
             return None
-        return len(times) - bisect_left(times, since_ms)
+        return bisect_right(times, until_ms) - bisect_left(times, since_ms)
 
 
 @define(eq=False)
@@ -40,50 +44,65 @@ class LastDay:
 
     _slots: dict[int, _Slot] = field(factory=dict)
     """By quarter of an hour since 1970."""
-    _newest: int = 0
-    _complete_since_ms: int = _ALWAYS
-    """Visitors that came since this moment are all here."""
+    _since_ms: int = _ALWAYS
+    _until_ms: int = _ALWAYS
+    """Visitors that came from the one moment to before the other are all here."""
 
-    def fill(self, times_ms: Iterable[int], since_ms: int) -> None:
-        """Begin with all visitors that came since a moment."""
-        self._complete_since_ms = _ALWAYS
+    def fill(self, times_ms: Iterable[int], now_ms: int) -> None:
+        """Begin with all visitors that came since a day before a moment."""
+        self._since_ms = _ALWAYS
+        self._until_ms = _ALWAYS
         self._slots = {}
-        self.add(times_ms)
+        for time_ms in times_ms:
+            self._add(time_ms)
+        self._forget(now_ms // _SLOT_MS)
         # Last: other threads count meanwhile.
-        self._complete_since_ms = since_ms
+        self._since_ms = now_ms - _DAY_MS
 
     def add(self, times_ms: Iterable[int]) -> None:
-        """Count further visitors; those of more than a day ago make room."""
+        """Count further visitors; those of more than a day before or after them make room."""
         for time_ms in times_ms:
-            number = time_ms // _SLOT_MS
-            slot = self._slots.get(number)
-            if slot is None:
-                slot = self._slots[number] = _Slot()
-                self._forget(number)
-            slot.add(time_ms)
+            if self._add(time_ms):
+                self._forget(time_ms // _SLOT_MS)
+
+    def knows(self, now_ms: int) -> bool:
+        """Tell whether all visitors of the 24 hours before a moment are here."""
+        return self._since_ms <= now_ms - _DAY_MS and now_ms < self._until_ms
 
     def count(self, now_ms: int) -> int | None:
         """Count those of the 24 hours before a moment; None where not enough is known of them."""
-        since_ms = now_ms - _DAY_MS
-        if since_ms < self._complete_since_ms:
+        if not self.knows(now_ms):
             return None
-        first = since_ms // _SLOT_MS
+        since_ms = now_ms - _DAY_MS
+        first, last = since_ms // _SLOT_MS, now_ms // _SLOT_MS
         total = 0
         for number, slot in list(self._slots.items()):
-            if number > first:
+            if first < number < last or (number == last and slot.latest_ms <= now_ms):
                 total += slot.count
-            elif number == first:
-                counted = slot.since(since_ms)
+            elif number in {first, last}:
+                counted = slot.within(since_ms, now_ms)
                 if counted is None:
                     return None
                 total += counted
         return total
 
-    def _forget(self, newest: int) -> None:
-        if newest <= self._newest:
-            return
-        self._newest = newest
-        oldest = newest - _DAY_MS // _SLOT_MS - 1
-        for slot in [slot for slot in self._slots if slot < oldest]:
-            del self._slots[slot]
-        self._complete_since_ms = max(self._complete_since_ms, oldest * _SLOT_MS)
+    def _add(self, time_ms: int) -> bool:
+        """Count a visitor; returns whether it is the first in its quarter of an hour."""
+        number = time_ms // _SLOT_MS
+        slot = self._slots.get(number)
+        is_first = slot is None
+        if slot is None:
+            slot = self._slots[number] = _Slot()
+        slot.add(time_ms)
+        return is_first
+
+    def _forget(self, latest: int) -> None:
+        """Make room of what is not near a quarter of an hour."""
+        for number in list(self._slots):
+            if number < latest - _KEPT:
+                self._since_ms = max(self._since_ms, (number + 1) * _SLOT_MS)
+            elif number > latest + _KEPT:
+                self._until_ms = min(self._until_ms, number * _SLOT_MS)
+            else:
+                continue
+            del self._slots[number]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, TypeVar
 
+import numpy as np
 from attrs import define, evolve, field
 from twisted.logger import Logger
 
@@ -81,7 +82,12 @@ class Shelves:
         counted = self._last_day(website).count(now_ms)
         if counted is not None:
             return counted
-        return self.ask(website, lambda snapshot: len(visitor_times(snapshot, now_ms - DAY_MS)))
+        times_ms = self.ask(website, lambda found: visitor_times(found, now_ms - DAY_MS))
+        return int(np.count_nonzero(times_ms <= now_ms))
+
+    def knows_visitors(self, website: int, now_ms: int) -> bool:
+        """Tell whether memory has the visitors of the last 24 hours."""
+        return self._last_day(website).knows(now_ms)
 
     def all(self) -> list[Shelf]:
         """Give every shelf."""
@@ -154,16 +160,19 @@ class Shelves:
             if shelf is not None:
                 shelf.delete()
 
-    def count_visitors(self, shelf: Shelf, _txn: Transaction) -> None:
-        """Begin to count the visitors of the last 24 hours in memory, if it is not deleted."""
+    def count_visitors(self, shelf: Shelf, _txn: Transaction, *, now_ms: int | None = None) -> None:
+        """Begin to count the visitors of the last 24 hours in memory, if it is not deleted.
+
+        Where it is not said what time it is, it is that of the latest view.
+        """
         if shelf.is_deleted:
             return
 
-        def since(snapshot: Snapshot) -> tuple[list[int], int]:
-            since_ms = newest_ms(snapshot) - DAY_MS
-            return visitor_times(snapshot, since_ms).tolist(), since_ms
+        def latest(snapshot: Snapshot) -> tuple[list[int], int]:
+            latest_ms = newest_ms(snapshot.parts) if now_ms is None else now_ms
+            return visitor_times(snapshot, latest_ms - DAY_MS).tolist(), latest_ms
 
-        self._last_day(shelf.website).fill(*self.ask(shelf.website, since))
+        self._last_day(shelf.website).fill(*self.ask(shelf.website, latest))
 
     # At start
 

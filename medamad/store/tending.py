@@ -80,6 +80,7 @@ class Tending:
         for work in (
             partial(self._removal.go_on, self._websites.has_number),
             partial(self._forget_beacons, trusted_ms - DAY_MS - JUMP_MS),
+            *(partial(self._count_visitors, shelf, now_ms) for shelf in self._shelves.all()),
             *(partial(self.tend, shelf, now_ms) for shelf in self._shelves.all()),
             partial(self._look_at_all_names, now_ms // DAY_MS),
         ):
@@ -114,6 +115,11 @@ class Tending:
                     if bound is not None:
                         self._tell(shelf, bound, gone)
                 await self._upkeep.remove_doomed()
+
+    async def _count_visitors(self, shelf: Shelf, now_ms: int) -> None:
+        """Have memory know the visitors of the last 24 hours again, where the clock was set."""
+        if not shelf.is_deleted and not self._shelves.knows_visitors(shelf.website, now_ms):
+            await self._submit(partial(self._shelves.count_visitors, shelf, now_ms=now_ms))
 
     def has_past(self, now_ms: int) -> bool:
         """Tell whether anything that was sealed would be past its time at a moment."""

@@ -118,6 +118,32 @@ def test_hits_are_taken_and_counted_wherever_the_clock_is_set(clock: Clock) -> N
     assert main(["check", "--data", str(daemon.data)]) == 0
 
 
+def test_who_came_while_the_clock_was_ahead_is_none_of_the_last_day(clock: Clock) -> None:
+    daemon = clock.daemon
+    daemon.client().add_website(HOSTNAME)
+
+    def visitors() -> int:
+        (website,) = daemon.client().get("/api/websites?summary=true")
+        return int(website["summary"]["visitors"])
+
+    def load(path: str) -> None:
+        connection = Connection(daemon.port)
+        assert connection.load(path).startswith(b"HTTP/1.1 204 ")
+        connection.close()
+
+    for path, seconds in (("/now", YEAR_S), ("/ahead", -YEAR_S), ("/back", 0)):
+        load(path)
+        clock.set_by(seconds)
+    assert visitors() == 2
+    daemon.stop()
+    daemon.start()
+    assert visitors() == 2
+    clock.set_by(2 * DAY_S)
+    assert visitors() == 0
+    load("/later")
+    assert visitors() == 1
+
+
 def test_a_login_that_was_begun_is_kept_when_the_clock_is_set_by_a_day(clock: Clock) -> None:
     owner = clock.daemon.client()
     for seconds in (-DAY_S, DAY_S, DAY_S):

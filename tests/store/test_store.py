@@ -281,6 +281,26 @@ async def test_live_figures(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: OpenStore) -> None:
+    """The clock was a year ahead for a while."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    day_ms = 86_400_000
+    for ahead_ms, count in ((0, 3), (365 * day_ms, 5), (1_000, 2)):
+        await store.append([a_view(time_ms=NOW_MS + ahead_ms) for _ in range(count)])
+    for _ in range(2):
+        for days, counted in ((0, 5), (1, 2), (5, 0), (365, 5), (5, 0), (0, 5)):
+            now_ms = NOW_MS + days * day_ms + 1_000
+            assert store.visitors_last_day(website, now_ms) == counted
+            await store.tidy(now_ms, NOW_MS)
+            # From then on nothing is looked through for it.
+            assert store._shelves._visitors[website.number].count(now_ms) == counted
+        await store.close()
+        store = open_store()
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: OpenStore) -> None:
     """To look through the blocks takes too long for a list of websites."""
     store = open_store()
