@@ -4,6 +4,7 @@ A change is a function of the transaction. It may register what is to happen onc
 and synced: that is where the state that questions see is replaced, before the caller is told.
 """
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ T = TypeVar("T")
 _log: Final = Logger()
 _RETRY_AFTER_S: Final = 10
 _FULL_DISK_BYTES: Final = 1 << 20
+_OVER_QUOTA: Final = os.strerror(errno.EDQUOT)
+"""All by which an error of LMDB tells it."""
 
 
 class CallsFromThread(Protocol):
@@ -155,7 +158,7 @@ class Writer:
             return "the store has reached its map_size"
         if isinstance(error, lmdb.DiskError) or self._is_disk_full():
             return "the disk is full"
-        return ""
+        return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
 
     def _fail(self, reason: str) -> None:
         self._fault = reason

@@ -1,6 +1,6 @@
 """Writes and syncs of the store that fail: no 204 without the hit, whichever of them it is.
 
-A disk that is full is no reason to stop; after any other failure the daemon ends and says so.
+A full disk, or quota, is no reason to stop; after any other failure the daemon ends and says so.
 """
 
 from collections.abc import Iterator
@@ -160,10 +160,14 @@ def test_an_io_error_ends_the_daemon_and_loses_nothing(
     check_all(daemon, owner, total)
 
 
+@pytest.mark.parametrize(
+    ("error", "lack"),
+    [("ENOSPC", "the disk is full"), ("EDQUOT", "the quota of the disk is used up")],
+)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("places", [SHORT, LONG], ids=["short", "long"])
 def test_a_full_disk_is_said_while_it_lasts_and_loses_nothing(
-    daemon: Daemon, call: str, places: tuple[int, ...]
+    daemon: Daemon, call: str, places: tuple[int, ...], error: str, lack: str
 ) -> None:
     owner = daemon.client()
     owner.add_website(HOSTNAME)
@@ -172,9 +176,9 @@ def test_a_full_disk_is_said_while_it_lasts_and_loses_nothing(
     for nth in places:
         prefix = f"/{nth}/"
         said_before = len(daemon.log)
-        came = struck(daemon, Fault(call, "ENOSPC", nth, LASTS), prefix)
+        came = struck(daemon, Fault(call, error, nth, LASTS), prefix)
         said = daemon.log[said_before:]
-        assert "changes are not stored: the disk is full" in said
+        assert f"changes are not stored: {lack}" in said
         assert "Traceback" not in said
         if "the store cannot go on" in said:
             # What LMDB says of a store has not been written: it is to be opened anew.
