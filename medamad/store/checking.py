@@ -26,7 +26,7 @@ from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.formats import STORE_ID, TRUSTED_TIME
 from medamad.store.grants import damaged_grants
 from medamad.store.left_over import OF_WEBSITES
-from medamad.store.names import code_key, split_name
+from medamad.store.name_keys import code_key, split_name
 from medamad.store.numbers import read_number
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.parts import Part

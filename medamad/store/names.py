@@ -4,13 +4,11 @@ Codes of a website and dimension count up from 0 in order of first use. With eac
 day on which it came, so that the bound on a day's new values holds across restarts.
 """
 
-import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from attrs import define, field
@@ -21,14 +19,21 @@ from medamad.model.dimensions import OTHER, Dimension, property_text
 from medamad.model.hits import Properties
 from medamad.store.environment import Databases, Txn
 from medamad.store.errors import Damaged
+from medamad.store.name_keys import (
+    CODE,
+    DAY,
+    NAME_KEY,
+    NAMES_OF,
+    Space,
+    code_key,
+    hash_key,
+    is_borne_out,
+    last_given,
+    name_place,
+    split_name,
+)
 from medamad.store.new_values import NewValues
 
-NAME_KEY: Final = struct.Struct(">IBI")
-"""Of a name: website, dimension, code."""
-NAMES_OF: Final = struct.Struct(">IB")
-"""What all keys of the names and codes of a dimension begin with."""
-_CODE: Final = struct.Struct(">I")
-_DAY: Final = struct.Struct(">H")
 _NO_DAY: Final = 0xFFFF
 """The day of texts that no bound counts."""
 _MS_PER_DAY: Final = 86_400_000
@@ -39,9 +44,6 @@ _ENTRY_BYTES: Final = 100
 """What a cached text takes beside itself."""
 _KNOWN_DAYS: Final = 2
 """New values are known of so many days: the latest, and the one before the clock was set."""
-
-_Space: TypeAlias = tuple[int, Dimension]
-"""A website and a dimension: what codes are numbered in."""
 
 
 @define(eq=False)
@@ -61,9 +63,9 @@ class Coding:
     _names: "Names"
     _txn: Txn
     _day: int
-    _fresh: dict[tuple[_Space, str], int] = field(factory=dict)
-    _fresh_count: dict[_Space, int] = field(factory=dict)
-    _new: dict[_Space, tuple[NewValues, NewValues]] = field(factory=dict)
+    _fresh: dict[tuple[Space, str], int] = field(factory=dict)
+    _fresh_count: dict[Space, int] = field(factory=dict)
+    _new: dict[Space, tuple[NewValues, NewValues]] = field(factory=dict)
     """What was new on the day before, and what this transaction adds."""
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
@@ -126,7 +128,7 @@ class Coding:
             return self._property(website, name, OTHER)
         return self._add(known, space, text)
 
-    def _find(self, known: _Known, space: _Space, text: str) -> int | None:
+    def _find(self, known: _Known, space: Space, text: str) -> int | None:
         code = known.codes.get(text)
         if code is not None:
             return code
@@ -141,7 +143,7 @@ class Coding:
             self._names.remember(known, text, found)
         return found
 
-    def _sound_code(self, space: _Space, text: str, stored: bytes) -> int | None:
+    def _sound_code(self, space: Space, text: str, stored: bytes) -> int | None:
         """Give the code of a text by what is stored, put right where it is damaged.
 
         Text and code stand in two places, each of which bears the other out. None if the text has
@@ -150,39 +152,39 @@ class Coding:
         names, codes = self._names.databases.names, self._names.databases.codes
         name_key = NAMES_OF.pack(*space) + stored
         name = self._txn.get(name_key, db=names)
-        if name is not None and name[_DAY.size :] == text.encode():
+        if name is not None and name[DAY.size :] == text.encode():
             return int.from_bytes(stored, "big")
-        if name is not None and len(stored) == _CODE.size:
-            other = name[_DAY.size :]
-            is_others = self._txn.get(_hash_key(space, other), db=codes) == stored
+        if name is not None and len(stored) == CODE.size:
+            other = name[DAY.size :]
+            is_others = self._txn.get(hash_key(space, other), db=codes) == stored
             if not is_others:
                 _log.error("a damaged name is put right: {place}", place=name_place(name_key))
-                self._txn.put(name_key, name[: _DAY.size] + text.encode(), db=names)
+                self._txn.put(name_key, name[: DAY.size] + text.encode(), db=names)
                 return int.from_bytes(stored, "big")
         _log.error("a damaged code is given anew: {place}", place=name_place(name_key))
         for code, known in self._names.names_from(self._txn, space, 0):
             if known == text:
-                self._txn.put(code_key(space, text), _CODE.pack(code), db=codes)
+                self._txn.put(code_key(space, text), CODE.pack(code), db=codes)
                 return code
         return None
 
-    def _add(self, known: _Known, space: _Space, text: str) -> int:
+    def _add(self, known: _Known, space: Space, text: str) -> int:
         """Give a text a code, and count it as new on the day."""
         _, more = self._new_on_day(space)
         more.add(space[1], text.encode())
         return self._put(known, space, text, self._day)
 
-    def _new_on_day(self, space: _Space) -> tuple[NewValues, NewValues]:
+    def _new_on_day(self, space: Space) -> tuple[NewValues, NewValues]:
         if space not in self._new:
             self._new[space] = (self._names.new_on_day(self._txn, space, self._day), NewValues())
         return self._new[space]
 
-    def _put(self, known: _Known, space: _Space, text: str, day: int) -> int:
+    def _put(self, known: _Known, space: Space, text: str, day: int) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
-        value = _DAY.pack(day) + text.encode()
+        value = DAY.pack(day) + text.encode()
         self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.names)
-        self._txn.put(code_key(space, text), _CODE.pack(code), db=databases.codes)
+        self._txn.put(code_key(space, text), CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
         self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
         return code
@@ -196,7 +198,7 @@ class Names:
     bounds: Mapping[Dimension, int]
     """New values of a website in a day; for PROPERTY, new values of one property name."""
     default_bound: int
-    spaces: dict[_Space, _Known] = field(factory=dict)
+    spaces: dict[Space, _Known] = field(factory=dict)
     cache_bytes: int = _CACHED_BYTES
     _cached_bytes: int = 0
 
@@ -204,16 +206,14 @@ class Names:
         """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
         return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
 
-    def known(self, txn: Txn, space: _Space) -> _Known:
+    def known(self, txn: Txn, space: Space) -> _Known:
         """Give what is known of a space, reading it from the store the first time."""
         known = self.spaces.get(space)
         if known is None:
-            last = next(self._backwards(txn, space), None)
-            next_code = 0 if last is None else NAME_KEY.unpack(last[0])[2] + 1
-            known = self.spaces[space] = _Known(next_code)
+            known = self.spaces[space] = _Known(self._last_code(txn, space) + 1)
         return known
 
-    def new_on_day(self, txn: Txn, space: _Space, day: int) -> NewValues:
+    def new_on_day(self, txn: Txn, space: Space, day: int) -> NewValues:
         """Give what is new in a space on a day, reading it the first time in that day."""
         days = self.known(txn, space).days
         new = days.pop(day, None)
@@ -251,13 +251,13 @@ class Names:
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
                 txn.delete(NAME_KEY.pack(*space, code), db=self.databases.names)
-                if txn.get(code_key(space, text), db=self.databases.codes) == _CODE.pack(code):
+                if txn.get(code_key(space, text), db=self.databases.codes) == CODE.pack(code):
                     txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
                     known.codes.pop(text, None)
         return names[-1][0] if len(names) > most else None
 
-    def names_from(self, txn: Txn, space: _Space, begin: int) -> Iterator[tuple[int, str]]:
+    def names_from(self, txn: Txn, space: Space, begin: int) -> Iterator[tuple[int, str]]:
         """Give codes and texts from a code on, but for texts that are damaged."""
         prefix = NAMES_OF.pack(*space)
         with txn.cursor(db=self.databases.names) as cursor:
@@ -272,18 +272,28 @@ class Names:
         for space in [space for space in self.spaces if space[0] == website]:
             del self.spaces[space]
 
-    def _read_new(self, txn: Txn, space: _Space, day: int) -> NewValues:
+    def _last_code(self, txn: Txn, space: Space) -> int:
+        """Give the last code that was given, -1 for none."""
+        is_damaged = False
+        for key, value in self._backwards(txn, space):
+            if is_borne_out(txn, self.databases, space, key, value):
+                sound = NAME_KEY.unpack(key)[2]
+                return last_given(txn, self.databases, space, sound) if is_damaged else sound
+            is_damaged = True
+        return last_given(txn, self.databases, space, -1) if is_damaged else -1
+
+    def _read_new(self, txn: Txn, space: Space, day: int) -> NewValues:
         """Count what came on a day, up to the last text."""
         new = NewValues()
         for _, value in self._backwards(txn, space):
-            (came,) = _DAY.unpack_from(value)
+            (came,) = DAY.unpack_from(value)
             if came == day:
-                new.add(space[1], value[_DAY.size :])
+                new.add(space[1], value[DAY.size :])
             elif came != _NO_DAY:
                 break
         return new
 
-    def _backwards(self, txn: Txn, space: _Space) -> Iterator[tuple[bytes, bytes]]:
+    def _backwards(self, txn: Txn, space: Space) -> Iterator[tuple[bytes, bytes]]:
         """Give the names of a space as they are stored, the last first."""
         website, dimension = space
         prefix = NAMES_OF.pack(website, dimension)
@@ -295,28 +305,3 @@ class Names:
             while found and cursor.key().startswith(prefix):
                 yield cursor.item()
                 found = cursor.prev()
-
-
-def name_place(key: bytes) -> str:
-    """Tell in words where a name stands."""
-    if len(key) != NAME_KEY.size:
-        return f"name {key.hex()}"
-    website, dimension, code = NAME_KEY.unpack(key)
-    return f"website {website}, dimension {dimension}, code {code}"
-
-
-def split_name(key: bytes, value: bytes) -> tuple[int, str]:
-    """Give the code and the text of a stored name. Raises Damaged."""
-    try:
-        return NAME_KEY.unpack(key)[2], value[_DAY.size :].decode()
-    except (struct.error, UnicodeDecodeError) as error:
-        raise Damaged("its text is not what was written") from error
-
-
-def code_key(space: _Space, text: str) -> bytes:
-    """Give the key under which the code of a text stands."""
-    return _hash_key(space, text.encode())
-
-
-def _hash_key(space: _Space, text: bytes) -> bytes:
-    return NAMES_OF.pack(*space) + blake2b(text, digest_size=16).digest()

@@ -1,6 +1,7 @@
 """The texts behind the codes, found by code: lists in memory, as long as somebody asks for them."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Final
 
@@ -12,7 +13,14 @@ from medamad.model.errors import NotFound
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Damaged
 from medamad.store.growing import Growing
-from medamad.store.names import NAME_KEY, NAMES_OF, code_key, name_place, split_name
+from medamad.store.name_keys import (
+    NAME_KEY,
+    NAMES_OF,
+    is_borne_out,
+    last_given,
+    name_place,
+    split_name,
+)
 
 DAMAGED: Final = "(damaged)"
 """What is shown in the place of a text that is not what was written."""
@@ -34,6 +42,8 @@ class Texts:
     unasked: int = 0
     """How often `keep_within` has looked at these texts since somebody asked for them."""
     _lists: dict[Dimension, Growing] = field(factory=dict)
+    _told: set[bytes] = field(factory=set)
+    """The keys of the texts that the log says are damaged."""
     _lock: Lock = field(factory=Lock)
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
@@ -42,11 +52,12 @@ class Texts:
             self.unasked = 0
             if self.is_deleted:
                 raise _deleted()
-            is_new = dimension not in self._lists
+            is_new, told = dimension not in self._lists, len(self._told)
             texts = self._lists.setdefault(dimension, Growing())
-            while self._read_some(dimension, texts):
-                pass
-            if is_new:
+            begin: int | None = len(texts)
+            while begin is not None:
+                begin = self._read_some(dimension, texts, begin)
+            if is_new or len(self._told) > told:
                 self._fill_up(dimension, texts)
             return texts
 
@@ -69,45 +80,44 @@ class Texts:
 
     def _fill_up(self, dimension: Dimension, texts: Growing) -> None:
         """Put something in the place of the last texts, if they are not there."""
-        prefix = NAMES_OF.pack(self._website, dimension)
-        database = self._environment.databases.codes
-        greatest = b""
-        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
-            found = cursor.set_range(prefix)
-            while found and cursor.key().startswith(prefix):
-                greatest = max(greatest, cursor.value())
-                found = cursor.next()
-            missing = int.from_bytes(greatest, "big") + 1 - len(texts) if greatest else 0
-            if 0 < missing <= txn.stat(database)["entries"]:
-                _log.error("texts are missing: {place}", place=name_place(prefix + greatest))
-                texts.extend([DAMAGED] * missing)
+        databases, sound = self._environment.databases, len(texts) - 1
+        with self._environment.reading() as txn:
+            last = last_given(txn, databases, (self._website, dimension), sound)
+        if last > sound:
+            place = name_place(NAME_KEY.pack(self._website, dimension, last))
+            _log.error("texts are missing: {place}", place=place)
+            texts.extend([DAMAGED] * (last - sound))
 
-    def _read_some(self, dimension: Dimension, texts: Growing) -> bool:
-        """Read the next names, in a short transaction; returns whether there may be more."""
+    def _read_some(self, dimension: Dimension, texts: Growing, begin: int) -> int | None:
+        """Read the next names, in a short transaction; returns where to go on, None at the end."""
         prefix = NAMES_OF.pack(self._website, dimension)
-        database = self._environment.databases.names
-        with self._environment.reading() as txn, txn.cursor(db=database) as cursor:
-            found = cursor.set_range(NAME_KEY.pack(self._website, dimension, len(texts)))
+        databases, known = self._environment.databases, len(texts)
+        with self._environment.reading() as txn, txn.cursor(db=databases.names) as cursor:
+            found = cursor.set_range(NAME_KEY.pack(self._website, dimension, begin))
             for _ in range(_NAMES_AT_ONCE):
                 if not found or not cursor.key().startswith(prefix):
-                    return False
-                # Where names were removed there is a gap, of codes that nothing has.
-                texts.extend([DAMAGED] * (NAME_KEY.unpack(cursor.key())[2] - len(texts)))
-                texts.append(self._sound_text(txn, dimension, *cursor.item()))
+                    return None
+                self._add(txn, dimension, texts, *cursor.item())
                 found = cursor.next()
-        return True
+        # Where all of them are damaged, those that follow have greater codes nevertheless.
+        return len(texts) if len(texts) > known else begin + _NAMES_AT_ONCE
 
-    def _sound_text(self, txn: Txn, dimension: Dimension, key: bytes, value: bytes) -> str:
-        """Give a text, if it is the one that its code was given to."""
-        try:
-            _, text = split_name(key, value)
-            hashed = code_key((self._website, dimension), text)
-            if txn.get(hashed, db=self._environment.databases.codes) == key[NAMES_OF.size :]:
-                return text
-        except Damaged:
-            pass
-        _log.error("a text is damaged and not shown: {place}", place=name_place(key))
-        return DAMAGED
+    def _add(
+        self, txn: Txn, dimension: Dimension, texts: Growing, key: bytes, value: bytes
+    ) -> None:
+        """Add a text, if it is the one that its code was given to."""
+        space = self._website, dimension
+        with suppress(Damaged):
+            code, text = split_name(key, value)
+            is_sound = is_borne_out(txn, self._environment.databases, space, key, value)
+            if is_sound and code >= len(texts):
+                # Where names were removed there is a gap, of codes that nothing has.
+                texts.extend([DAMAGED] * (code - len(texts)))
+                texts.append(text)
+                return
+        if key not in self._told:
+            self._told.add(key)
+            _log.error("a text is damaged and not shown: {place}", place=name_place(key))
 
 
 def keep_within(bound: int, held: Iterable[Texts]) -> None:

@@ -8,7 +8,9 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -35,6 +37,10 @@ SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 LOGIN = b"digest"
 LATER_MS = NOW_MS + 365 * DAY_MS
+MOST_S = 60
+"""After which an answer counts as none; a sound store takes less than one."""
+MOST_BYTES = 2 << 30
+"""How much memory may be asked for; a sound store takes far less."""
 WITHOUT_NAME = ("what had another name is not found", "what is stored belongs to no website")
 """Where a key was changed, of what is found by a name and of websites: it cannot be told whose."""
 QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
@@ -157,6 +163,8 @@ def one(sound: Path, folder: Path, seed: int, truth: dict[str, Any]) -> tuple[st
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(MOST_S)
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
         os.write(writing, json.dumps(came_of(folder, truth)).encode())
         os._exit(0)
     os.close(writing)

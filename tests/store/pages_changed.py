@@ -12,7 +12,9 @@ def change(file: Path, rng: random.Random) -> str:
     content = bytearray(file.read_bytes())
     pages = len(content.rstrip(b"\0")) // PAGE + 1
     kind, page = rng.choice(_KINDS), rng.randrange(pages)
-    at = rng.choice([place for place in range(page * PAGE, (page + 1) * PAGE) if content[place]])
+    places = range(page * PAGE, (page + 1) * PAGE)
+    # A page is half empty: what is not 0 is something for sure, and what is 0 may be.
+    at = rng.choice([place for place in places if content[place]] if rng.random() < 0.5 else places)
     first = slice(page * PAGE, (page + 1) * PAGE)
     if kind == "bit":
         content[at] ^= 1 << rng.randrange(8)

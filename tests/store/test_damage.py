@@ -15,7 +15,7 @@ from medamad.model.dimensions import Dimension
 from medamad.model.websites import Website
 from medamad.store.blocks import head_key
 from medamad.store.environment import open_as_guest
-from medamad.store.names import code_key
+from medamad.store.name_keys import code_key
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings

@@ -2,11 +2,13 @@ import sys
 from collections.abc import Sequence
 
 import pytest
+from told_in_log import told_in_log
 
 from medamad.model.dimensions import Dimension
 from medamad.store.environment import Environment
+from medamad.store.name_keys import NAME_KEY
 from medamad.store.names import Names
-from medamad.store.texts import Texts, keep_within
+from medamad.store.texts import DAMAGED, Texts, keep_within
 
 LONG = ["/" + "x" * length for length in range(1_000, 1_050)]
 SIZE = sum(map(sys.getsizeof, LONG))
@@ -84,3 +86,35 @@ def test_those_that_are_asked_for_are_kept_however_many_there_are(websites: list
         for texts in websites:
             texts(Dimension.PATH)
     assert sizes(websites) == [SIZE, SIZE, SIZE]
+
+
+def give(environment: Environment, *texts: str) -> list[int]:
+    """Give codes after a start."""
+    names = Names(environment.databases, {}, 1_000)
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, 0)
+        return [coding.code(1, Dimension.PATH, text) for text in texts]
+
+
+@pytest.mark.parametrize("bit", [3, 6, 26, 31])
+def test_a_code_that_is_damaged_is_not_counted_up_to(environment: Environment, bit: int) -> None:
+    paths = [f"/{number}" for number in range(40)]
+    give(environment, *paths)
+    database = environment.databases.names
+    with environment.lmdb.begin(write=True) as txn:
+        name = txn.pop(NAME_KEY.pack(1, Dimension.PATH, 39), db=database)
+        txn.put(NAME_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
+    reader = Texts(environment, 1)
+    with told_in_log() as lines:
+        texts = list(reader(Dimension.PATH))
+    assert texts[:39] == paths[:39]
+    assert set(texts[39:]) == {DAMAGED}
+    assert len(texts) < 80
+    assert "a text is damaged and not shown" in lines[0]
+    (code,) = give(environment, "/new")
+    assert 40 <= code < 80
+    for each in (reader, Texts(environment, 1)):
+        texts = list(each(Dimension.PATH))
+        assert texts[:39] == paths[:39]
+        assert set(texts[39:code]) == {DAMAGED}
+        assert texts[code:] == ["/new"]
