@@ -16,7 +16,6 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
-from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 
 from medamad.config import Config, ConfigError, Server
 from medamad.endpoints import (
@@ -29,6 +28,7 @@ from medamad.endpoints import (
     with_backlog,
 )
 from medamad.log_lines import reason_of
+from medamad.over_tls import OverTLS
 from medamad.systemd import Inherited, inherited_sockets
 
 KEY: Final = "server.listen"
@@ -72,7 +72,7 @@ class Place:
         """Begin to listen. Raises CannotListenThere."""
         if self.certificate is not None:
             creator: Any = self.certificate
-            factory = _OverTLS(creator, isClient=False, wrappedFactory=factory)
+            factory = OverTLS(creator, isClient=False, wrappedFactory=factory)
         try:
             return await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:
@@ -114,15 +114,6 @@ class _PortOfIPv6(tcp.Port):
         made: socket.socket = super().createInternetSocket()  # type: ignore[no-untyped-call]
         made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         return made
-
-
-class _OverTLS(TLSMemoryBIOFactory):
-    """Puts TLS in front of the connections that are taken; those that are not are closed."""
-
-    def buildProtocol(self, addr: Any) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
-        """Take a connection, if the factory behind does."""
-        taken = self.wrappedFactory.buildProtocol(addr)
-        return None if taken is None else self.protocol(self, taken)
 
 
 def configured_places(config: Config, reactor: Any) -> list[Place]:

@@ -24,7 +24,7 @@ from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
 from medamad.web.settings import WebSettings
-from medamad.web.turns import Turns
+from medamad.web.turns import Turns, Waiting
 
 SWEEP_SECONDS: Final = 1.0
 ARRIVE_SECONDS: Final = 0.2
@@ -63,7 +63,8 @@ class Site(server.Site):
         self.backend = backend
         self._reactor = reactor
         self.channels: Connections[Channel] = Connections()
-        self._turns: Turns[Channel] = Turns(reactor.callLater)
+        self.turns: Turns[Waiting] = Turns(reactor.callLater)
+        """What is done in the turns of the reactor, as also the handshakes of TLS are."""
         self.is_leaving = False
         """Whether every connection closes after the next answer."""
         self._drained: Deferred[None] | None = None
@@ -150,15 +151,15 @@ class Site(server.Site):
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
-        return self._turns.takes_more()
+        return self.turns.takes_more()
 
     def has_more(self, channel: Channel) -> None:
         """Have a connection take its next request in a later turn of the reactor."""
-        self._turns.add(channel)
+        self.turns.add(channel)
 
     def closed(self, channel: Channel) -> None:
         """Forget a connection."""
-        self._turns.remove(channel)
+        self.turns.remove(channel)
         self.channels.remove(channel)
         if self._drained is not None and not self.channels and not self._drained.called:
             self._drained.callback(None)

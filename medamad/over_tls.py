@@ -1,0 +1,53 @@
+"""TLS in front of a site: handshakes go on in turns, with what else many send at once."""
+
+from typing import Any
+
+from twisted.internet.protocol import connectionDone
+from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+
+
+class _OverTLS(BufferingTLSTransport):
+    """TLS of a connection, whose handshake takes longer than most requests."""
+
+    factory: Any
+    transport: Any
+    wrappedProtocol: Any
+    _held = b""
+
+    @property
+    def network(self) -> bytes | None:
+        """What the connection is counted under."""
+        network: bytes | None = self.wrappedProtocol.network
+        return network
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take what arrived; what is of a handshake waits for a turn."""
+        if self._handshakeDone:
+            super().dataReceived(data)  # type: ignore[no-untyped-call]
+            return
+        self._held += data
+        self.transport.pauseProducing()
+        self.factory.wrappedFactory.turns.add(self)
+
+    def take_next(self) -> None:
+        """Go on with the handshake."""
+        held, self._held = self._held, b""
+        self.transport.resumeProducing()
+        super().dataReceived(held)  # type: ignore[no-untyped-call]
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Forget the connection."""
+        self.factory.wrappedFactory.turns.remove(self)
+        super().connectionLost(reason)
+
+
+class OverTLS(TLSMemoryBIOFactory):
+    """Puts TLS in front of the connections that a site takes; those that it does not are closed."""
+
+    protocol = _OverTLS
+
+    def buildProtocol(self, addr: Any) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
+        """Take a connection, if the site does."""
+        taken = self.wrappedFactory.buildProtocol(addr)
+        return None if taken is None else self.protocol(self, taken)
