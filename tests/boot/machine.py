@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import psutil
+import pytest
 from attrs import define
 
 SUITES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
 """The Debian whose python3 is of the version that the package is built by."""
 PACKAGES: Final = "systemd,systemd-sysv,python3,init-system-helpers"
 HERE: Final = Path(__file__).parent
+EDITED: Final = "/etc/medamad/medamad.toml"
 RESTED: Final = ("running", "degraded")
 """What systemd says once it has started everything; degraded when a unit of Debian's failed."""
 
@@ -56,6 +58,14 @@ def make_root(root: Path) -> None:
         ],
         check=True,
     )
+
+
+NEEDED: Final = [
+    pytest.mark.boot,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.timeout(900),
+]
+"""The marks of all tests that boot one."""
 
 
 @define
@@ -147,6 +157,10 @@ class Machine:
         """Give a property of a unit, such as ActiveState."""
         return self.run("systemctl", "show", "--value", "-p", name, unit)
 
+    def until_active(self) -> None:
+        """Wait for the service to run."""
+        self.until(lambda: self.shown("ActiveState") == "active", self.journal)
+
     def until(
         self, holds: Callable[[], bool], told: Callable[[], str], seconds: float = 60
     ) -> None:
@@ -182,3 +196,11 @@ class Machine:
 
 INSIDE: Final = (HERE / "inside.py").read_text("utf-8")
 """What runs in the machine, by its own Python."""
+
+
+def asking(path: str, port: int = 8080) -> str:
+    """Give a program that asks the service and prints the status of the answer."""
+    return (
+        "import urllib.request as r;"
+        f"print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=30).status)"
+    )

@@ -1,0 +1,41 @@
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from machine import Machine, make_root
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="package")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Give the package, and the same again as an upgrade."""
+    out = tmp_path_factory.mktemp("packages")
+    build = [sys.executable, "packaging/deb.py", "--out", str(out), "--upgrade"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    first, second = sorted(out.iterdir())
+    return first, second
+
+
+@pytest.fixture(scope="package")
+def machine(
+    tmp_path_factory: pytest.TempPathFactory, packages: tuple[Path, Path]
+) -> Iterator[Machine]:
+    root = tmp_path_factory.mktemp("machine") / "root"
+    make_root(root)
+    for package, name in zip(packages, ("first.deb", "second.deb"), strict=True):
+        package.rename(root / "root" / name)
+    machine = Machine(root)
+    machine.boot()
+    yield machine
+    if machine.is_up:
+        machine.shut_down()
+    subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=True)
+
+
+@pytest.fixture(autouse=True)
+def _starts_are_counted_anew(machine: Machine) -> None:
+    """The tests together start the service more often than systemd lets it in five minutes."""
+    machine.run("systemctl", "reset-failed")

@@ -1,0 +1,103 @@
+"""Where the service listens, of the machine as test_boot.py has left it."""
+
+from pathlib import Path
+
+from machine import EDITED, NEEDED, Machine, asking
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = NEEDED
+
+
+def test_ports_change_by_the_steps_that_are_printed(machine: Machine) -> None:
+    machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
+    printed = machine.run("medamad", "service", "install").splitlines()
+    steps = [line.partition(": ")[2] for line in printed if ": systemctl " in line]
+    assert [step.split()[1] for step in steps] == ["stop", "enable", "restart"]
+    for step in steps:
+        machine.run(*step.split())
+    assert machine.run("python3", "-c", asking("/pulse.js", 9090)) == "200"
+    assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:9090 (Stream)"
+    for unit in ("medamad.service", "medamad.socket"):
+        assert machine.shown("FragmentPath", unit).endswith(f"/lib/systemd/system/{unit}")
+    machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
+    machine.run("medamad", "service", "install", "--now")
+    assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:8080 (Stream)"
+    assert machine.ask("hit") == 204
+
+
+PING = b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def pinging(family: str, address: object) -> tuple[str, ...]:
+    """Give a command by which somebody who is not root asks; it prints the answer's first line."""
+    connect = f"s = k.socket(k.{family}); s.settimeout(60); s.connect({address!r});"
+    asked = f"s.sendall({PING!r}); print(s.makefile().readline())"
+    return (
+        *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),
+        *("python3", "-c", f"import socket as k; {connect} {asked}"),
+    )
+
+
+def test_it_listens_on_both_families_and_on_a_unix_socket(machine: Machine) -> None:
+    listen(machine, '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]')
+    for _ in range(2):
+        for family, address in (
+            ("AF_INET", ("127.0.0.1", 8080)),
+            ("AF_INET6", ("::1", 8080)),
+            ("AF_UNIX", "/run/medamad/http.sock"),
+        ):
+            assert machine.run(*pinging(family, address)) == "HTTP/1.1 200 OK"
+        machine.run("systemctl", "restart", "medamad")
+    assert machine.shown("Listen", "medamad.socket") == (
+        "0.0.0.0:8080 (Stream)\n[::]:8080 (Stream)"
+    )
+    listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204
+
+
+def listen(machine: Machine, places: str) -> None:
+    machine.run("sed", "-i", f"s|^#*listen = .*|listen = {places}|", EDITED)
+    machine.run("medamad", "service", "install", "--now")
+
+
+def test_a_place_that_is_no_port_is_opened_at_once_too(machine: Machine) -> None:
+    ping = pinging("AF_UNIX", "/run/medamad/other.sock")
+    listen(machine, '"tcp:8080"')
+    listen(machine, '["tcp:8080", "unix:/run/medamad/other.sock"]')
+    assert machine.run(*ping) == "HTTP/1.1 200 OK"
+    listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204
+
+
+GIVE_ADDRESS = (
+    "import socket as k, struct as s, fcntl;"
+    "address = s.pack('HH4s8x', k.AF_INET, 0, k.inet_aton('192.0.2.7'));"
+    "fcntl.ioctl(k.socket(), 0x8916, s.pack('16s16s8x', b'lo:1', address))"  # SIOCSIFADDR
+)
+
+
+def test_an_address_may_come_after_the_service(machine: Machine) -> None:
+    listen(machine, '"tcp:8080:interface=192.0.2.7"')
+    assert machine.shown("ActiveState") == "active"
+    machine.run("python3", "-c", GIVE_ADDRESS)
+    assert machine.run(*pinging("AF_INET", ("192.0.2.7", 8080))) == "HTTP/1.1 200 OK"
+    listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204
+
+
+def test_a_certificate_is_handed_over(machine: Machine) -> None:
+    lineage = machine.root / "etc/letsencrypt/live/stats.example.com"
+    lineage.mkdir(parents=True)
+    for name in ("privkey", "cert", "chain"):
+        (lineage / f"{name}.pem").write_text(name, "utf-8")
+    hook = (ROOT / "etc/certbot-deploy").read_text("utf-8")
+    owner = machine.run("stat", "--format=%u:%g", f"/proc/{machine.shown('MainPID')}")
+    for act in ("stop", "start"):
+        machine.run("systemctl", act, "medamad.socket", "medamad.service")
+        machine.run("sh", "-c", hook)
+        for name in ("privkey", "cert", "chain"):
+            path = f"/var/lib/private/medamad/tls/{name}.pem"
+            assert machine.run("stat", "--format=%u:%g %a", path) == f"{owner} 400"
+            assert machine.run("cat", path) == name
+    assert machine.shown("ActiveState") == "active"

@@ -1,0 +1,70 @@
+"""Upgrades and removals, of the machine as test_ports.py has left it."""
+
+from machine import EDITED, NEEDED, Machine
+
+pytestmark = NEEDED
+
+
+def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -> None:
+    before, pid = machine.ask("views"), machine.shown("MainPID")
+    with machine.load() as answered:
+        machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
+    assert set(answered) == {"204"}
+    assert machine.shown("MainPID") != pid
+    assert machine.ask("views") == before + answered["204"]
+    assert 'script_name = "pulse.js"' in machine.run("cat", EDITED)
+
+
+def test_a_removal_that_is_given_up_starts_it_again(machine: Machine) -> None:
+    by_dpkg = ("env", "DPKG_MAINTSCRIPT_PACKAGE=medamad", "sh")
+    machine.run(*by_dpkg, "/var/lib/dpkg/info/medamad.prerm", "remove")
+    assert machine.shown("ActiveState") == "inactive"
+    machine.run(*by_dpkg, "/var/lib/dpkg/info/medamad.postinst", "abort-remove")
+    assert machine.shown("ActiveState") == "active"
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+
+
+def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None:
+    views = machine.ask("views")
+    machine.run("dpkg", "--force-unsafe-io", "--remove", "medamad")
+    assert machine.shown("LoadState") in ("not-found", "masked")
+    assert machine.run("ls", EDITED)
+    machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
+    machine.until_active()
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    assert machine.ask("views") == views
+    machine.run("dpkg", "--force-unsafe-io", "--purge", "medamad")
+    assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
+    assert machine.run("ls", "/opt", fails=True) == ""
+    assert machine.run("find", "/etc/systemd", "-name", "medamad.socket*") == ""
+    assert machine.run("ls", "/var/lib/private/medamad/store.mdb")
+
+
+def test_the_command_installs_the_service_too(machine: Machine) -> None:
+    machine.run("dpkg-deb", "-x", "/root/second.deb", "/root/unpacked")
+    machine.run("mkdir", "-p", "/opt")
+    machine.run("mv", "/root/unpacked/opt/medamad", "/opt/medamad")
+    program = "/opt/medamad/bin/medamad"
+    said = machine.run(program, "service", "install", "--now")
+    assert f"wrote {EDITED}" in said
+    assert machine.shown("ActiveState") == "active"
+    assert machine.ask("hit") == 204
+    views = machine.ask("views")
+    machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
+    assert f"left {EDITED} as it is" in machine.run(program, "service", "install")
+    socket = machine.root / "etc/systemd/system/medamad.socket"
+    assert "ListenStream=0.0.0.0:9090\n" in socket.read_text("utf-8")
+    machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
+    machine.run(program, "service", "install", "--now")
+    assert machine.ask("views") == views
+    machine.run("systemctl", "disable", "--now", "medamad.socket")
+    machine.run("systemctl", "restart", "medamad")
+    assert machine.ask("hit") == 204
+    assert machine.shown("ActiveState", "medamad.socket") == "inactive"
+    machine.run(program, "service", "install", "--now")
+    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    assert machine.ask("views") == views + 1
+    said = machine.run(program, "service", "uninstall")
+    assert "/var/lib/medamad" in said
+    assert machine.shown("LoadState") == "not-found"
+    assert machine.run("ls", EDITED, "/var/lib/private/medamad/store.mdb")
