@@ -18,6 +18,7 @@ from medamad.store.files import (
     OpenedFiles,
     keep_room,
     lock_of,
+    make_room,
     open_lmdb,
     sync_folder,
 )
@@ -181,7 +182,8 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
             check_none_was_there(path)
             _create(path, map_size)
         _check_begin(path)
-        return _open(path, map_size, lock, tell)
+        environment = _open(path, map_size, lock, tell)
+        make_room(environment.lmdb, path)
     except OSError as error:
         os.close(lock)
         raise StoreError(f"{path}: {error.strerror}") from error
@@ -191,6 +193,7 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
     except BaseException:
         os.close(lock)
         raise
+    return environment
 
 
 def open_as_guest(directory: Path) -> Environment:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -20,7 +21,10 @@ _LOCK_BYTES: Final = 8192
 """What LMDB's lock file takes for as many readers."""
 _BLOCK: Final = 512
 """The unit of st_blocks."""
-_ROOM_PAGES: Final = 1024
+_ROOM_PAGES: Final = 1_024
+"""What a file is kept longer, at the least; removing what is old takes so much where it is much."""
+_MORE_PAGES: Final = 256
+"""By how much more it is made longer, so that it is done seldom."""
 
 
 @frozen
@@ -75,10 +79,29 @@ def keep_room(env: lmdb.Environment, path: Path) -> None:
     """Keep a file longer than what the next transaction takes of it; cheap."""
     # A page that a transaction takes at the end and frees again is never written. Without room
     # the file could end before its last page, as one does that was cut short.
-    room = _ROOM_PAGES * env.stat()["psize"]
-    needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"] + room
-    if path.stat().st_size < needed:
-        os.truncate(path, needed + room)
+    if path.stat().st_size < _end_of_used(env) + _ROOM_PAGES * env.stat()["psize"]:
+        make_room(env, path)
+
+
+def make_room(env: lmdb.Environment, path: Path) -> None:
+    """Have the disk hold this room if it can: what makes room on a full disk takes some first.
+
+    Hits are refused before the disk is full, and what fills the rest of it leaves this alone.
+    """
+    page_bytes = env.stat()["psize"]
+    # Where the file system cannot, the C library writes, which nobody else may do meanwhile.
+    with env.begin(write=True):
+        used = _end_of_used(env)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(descriptor, used, (_ROOM_PAGES + _MORE_PAGES) * page_bytes)
+        except OSError:
+            # It is tried again as soon as more of the file is used.
+            needed = used + _ROOM_PAGES * page_bytes
+            with suppress(OSError):
+                os.ftruncate(descriptor, max(needed, os.fstat(descriptor).st_size))
+        finally:
+            os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
@@ -101,6 +124,12 @@ def free_bytes(folder: Path) -> int:
     """Give the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
+
+
+def _end_of_used(env: lmdb.Environment) -> int:
+    """Give where the last page ends that was ever used."""
+    end: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
+    return end
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from medamad.store.environment import FILE_NAME, open_as_guest, open_environment
 from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
 
 MAP_SIZE = 16 << 20
+MIB = 1 << 20
 
 
 def test_a_new_store_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
@@ -104,6 +105,23 @@ def test_the_file_is_longer_than_what_it_uses(tmp_path: Path) -> None:
         env.keep_room()
     env.close()
     open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_the_disk_holds_the_room_that_the_file_keeps(tmp_path: Path) -> None:
+    """Also of a store that was copied, where the copy leaves out what is empty."""
+    path = tmp_path / FILE_NAME
+    for turn in range(3):
+        env = open_environment(tmp_path, MAP_SIZE)
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(300 * turn):
+                txn.put(b"%d" % name, b"x" * 3_000, db=env.databases.meta)
+        env.keep_room()
+        used = (env.lmdb.info()["last_pgno"] + 1) * 4096
+        env.close()
+        assert path.stat().st_blocks * 512 >= used + 4 * MIB
+        assert path.stat().st_size <= used + 5 * MIB
+        os.truncate(path, used)
+        os.truncate(path, used + 5 * MIB)
 
 
 def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:

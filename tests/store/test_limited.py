@@ -18,9 +18,10 @@ HERE = Path(__file__).parent
 
 
 def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
+    paths = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
     done = subprocess.run(
         [sys.executable, HERE / "limited.py", folder, str(most_kib)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parent)))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         check=True,
         text=True,
