@@ -317,9 +317,13 @@ def test_who_may_ask_is_said_as_the_routes_have_it() -> None:
 
 def test_a_new_website_links_to_what_may_follow() -> None:
     links = DOCUMENT["paths"]["/websites"]["post"]["responses"]["201"]["links"]
-    of_website = DOCUMENT["paths"]["/websites/{hostname}"]
     assert {link["operationId"] for link in links.values()} == {
-        of_website[method]["operationId"] for method in ("get", "patch", "delete")
+        DOCUMENT["paths"][path][method]["operationId"]
+        for path, methods in (
+            ("/websites/{hostname}", ("get", "patch", "delete")),
+            ("/websites/{hostname}/shares", ("get", "post")),
+        )
+        for method in methods
     }
     for link in links.values():
         assert link["parameters"] == {"hostname": "$response.body#/hostname"}
