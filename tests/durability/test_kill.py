@@ -9,8 +9,15 @@ from threading import Event
 from typing import Any
 
 import pytest
-from daemon import Client, Daemon
+import pytest_twisted
+from daemon import Client, Daemon, finished
+from held import agrees, blocks_and_groups, held, orphans, settled
 from pressing import HOSTNAME, Connection, Sent, press
+from twisted.internet import reactor
+from views import DAY_MS
+
+from medamad.store.settings import StoreSettings
+from medamad.store.store import Store
 
 pytestmark = pytest.mark.daemon
 
@@ -72,8 +79,28 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
     return total
 
 
+async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
+    """Hold all that is counted to a full recount, before it is sealed and afterwards."""
+    settings = StoreSettings(map_size=256 << 20, min_free_disk=0)
+    store = Store.open(daemon.data, settings, reactor)
+    (website,) = store.websites.all()
+    for days in (0, 2):
+        await settled(store, int(time.time() * 1000) + days * DAY_MS)
+        counted = store.ask(website, agrees)
+        views, _ = held(store, website)
+        assert Counter(view["path"] for view in views) == expected
+    assert counted > 0
+    assert blocks_and_groups(store._environment)[0] > 0
+    assert orphans(store._environment) == []
+    await store.close()
+    checked = finished("check", daemon.data)
+    assert checked.returncode == 0, checked.stderr
+    assert f"1 websites, {expected.total()} views" in checked.stdout
+
+
 @pytest.mark.parametrize("rounds", [50, MANY])
-def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
+@pytest_twisted.ensureDeferred
+async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
     daemon = Daemon(tmp_path, configuration=CONFIGURATION)
     daemon.start()
     try:
@@ -107,6 +134,8 @@ def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> 
         summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
         assert (summary["pageviews"], summary["visitors"]) == (total, total)
         assert total > rounds * CLIENTS, "the daemon was killed before it had taken anything"
+        assert daemon.stop() == 0
+        await recounted(daemon, Counter(path for paths in expected.values() for path in paths))
     finally:
         if daemon.is_running:
             daemon.stop()

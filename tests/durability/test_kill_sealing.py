@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import pytest_twisted
 from held import agrees, blocks_and_groups, held, orphans, settled
 from sealing import settings
@@ -20,6 +21,7 @@ from medamad.store.store import Store
 
 ROUNDS = 12
 RETAINING_ROUNDS = 10
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
 PROGRAM = Path(__file__).with_name("sealing.py")
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
 NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
@@ -45,11 +47,12 @@ def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int =
     return whole
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest_twisted.ensureDeferred
 async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
-    tmp_path: Path,
+    tmp_path: Path, seed: int
 ) -> None:
-    chance = random.Random(1)  # noqa: S311 - no secret
+    chance = random.Random(seed)  # noqa: S311 - no secret
     acknowledged: list[str] = []
     turn = 0
     for _ in range(ROUNDS):
@@ -102,9 +105,10 @@ def counted(snapshot: Snapshot) -> tuple[Counter[str], Counter[str], int]:
     return views, events, len(days)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest_twisted.ensureDeferred
-async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(tmp_path: Path) -> None:
-    chance = random.Random(2)  # noqa: S311 - no secret
+async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - no secret
     acknowledged: list[str] = []
     turn = days = 0
     for _ in range(RETAINING_ROUNDS):
