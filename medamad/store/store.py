@@ -116,6 +116,7 @@ class Store:
             websites=websites,
             names=names,
             beacons=beacons,
+            leases=shelves.leases,
             shelves=shelves,
             removal=removal,
             upkeep=upkeep,

@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 from medamad.model.errors import Unavailable
 from medamad.store.beacons import DAY_MS, Beacons
 from medamad.store.names import Names
+from medamad.store.reading import Leases
 from medamad.store.removal import Removal
 from medamad.store.retaining import Bound, Gone, bound_of
 from medamad.store.settings import Retention, told_unregistered
@@ -35,6 +36,7 @@ class Tending:
     _websites: Websites
     _names: Names
     _beacons: Beacons
+    _leases: Leases
     _shelves: Shelves
     _removal: Removal
     _upkeep: Upkeep
@@ -92,9 +94,14 @@ class Tending:
             raise lacking[0]
 
     def has_lost_hits(self, shelf: Shelf) -> None:
-        """Begin to remove the names of a website that nothing uses any more."""
-        self._names_due.add(shelf.website)
-        self.start(self._remove_unused_names(shelf))
+        """Remove the names of a website that nothing uses any more, once no question does."""
+
+        async def remove() -> None:
+            await self._leases.ended(shelf.website)
+            self._names_due.add(shelf.website)
+            await self._remove_unused_names(shelf)
+
+        self.start(remove())
 
     async def tend(self, shelf: Shelf, now_ms: int) -> None:
         """Have all done that is due for a website, unless it is waiting for that already."""

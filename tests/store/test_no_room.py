@@ -12,6 +12,8 @@ from attrs import define, evolve, field
 from held import blocks_and_groups, entries, held, idle, orphans, settled
 from loads import imported, made
 from shown import stored_texts
+from twisted.internet import reactor
+from twisted.internet.task import deferLater
 from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
 from medamad.model.dimensions import Dimension
@@ -130,6 +132,32 @@ async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
     assert stored_texts(store, website, Dimension.PATH) == paths[-1:]
     with pytest.raises(Unavailable, match="min_free_disk"):
         await store.imports.begin(website, **given)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
+    open_store: OpenStore,
+) -> None:
+    """As an export does that began before, whose views still have to be told of."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    given = {"source": "", "digest": "", "ranges": [("other", 1, 1_000)], "newest": 0, "now": 1}
+    batch = await store.imports.begin(website, **given)
+    await store.imports.load(batch, [imported(made(1, 100, 0), batch.spans[0].at)])
+    await store.imports.finish(batch)
+    reader = store.hold(website)
+    await store.imports.undo(website, batch.number)
+    await idle(store)
+    paths = [f"/bulk-1/{number}" for number in range(100)]
+    assert stored_texts(store, website, Dimension.PATH) == paths
+    reader.close()
+    for _ in range(1_000):
+        if stored_texts(store, website, Dimension.PATH) == paths[-1:]:
+            break
+        await deferLater(reactor, 0.01)
+    else:
+        raise AssertionError("the names are still there")
     await store.close()
 
 
