@@ -40,7 +40,7 @@ class Refusals:
         return _last_day(self._by_website.get(website, {}), now)
 
     def of_all(self, now: float) -> list[Refused]:
-        """Give the same of all websites together, and of none."""
+        """Give the same of all websites together, also of those that are no more, and of none."""
         return _last_day(self._of_all, now)
 
     def totals(self) -> dict[str, int]:
