@@ -88,15 +88,25 @@ def blocks(language: str) -> Iterator[tuple[str, str]]:
                 yield file.name, text
 
 
+def calls() -> Iterator[tuple[str, list[str]]]:
+    for file, text in blocks("sh"):
+        for line in CALLED.findall(text.replace("\\\n", " ")):
+            yield file, [word.strip("[]") for word in shlex.split(line, comments=True)]
+
+
 def test_the_commands_on_all_pages_are_understood() -> None:
     parser = make_parser(COMMANDS)
     seen = set()
-    for file, text in blocks("sh"):
-        for line in CALLED.findall(text.replace("\\\n", " ")):
-            words = [word.strip("[]") for word in shlex.split(line, comments=True)]
-            assert parser.parse_args(words).command in COMMANDS, (file, line)
-            seen.add(words[0])
+    for file, words in calls():
+        assert parser.parse_args(words).command in COMMANDS, (file, words)
+        seen.add(words[0])
     assert {"run", "demo", "check-config", "status", "export", "import", "service"} <= seen
+
+
+def test_who_installs_the_service_by_the_pages_has_its_socket_enabled() -> None:
+    """Without, a later start of the service would open no port."""
+    installs = {tuple(words) for _, words in calls() if words[:2] == ["service", "install"]}
+    assert installs == {("service", "install", "--now")}
 
 
 def test_the_configurations_on_all_pages_can_be_used(tmp_path: Path) -> None:
