@@ -19,10 +19,13 @@ from attrs import frozen
 
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*)"'
 _VIRTUAL_HOST: Final = (
-    rb"(?:((?:[^\s:\[\]]+|\[[^\s\]]+\]):\d{1,5}"
-    rb"|[^\s:\[\]]*[A-Za-z][^\s:\[\]]*(?= [0-9A-Fa-f:.]{3,45} - )) )?"
+    rb"(?:((?:~\S+|[^\s:\[\]]*|\[[^\s\]]+\]):\d{1,5}"
+    rb"|(?:~\S+|[^\s:\[\]]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
 )
-"""Apache's %v:%p (vhost_combined), or %v alone before an address; no address reads as it."""
+"""Apache's %v:%p (vhost_combined), or %v alone before an address; no address reads as it.
+
+So with nginx's $server_name, which may be empty, and is any text after a `~`.
+"""
 _LINE: Final = re.compile(
     _VIRTUAL_HOST
     + rb"(\S+) \S+ [^\[]+ ?\[([^\]]{20,40})\] "
@@ -51,7 +54,8 @@ _MONTHS: Final = (
     "Nov",
     "Dec",
 )
-_ANY_HOST: Final = re.compile(r"_\Z|[*~]")
+_PORT: Final = re.compile(r":\d{1,5}\Z")
+_ANY_HOST: Final = re.compile(r"_\Z|[*~.]|.*\.\*\Z")
 """How nginx names a server of several hosts, or of any ("Server names"): it tells of no host."""
 _TARGETS: Final = ("request", "request_uri", "uri")
 """Keys of nginx's JSON that tell what was asked for."""
@@ -116,7 +120,7 @@ def request_of(line: bytes) -> Request | None:
         method=method,
         target=target,
         status=int(status),
-        host=_text(host or b""),
+        host=_told_host(_PORT.sub("", _text(host or b""))),
         referrer=_said(_text(referrer or b"")),
         user_agent=None if agent is None else _said(_text(agent)),
     )
@@ -137,6 +141,10 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 def _said(text: str) -> str:
     return "" if text == "-" else text
+
+
+def _told_host(name: str) -> str:
+    return "" if _ANY_HOST.match(name) else name
 
 
 def _asked(request: str) -> tuple[str, str]:
@@ -231,14 +239,13 @@ def _of_nginx(record: Mapping[str, Any]) -> Request:
     target = text("request_uri") or target or text("uri")
     if not target:
         raise NoLine("request_uri", "it is missing, and so is request")
-    host = text("http_host", "host", "server_name")
     return Request(
         time_ms=_json_ms(record[moment], moment),
         address=text("remote_addr"),
         method=text("request_method") or method,
         target=target,
         status=_status(record["status"]),
-        host="" if _ANY_HOST.match(host) else host,
+        host=_told_host(text("http_host", "host", "server_name")),
         referrer=text("http_referer"),
         user_agent=text("http_user_agent") if "http_user_agent" in record else None,
         accept_language=text("http_accept_language"),

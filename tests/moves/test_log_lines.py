@@ -212,9 +212,28 @@ def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
     assert (view.utm_term, view.browser, view.host) == ("t", "Firefox", "")
 
 
-@pytest.mark.parametrize("name", ["", "-", "_", "*.example.com", r"~^(www\.)?example\.com$"])
+NAMES = (
+    *("_", ".example.com", "*.example.com", "www.example.*"),
+    *(r"~^(www\.)?example\.com$", r"~^(?:[a-z]+\.)?example\.com$"),
+)
+"""Of servers of nginx that have several."""
+
+
+@pytest.mark.parametrize("name", ["", "-", *NAMES])
 def test_a_server_of_several_names_tells_of_no_host(tmp_path: Path, name: str) -> None:
     assert view_of(tmp_path, nginx(server_name=name)).host == ""
+
+
+@pytest.mark.parametrize("before", [":443 ", *(f"{n}{p} " for n in NAMES for p in ("", ":80"))])
+@pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
+def test_a_virtual_host_of_several_names_tells_of_no_host(
+    tmp_path: Path, before: str, address: str
+) -> None:
+    first, second = read(tmp_path, before + line(address=address) + before + line())
+    assert isinstance(first, ViewRow)
+    assert isinstance(second, ViewRow)
+    assert (first.host, second.host) == ("", "")
+    assert (first.first_today, second.first_today) == (True, True), "the addresses differ"
 
 
 def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
