@@ -79,7 +79,8 @@ class Noted:
     def view_before(self, time_ms: int, visitor: Hashable, path: str) -> int:
         """Give the number of the visitor's last view of a page at a time, 0 for none.
 
-        One of the same day, or of the day before. Always 0 as long as nothing is decided.
+        One that counts, of the same day or of the day before. Always 0 as long as nothing is
+        decided.
         """
         self._has_events = True
         if not self.is_decided:
@@ -90,7 +91,7 @@ class Noted:
             first, end = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
             at = first + np.searchsorted(times[first:end], time_ms, "right")
             if at > first:
-                return int(numbers[at - 1])
+                return self.repeats.counting(int(numbers[at - 1]))
         return 0
 
     def _day(self, time_ms: int) -> int:

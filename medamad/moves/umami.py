@@ -178,6 +178,7 @@ class _Reading:
             country=country_of(_text(record, "country")),
             locale=locale_of(_text(record, "language")),
             width_px=width_of(_text(record, "screen")),
+            identity=_identity(record),
         )
 
     def _event(self, record: Record, time_ms: int) -> Iterator[EventRow]:
@@ -188,7 +189,12 @@ class _Reading:
         view = 0
         if page is not None:
             view = self.visits.noted.view_before(time_ms, record["session_id"], page.path)
-        return event_rows(self.visits.number(), time_ms, pairs, view)
+        return event_rows(self.visits.number(), time_ms, pairs, view, _identity(record))
+
+
+def _identity(record: Record) -> int:
+    """Give what a row is known by again: rows of the same `event_id` come no second time."""
+    return 0 if record.get("event_id") else hash((record["session_id"],))
 
 
 def _text(record: Record, name: str) -> str:

@@ -63,6 +63,26 @@ def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> Non
     ]
 
 
+def test_rows_without_their_ids_are_known_by_what_they_say(tmp_path: Path) -> None:
+    """A table may have been taken out of Umami's database without `event_id`."""
+    names = [name for name in UMAMI if name != "event_id"]
+    view = {name: UMAMI_VIEW[name] for name in names if name in UMAMI_VIEW}
+    event = view | {"event_type": "2", "event_name": "buy"}
+    records = [view, view, view | {"session_id": "s2"}, event, event | {"session_id": "s2"}]
+    older = write(tmp_path / "older", names, *records[1:4])
+    newer = write(tmp_path / "newer", names, *records)
+    alone = read(newer)
+    for files in ((newer, newer), (older, newer), (newer, older)):
+        found = read(*files)
+        views = {row.number: row.first_today for row in found if isinstance(row, ViewRow)}
+        of_events = [row.view for row in found if isinstance(row, EventRow)]
+        assert (len(views), len(of_events), len(found)) == (3, 2, len(alone))
+        assert sum(views.values()) == 2
+        assert set(of_events) <= views.keys()
+        *_, looked = survey([Given.of(file, None, INTO) for file in files])
+        assert looked.left_out == {"repeated": len(alone) if files[0] == files[1] else 3}
+
+
 def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) -> None:
     event = {"event_type": "2", "event_name": "buy"}
     found = read(
