@@ -31,6 +31,11 @@ class Address:
         """Whether it stands for every address of the machine, of IPv4 or of IPv6."""
         return self.host in (EVERYWHERE, EVERYWHERE_IPV6)
 
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether it is one of IPv6; that of none in particular takes IPv4 too, by itself."""
+        return ":" in self.host
+
     def keeps_out(self, other: "Address") -> bool:
         """Whether nobody can listen there when somebody listens here."""
         among = self.host == other.host or self.is_everywhere or other.is_everywhere
@@ -43,7 +48,7 @@ class Address:
         """
         if self.port is None:
             return self
-        if ":" in self.host:
+        if self.is_ipv6:
             return Address(str(ip_address(self.host)), self.port)
         return Address(socket.gethostbyname(self.host) if self.host else EVERYWHERE, self.port)
 
@@ -83,11 +88,6 @@ class Bound:
         """Where to listen."""
         return Address(self.interface, self.port)
 
-    @property
-    def is_ipv6(self) -> bool:
-        """Whether it is an address of IPv6; one of none in particular takes IPv4 too, by itself."""
-        return ":" in self.interface
-
 
 def read_bound(text: str) -> Bound:
     """Read the text of a `tcp`, `tcp6` or `ssl` endpoint, and the files that it names.
@@ -107,11 +107,11 @@ def with_backlog(text: str) -> str:
     return f"{text}:backlog={BACKLOG}"
 
 
-def ports_of_both(bounds: Iterable[Bound]) -> set[int]:
-    """Give the ports that IPv4 and IPv6 have an endpoint of their own for."""
-    of_ipv6, of_ipv4 = set[int](), set[int]()
-    for bound in bounds:
-        (of_ipv6 if bound.is_ipv6 else of_ipv4).add(bound.port)
+def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:
+    """Give the ports that IPv4 and IPv6 have an address of their own for."""
+    of_ipv6, of_ipv4 = set[int | None](), set[int | None]()
+    for address in addresses:
+        (of_ipv6 if address.is_ipv6 else of_ipv4).add(address.port)
     return of_ipv6 & of_ipv4
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from medamad.config import ConfigError, load
-from medamad.endpoints import EVERYWHERE, EVERYWHERE_IPV6, OF_TCP, ports_of_both, read_bound
+from medamad.config import ConfigError
+from medamad.config_check import checked_places
+from medamad.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, ports_of_both
+from medamad.listening import KEY
 from medamad.shipped import shipped_file, shipped_unit
 
 SERVICE: Final = "medamad.service"
@@ -78,8 +80,8 @@ class Installation:
         """Write what is missing of the configuration, and the units; tells what was done.
 
         A unit is written anew each time: what an operator changes belongs in a drop-in. Those of a
-        package are left to it: a drop-in of its socket has the ports. Raises CannotInstall,
-        ConfigError, OSError.
+        package are left to it: a drop-in of its socket has the ports. By a configuration that the
+        daemon cannot use, no unit is touched. Raises CannotInstall, ConfigError, OSError.
         """
         run = " ".join(map(_quoted, program))
         if self.packaged:
@@ -87,10 +89,11 @@ class Installation:
             if f"ExecStart={run} run " not in unit.read_text("utf-8"):
                 raise CannotInstall(f"{unit}: {_OF_PACKAGE}")
         yield from self._install_configuration()
+        listen = listened_on(self.configuration / MAIN_FILE)
         if self.packaged:
-            yield from self._install_ports()
+            yield from self._install_ports(listen)
         else:
-            yield from self._install_units(run)
+            yield from self._install_units(run, listen)
 
     def uninstall(self) -> Iterator[str]:
         """Remove the units; tells what was done. Raises CannotInstall, OSError."""
@@ -110,11 +113,11 @@ class Installation:
                 (folder / name).chmod(0o644)
                 yield f"wrote {folder / name}"
 
-    def _install_units(self, run: str) -> Iterator[str]:
+    def _install_units(self, run: str, listen: Sequence[str]) -> Iterator[str]:
         texts = {SERVICE: shipped_unit(SERVICE).read_text("utf-8").replace(_PROGRAM, run)}
-        listen = "\n".join(listened_on(self.configuration / MAIN_FILE))
         if listen:
-            texts[SOCKET] = shipped_unit(SOCKET).read_text("utf-8").replace(_LISTEN, listen)
+            unit = shipped_unit(SOCKET).read_text("utf-8")
+            texts[SOCKET] = unit.replace(_LISTEN, "\n".join(listen))
         else:
             yield from self._remove(SOCKET, ": no port is configured")
         # That of a package which was removed, and not purged, would be stronger than the unit.
@@ -122,14 +125,13 @@ class Installation:
         for name, text in texts.items():
             yield self._write(self.unit(name), text)
 
-    def _install_ports(self) -> Iterator[str]:
+    def _install_ports(self, listen: Sequence[str]) -> Iterator[str]:
         for name in (SOCKET, SERVICE):
             if not self.unit(name).is_symlink():
                 yield from self._remove(name, ": it hid the package's")
-        listen = listened_on(self.configuration / MAIN_FILE)
         if not listen:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
-        if listen and listen != [_LISTEN]:
+        if listen and list(listen) != [_LISTEN]:
             # The empty one takes away the package's.
             text = "\n".join(["[Socket]", "ListenStream=", *listen, ""])
             yield self._write(self.unit(PORTS), text)
@@ -159,31 +161,33 @@ class Installation:
 
 
 def listened_on(file: Path) -> list[str]:
-    """Give the ports that a configuration names, in lines of a socket unit. Raises ConfigError."""
-    bounds = []
-    for text in load(file).server.listen:
-        if text.partition(":")[0] not in OF_TCP:
+    """Give the ports that a configuration names, in lines of a socket unit.
+
+    Raises ConfigError, also for what else the daemon would not start with.
+    """
+    addresses = []
+    for place in checked_places(file):
+        if place.address.port is None:
             continue
         try:
-            bound = read_bound(text)
-            bounds.append(evolve(bound, interface=bound.address.numeric().host))
-        except Exception as error:
-            raise ConfigError(file, "server.listen", f"{text}: {error}") from error
-    lines = [_stream(bound.interface, bound.port) for bound in bounds]
-    if of_both := ports_of_both(bounds):
+            addresses.append(place.address.numeric())
+        except (OSError, ValueError) as error:
+            raise ConfigError(file, KEY, f"{place.text}: {error}") from error
+    lines = [_stream(address) for address in addresses]
+    if of_both := ports_of_both(addresses):
         # The unit has one setting for all of its sockets: those of IPv6 that took IPv4 get a twin.
         lines += [
-            _stream(EVERYWHERE, bound.port)
-            for bound in bounds
-            if bound.interface == EVERYWHERE_IPV6 and bound.port not in of_both
+            _stream(Address(EVERYWHERE, address.port))
+            for address in addresses
+            if address.host == EVERYWHERE_IPV6 and address.port not in of_both
         ]
         lines.append("BindIPv6Only=ipv6-only")
     return lines
 
 
-def _stream(address: str, port: int) -> str:
-    host = f"[{address}]" if ":" in address else address
-    return f"ListenStream={host}:{port}"
+def _stream(address: Address) -> str:
+    host = f"[{address.host}]" if address.is_ipv6 else address.host
+    return f"ListenStream={host}:{address.port}"
 
 
 def this_program() -> list[str]:

@@ -120,14 +120,14 @@ def configured_places(config: Config, reactor: Any) -> list[Place]:
     """Give the places that the configuration names. Raises ConfigError."""
     texts = config.server.listen
     bounds = {text: _bound(config, text) for text in texts if text.partition(":")[0] in OF_TCP}
-    of_both = ports_of_both(bounds.values())
+    of_both = ports_of_both(bound.address for bound in bounds.values())
     found = []
     for text in texts:
         if text not in bounds:
             found.append(_other_place(config, text, reactor))
             continue
         bound = bounds[text]
-        kind = _OnlyIPv6 if bound.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
+        kind = _OnlyIPv6 if bound.address.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
         endpoint = kind(reactor, bound.port, bound.backlog, bound.interface)
         found.append(Place(text, endpoint, bound.address, bound.certificate))
     return found

@@ -152,11 +152,25 @@ def test_ports_that_change_show(installation: Installation) -> None:
     assert installation.ports == ["ListenStream=0.0.0.0:80"]
 
 
-@pytest.mark.parametrize("text", ["[server]\nlisten = 'tcp:x'", "[server]\nlisten = 1", "["])
-def test_a_configuration_that_is_wrong_is_told(installation: Installation, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("medamad.toml", "[server]\nlisten = 'tcp:x'\n"),
+        ("medamad.toml", "[server]\nlisten = 'unix:/run/medamad/s:mode=9'\n"),
+        ("medamad.toml", "[server]\nlisten = 1\n"),
+        ("medamad.toml", "[\n"),
+        ("blocked.txt", "198.51.100.7/24\n"),
+        ("blocked.txt", "192.0.2.1"),
+        ("spam.txt", "dotless\n"),
+        ("referrers.toml", "=\n"),
+    ],
+)
+def test_no_unit_is_written_by_a_configuration_that_the_daemon_cannot_use(
+    installation: Installation, name: str, text: str
+) -> None:
     installation.configuration.mkdir(parents=True)
-    (installation.configuration / "medamad.toml").write_text(f"{text}\n", "utf-8")
-    with pytest.raises(ConfigError):
+    (installation.configuration / name).write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match=f"{installation.configuration}/{name}: "):
         list(installation.install(PROGRAM))
     assert not installation.unit("medamad.service").exists()
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from medamad.commands.configured import refused
-from medamad.config import ConfigError, load
-from medamad.config_files import load_lists
-from medamad.listening import configured_places
+from medamad.config import ConfigError
+from medamad.config_check import checked_places
 
 EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
 
@@ -19,12 +18,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Read the file and those beside it."""
-    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
-
     try:
-        config = load(arguments.file)
-        load_lists(config)
-        configured_places(config, reactor)
+        checked_places(arguments.file)
     except ConfigError as error:
         return refused(error)
     print(f"{arguments.file}: nothing is wrong with it")

@@ -30,7 +30,8 @@ def configure(parser: ArgumentParser) -> None:
         "install",
         help="write the units and what is missing of /etc/medamad",
         description="Write the units, and the files of /etc/medamad that are not there yet. After"
-        " a change of [server] listen, again: the socket unit goes by it. What you change of the"
+        " a change of [server] listen, again: the socket unit goes by it. By a configuration that"
+        " the daemon cannot use, it touches no unit and restarts nothing. What you change of the"
         " units belongs in drop-ins (systemctl edit medamad).",
     )
     install.add_argument(
