@@ -28,6 +28,8 @@ EDITED: Final = (MAIN_FILE, "referrers.toml", "blocked.txt")
 
 _PROGRAM: Final = "/opt/medamad/bin/medamad"
 """What the shipped unit runs."""
+_WRITTEN: Final = "# Written by `medamad service install`."
+"""What tells a drop-in of ours from one that an operator has given the same name."""
 _LISTEN: Final = "ListenStream=127.0.0.1:8080"
 _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
 """What the unit shuts the daemon out of."""
@@ -99,8 +101,9 @@ class Installation:
         """Remove the units; tells what was done. Raises CannotInstall, OSError."""
         if self.packaged:
             raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
-        for name in (SOCKET, SERVICE, PORTS):
+        for name in (SOCKET, SERVICE):
             yield from self._remove(name)
+        yield from self._remove_left_ports()
 
     def _install_configuration(self) -> Iterator[str]:
         folder = self.configuration
@@ -120,8 +123,7 @@ class Installation:
             texts[SOCKET] = unit.replace(_LISTEN, "\n".join(listen))
         else:
             yield from self._remove(SOCKET, ": no port is configured")
-        # That of a package which was removed, and not purged, would be stronger than the unit.
-        yield from self._remove(PORTS, ": it was a package's")
+        yield from self._remove_left_ports()
         for name, text in texts.items():
             yield self._write(self.unit(name), text)
 
@@ -133,10 +135,20 @@ class Installation:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
         if listen and list(listen) != [_LISTEN]:
             # The empty one takes away the package's.
-            text = "\n".join(["[Socket]", "ListenStream=", *listen, ""])
+            text = "\n".join([_WRITTEN, "[Socket]", "ListenStream=", *listen, ""])
             yield self._write(self.unit(PORTS), text)
         else:
             yield from self._remove(PORTS)
+
+    def _remove_left_ports(self) -> Iterator[str]:
+        """Remove what a package that was not purged has left; it is stronger than the unit."""
+        ports = self.unit(PORTS)
+        if not ports.is_file():
+            return
+        if _WRITTEN in ports.read_text("utf-8").splitlines():
+            yield from self._remove(PORTS, ": it was a package's")
+        else:
+            yield f"left {ports} as it is"
 
     def _write(self, path: Path, text: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)

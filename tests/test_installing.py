@@ -95,6 +95,7 @@ def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> No
     drop_in = tmp_path / "etc/systemd/system/medamad.socket.d/ports.conf"
     assert written == [f"wrote {drop_in}"]
     assert drop_in.read_text("utf-8") == (
+        "# Written by `medamad service install`.\n"
         "[Socket]\nListenStream=\nListenStream=0.0.0.0:80\nListenStream=127.0.0.1:8081\n"
     )
     assert packaged.names == ["medamad.socket", "medamad.service"]
@@ -244,20 +245,27 @@ def test_what_the_service_does_not_see_is_refused(folder: str) -> None:
 
 def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_path: Path) -> None:
     """A package that was removed, not purged, leaves the drop-in of its socket."""
-
-    def leave_ports() -> None:
-        ports.parent.mkdir(parents=True, exist_ok=True)
-        ports.write_text("[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n", "utf-8")
-
+    configure_to_listen(packaged, '"tcp:8081"')
+    list(packaged.install(PROGRAM))
     ports = packaged.unit(PORTS)
+    left = ports.read_text("utf-8")
     list(Installation(tmp_path, PACKAGED).uninstall())
     configure_to_listen(packaged, '"tcp:8082"')
-    leave_ports()
     assert f"removed {ports}: it was a package's" in list(packaged.install(PROGRAM))
     assert packaged.ports == ["ListenStream=0.0.0.0:8082"]
-    leave_ports()
-    assert f"removed {ports}" in list(packaged.uninstall())
+    ports.write_text(left, "utf-8")
+    assert f"removed {ports}: it was a package's" in list(packaged.uninstall())
     assert packaged.ports == []
+
+
+def test_a_drop_in_of_the_operator_is_left(installation: Installation) -> None:
+    ports = installation.unit(PORTS)
+    ports.parent.mkdir(parents=True)
+    own = "[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n"
+    ports.write_text(own, "utf-8")
+    assert f"left {ports} as it is" in list(installation.install(PROGRAM))
+    assert f"left {ports} as it is" in list(installation.uninstall())
+    assert ports.read_text("utf-8") == own
 
 
 @pytest.mark.skipif(not os.access("/opt", os.W_OK), reason="/opt cannot be written")
