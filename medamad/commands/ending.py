@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGTERM, getsignal, signal
+from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGTERM, getsignal, signal
 from types import FrameType
 from typing import Final, NoReturn
 
-_ENDING: Final = (SIGTERM, SIGHUP)
+_ENDING: Final = (SIGINT, SIGTERM, SIGHUP)
 
 
 @contextmanager
@@ -16,17 +16,23 @@ def ended_in_order() -> Iterator[None]:
     A terminal that goes sends several, so the first one counts. What whoever runs us has us ignore,
     as nohup does, goes on being ignored.
     """
-    taken = [number for number in _ENDING if getsignal(number) is SIG_DFL]
+    before = {number: getsignal(number) for number in _ENDING}
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        for number in taken:
-            signal(number, SIG_IGN)
+        end_no_more()
         raise KeyboardInterrupt
 
-    for number in taken:
-        signal(number, end)
+    for number, handler in before.items():
+        if handler is SIG_DFL:
+            signal(number, end)
     try:
         yield
     finally:
-        for number in taken:
-            signal(number, SIG_DFL)
+        for number, handler in before.items():
+            signal(number, handler)
+
+
+def end_no_more() -> None:
+    """Let nothing end the work that `ended_in_order` holds any more: the rest of it is short."""
+    for number in _ENDING:
+        signal(number, SIG_IGN)

@@ -8,6 +8,7 @@ from typing import Final
 
 from medamad.account.first_login import FILE_NAME
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.ending import end_no_more
 from medamad.commands.telling import Phases
 from medamad.store.environment import FILE_NAME as STORE_NAME
 from medamad.store.errors import StoreInUse
@@ -43,7 +44,7 @@ def run(arguments: Namespace) -> int:
 def _restore(data_dir: Path, file: Path) -> int:
     phases = Phases(sys.stderr)
     try:
-        restored = restore(file, data_dir, phases.tell)
+        restored = restore(file, data_dir, phases.tell, end_no_more)
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"

@@ -176,7 +176,7 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
         raise StoreError(f"{directory}: {error.strerror}") from error
     path = directory / FILE_NAME
     try:
-        remove_restored(directory)
+        remove_restored(path)
         if not path.exists():
             check_unlinked(path)
             check_none_was_there(path)

@@ -1,6 +1,8 @@
 """The folder of the data: made, and told apart from one whose store is gone."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from os.path import samestat
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +15,8 @@ PRESENCE_NAME: Final = "presence.json"
 """The file in which it is written since when hits have been taken."""
 RESTORED_NAME: Final = "store.restored"
 """What a store is called while it is unpacked from a backup."""
+REPLACED: Final = ".replaced-"
+"""What the name of a store that a backup has replaced goes on with, before the time of that."""
 
 
 def make_folder(folder: Path) -> None:
@@ -45,11 +49,19 @@ def check_none_was_there(store: Path) -> None:
         )
 
 
-def remove_restored(folder: Path) -> None:
-    """Remove what was unpacked from a backup and not put in place; needs the lock."""
-    unpacked = folder / RESTORED_NAME
+def remove_restored(store: Path) -> None:
+    """Remove what there is of a backup that was not put in a store's place; needs the lock.
+
+    That is what was unpacked of it, and the further name of the store that was to be replaced.
+    """
+    unpacked = store.with_name(RESTORED_NAME)
     unpacked.unlink(missing_ok=True)
     lock_of(unpacked).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        there = store.lstat()
+        for kept in store.parent.glob(f"{store.name}{REPLACED}*"):
+            if samestat(kept.lstat(), there):
+                kept.unlink()
 
 
 def _left_of(store: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import os
 import secrets
 import shlex
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -27,13 +28,18 @@ from medamad.store.files import (
     open_lmdb,
     sync_folder,
 )
-from medamad.store.folder import PRESENCE_NAME, RESTORED_NAME, make_folder, remove_restored
+from medamad.store.folder import (
+    PRESENCE_NAME,
+    REPLACED,
+    RESTORED_NAME,
+    make_folder,
+    remove_restored,
+)
 from medamad.store.formats import FORMAT, META, Tell, is_known
 from medamad.store.numbers import read_number, write_number
 from medamad.store.pages import read_page_size
 
 _PLACING: Final = "putting it in place"
-_REPLACED: Final = ".replaced-"
 _ROOM_BYTES: Final = 64 << 20
 """What the file may grow by while its logins are ended."""
 _MIB: Final = 1 << 20
@@ -51,9 +57,12 @@ class Restored:
     """The store that was there before."""
 
 
-def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
+def restore(
+    backup: Path, directory: Path, tell: Tell, at_last: Callable[[], None] = lambda: None
+) -> Restored:
     """Put the store of a backup into a directory, and end its logins.
 
+    `at_last` is called before the last steps, which are short and amid which nothing may end it.
     Raises StoreInUse while a daemon runs there, NoBackup when the file is not a sound backup, other
     StoreErrors and OSError; then all is as it was.
     """
@@ -65,15 +74,16 @@ def restore(backup: Path, directory: Path, tell: Tell) -> Restored:
             lock = take_lock(directory)
             try:
                 give_to_owner(directory, directory / LOCK_NAME)
+                store, new = directory / FILE_NAME, directory / RESTORED_NAME
+                remove_restored(store)
                 _check_room(directory, note)
-                new = directory / RESTORED_NAME
                 try:
                     unpack(file, note, new, "unpacking", tell)
                     _make_ready(new, note)
                     give_to_owner(directory, new)
-                    return Restored(note, _put_in_place(new, directory, tell))
+                    return Restored(note, _put_in_place(new, store, tell, at_last))
                 finally:
-                    remove_restored(directory)
+                    remove_restored(store)
             finally:
                 os.close(lock)
         except NoBackup as error:
@@ -138,15 +148,11 @@ def _make_ready(new: Path, note: Note) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(new: Path, directory: Path, tell: Tell) -> Path | None:
+def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None]) -> Path | None:
     tell(_PLACING, 0, 2)
-    store = directory / FILE_NAME
-    for left in directory.glob(f"{FILE_NAME}{_REPLACED}*"):
-        # Of one that was killed: the store that was to be replaced is still there.
-        if store.exists() and left.samefile(store):
-            left.unlink()
     kept = _kept_as(store)
     tell(_PLACING, 1, 2)
+    at_last()
     # What LMDB noted of the readers of one file would mislead those of the other.
     lock_of(store).unlink(missing_ok=True)
     new.replace(store)
@@ -155,13 +161,13 @@ def _put_in_place(new: Path, directory: Path, tell: Tell) -> Path | None:
     # Hits were taken until now, and those since the backup are not in it.
     store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
     with suppress(OSError):
-        sync_folder(directory)
+        sync_folder(store.parent)
     return kept
 
 
 def _kept_as(store: Path) -> Path | None:
     """Give the store that is there a further name, of this time."""
-    for name in dated_names(f"{FILE_NAME}{_REPLACED}", "", time.time()):
+    for name in dated_names(f"{FILE_NAME}{REPLACED}", "", time.time()):
         kept = store.with_name(name)
         try:
             os.link(store, kept)

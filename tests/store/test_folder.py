@@ -119,3 +119,26 @@ def test_what_a_restoration_left_that_was_killed_goes_at_a_start(tmp_path: Path)
         (tmp_path / name).touch()
     open_environment(tmp_path, MAP_SIZE).close()
     assert not left & {file.name for file in tmp_path.iterdir()}
+
+
+def test_a_start_ends_what_was_begun_for_a_backup_that_was_not_put_in_place(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / FILE_NAME
+    open_environment(tmp_path, MAP_SIZE).close()
+    further, earlier = (tmp_path / f"{FILE_NAME}.replaced-2026010{day}-000000Z" for day in (1, 2))
+    further.hardlink_to(store)
+    earlier.write_bytes(b"another")
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert store.exists()
+    assert not further.exists()
+    assert earlier.exists()
+
+
+def test_a_replaced_store_that_a_link_has_back_stays(tmp_path: Path) -> None:
+    store = tmp_path / FILE_NAME
+    open_environment(tmp_path, MAP_SIZE).close()
+    kept = store.rename(tmp_path / f"{FILE_NAME}.replaced-20260101-000000Z")
+    store.symlink_to(kept.name)
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert kept.exists()
