@@ -144,6 +144,7 @@ class Gathering:
         if self._is_there(row, is_view=True):
             return
         self._reach(row.time_ms)
+        row.duration_ms = max(row.duration_ms, self._survey.repeated.get(key_of(row), 0))
         self.views += 1
         self.visitors += row.first_today
         self._texts += sum(map(len, texts_of(row)))

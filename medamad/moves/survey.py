@@ -162,8 +162,8 @@ class Survey:
     rows: int = 0
     refused_rows: int = 0
     refused: list[tuple[str, Refused]] = field(factory=list)
-    repeated: set[Key] = field(factory=set)
-    """What is there more than once."""
+    repeated: dict[Key, int] = field(factory=dict)
+    """What is there more than once, and of a view the longest time on page that is said of it."""
     again: int = 0
     """How many views and events are there again."""
     noted: Noted = field(factory=lambda: Noted(UTC))
@@ -201,7 +201,7 @@ class Survey:
         """Find out what is there more than once, when all has been seen."""
         for store, numbers in self._numbers.items():
             for kind, found in ((ViewRow, numbers.views), (EventRow, numbers.events)):
-                self.repeated.update((store, kind, number) for number in _repeated(found))
+                self.repeated |= {(store, kind, number): 0 for number in _repeated(found)}
             numbers.views, numbers.events = array("Q"), array("Q")
         self.noted.decide()
         if again := self.noted.repeats.hits:
@@ -264,8 +264,11 @@ def _compared(files: Sequence[Given], found: Survey) -> Iterator[Survey]:
             said.add(same)
         elif same not in said:
             found.refuse(file, _another(row))
+            continue
         else:
             found.again += begins
+        if isinstance(row, ViewRow):
+            found.repeated[key] = max(found.repeated[key], row.duration_ms)
 
 
 def _another(row: ViewRow | EventRow) -> Refused:

@@ -3,9 +3,10 @@
 import gzip
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 
+import duckdb
 import pytest
 import pytest_twisted
 from held import agrees, rows
@@ -15,7 +16,7 @@ from moved import answers, take_in
 from programs import HOST, PROGRAMS, medama_file, read, seen
 
 from medamad.moves.repeats import Repeats
-from medamad.moves.rows import ViewRow
+from medamad.moves.rows import EventRow, ViewRow
 from medamad.moves.survey import Given, survey
 from medamad.store.store import Store
 
@@ -53,6 +54,38 @@ def test_as_many_count_as_the_file_has_that_has_most(files: list[list[int]]) -> 
         assert (counting < row.number) == again
         assert not wanted[counting - 1]
         assert times_ms[counting] == row.time_ms
+
+
+@given(
+    files=st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=8), max_size=4
+    )
+)
+def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> None:
+    """In whatever order the files are: they come later than the view."""
+
+    def longest(time_ms: int) -> list[int]:
+        each = (
+            sorted((ms for time, ms in file if time == time_ms), reverse=True) for file in files
+        )
+        return [max(durations) for durations in zip_longest(*each, fillvalue=0)]
+
+    repeats = Repeats()
+    numbers = count(1)
+    noted = [
+        (place, ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers)))
+        for place, file in enumerate(files)
+        for time_ms, ms in file
+    ]
+    assert not any(repeats.is_again(*each) for each in noted)
+    repeats.decide()
+    counting = [row for place, row in noted if not repeats.is_again(place, row)]
+    for time_ms in range(3):
+        found = sorted(
+            (row.duration_ms for row in counting if row.time_ms == time_ms), reverse=True
+        )
+        assert found == longest(time_ms)
+    assert {repeats.counting(row.number) for _, row in noted} == {row.number for row in counting}
 
 
 @pytest_twisted.ensureDeferred
@@ -93,6 +126,26 @@ async def test_an_event_finds_its_view_in_the_file_that_counts(
     assert (len(found), len(events)) == (last, 1)
     store.ask(website, agrees)
     await store.close()
+
+
+def test_a_page_of_medama_may_be_left_after_the_first_copy(tmp_path: Path) -> None:
+    newer = medama_file(seen(40), tmp_path / "newer.db")
+    older = tmp_path / "older.db"
+    older.write_bytes(newer.read_bytes())
+    with duckdb.connect(str(older)) as database:
+        database.execute("UPDATE views SET duration_ms = 0")
+    alone = read(newer)
+    assert all(row.duration_ms for row in alone if isinstance(row, ViewRow))
+    for files in ((older, newer), (newer, older)):
+        found = read(*files)
+        assert len(found) == len(alone)
+        numbers = {row.number for row in found if isinstance(row, ViewRow)}
+        assert {row.view for row in found if isinstance(row, EventRow)} <= numbers
+        durations = [
+            sorted(row.duration_ms for row in rows if isinstance(row, ViewRow))
+            for rows in (found, alone)
+        ]
+        assert durations[0] == durations[1]
 
 
 def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
