@@ -2,10 +2,11 @@
 
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 from OpenSSL.SSL import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
@@ -57,7 +58,7 @@ BACKLOG: Final = 1_024
 """How many connections wait to be taken where a text does not say it: as many as of the socket that
 systemd opens. Beyond, the kernel has clients try again in a second, and turns proxies away from a
 unix socket."""
-_TWISTEDS_BACKLOG: Final = 50
+_WITH_BACKLOG: Final = (*OF_TCP, "unix")
 
 
 @implementer(IOpenSSLServerConnectionCreator)
@@ -95,16 +96,22 @@ def read_bound(text: str) -> Bound:
     Raises whatever Twisted's parser and OpenSSL raise when they cannot be used.
     """
     asked = _Asked()
-    serverFromString(asked, text).listen(None)
+    read_endpoint(text, asked).listen(None)
     (bound,) = asked.heard
-    return evolve(bound, backlog=BACKLOG) if bound.backlog == _TWISTEDS_BACKLOG else bound
+    return bound
 
 
-def with_backlog(text: str) -> str:
-    """Give the text of an endpoint of none of these kinds so that it has a backlog."""
-    if not text.startswith("unix:") or "backlog=" in text:
-        return text
-    return f"{text}:backlog={BACKLOG}"
+def read_endpoint(text: str, reactor: Any) -> Any:
+    """Read the text of an endpoint, with a backlog of BACKLOG unless it says one itself.
+
+    Raises whatever Twisted's parser raises when it cannot be used.
+    """
+    kind, colon, rest = text.partition(":")
+    if kind in _WITH_BACKLOG:
+        # What is said later by the name wins; what is said by its place comes twice.
+        with suppress(TypeError):
+            return serverFromString(reactor, f"{kind}:backlog={BACKLOG}{colon}{rest}")
+    return serverFromString(reactor, text)
 
 
 def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from twisted.internet import tcp
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, execute
-from twisted.internet.endpoints import TCP4ServerEndpoint, serverFromString
+from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
 from medamad.config import Config, ConfigError, Server
@@ -25,7 +25,7 @@ from medamad.endpoints import (
     Certificate,
     ports_of_both,
     read_bound,
-    with_backlog,
+    read_endpoint,
 )
 from medamad.log_lines import reason_of
 from medamad.over_tls import OverTLS
@@ -211,7 +211,7 @@ def _bound(config: Config, text: str) -> Bound:
 def _other_place(config: Config, text: str, reactor: Any) -> Place:
     path = text.partition(":")[2].partition(":")[0]
     try:
-        endpoint = serverFromString(reactor, with_backlog(text))
+        endpoint = read_endpoint(text, reactor)
         return Place(text, endpoint, Address(path.removeprefix("address=")))
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         raise _refusal(config, text, error) from error

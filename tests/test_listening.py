@@ -143,6 +143,11 @@ def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> N
         ("unix:/run/medamad/http.sock", BACKLOG),
         ("unix:/run/medamad/http.sock:mode=660:lockfile=0", BACKLOG),
         ("unix:/run/medamad/http.sock:backlog=7", 7),
+        # What Twisted would take by itself is taken where it is said.
+        ("tcp:8080:backlog=50", 50),
+        ("tcp:8080:127.0.0.1:50", 50),
+        ("tcp6:8080:50", 50),
+        ("unix:/run/medamad/http.sock:660:50", 50),
     ],
 )
 def test_so_many_connections_wait_to_be_taken(text: str, backlog: int) -> None:
