@@ -38,9 +38,10 @@ class Address:
         return ":" in self.host
 
     def keeps_out(self, other: "Address") -> bool:
-        """Whether nobody can listen there when somebody listens here."""
-        among = self.host == other.host or self.is_everywhere or other.is_everywhere
-        return self.port == other.port and among
+        """Whether nobody can listen there when somebody listens here, for its own family alone."""
+        if self.port != other.port or self.is_ipv6 != other.is_ipv6:
+            return False
+        return self.host == other.host or self.is_everywhere or other.is_everywhere
 
     def numeric(self) -> "Address":
         """Give it without a name (which is of IPv4, as Twisted takes it).

@@ -157,9 +157,7 @@ def systemd_first(
             place = evolve(place, address=replaced.address, certificate=replaced.certificate)
         found.append(place)
         left = [
-            other
-            for other in left
-            if other is not replaced and not one.address.keeps_out(_numeric(other))
+            other for other in left if other is not replaced and not one.keeps_out(_numeric(other))
         ]
     return found if by_default else found + left
 
@@ -167,13 +165,14 @@ def systemd_first(
 def _replaced(configured: Sequence[Place], address: Address) -> Place | None:
     """Give the endpoint in whose place a socket is: one of its port, where none has its address.
 
-    Of several of its port, as of a unit that is older than the configuration, it is the one that
-    listens everywhere, and rather one that speaks TLS than one that does not.
+    Of several of its port, as of a unit that is older than the configuration, it is one of its
+    family, rather the one that listens everywhere, and one that speaks TLS than one that does not.
     """
 
     def rank(place: Place) -> tuple[bool, ...]:
         at = _numeric(place)
-        return (at == address, at.is_everywhere, place.certificate is not None)
+        of_family = at.is_ipv6 == address.is_ipv6
+        return (at == address, of_family, at.is_everywhere, place.certificate is not None)
 
     of_port = [
         place

@@ -10,7 +10,7 @@ from attrs import frozen
 from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.logger import Logger
 
-from medamad.endpoints import Address
+from medamad.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address
 
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
@@ -63,6 +63,13 @@ class Inherited:
     address: Address
     """What the socket is bound to."""
     endpoint: AdoptedStreamServerEndpoint
+    is_of_both: bool = False
+    """Whether it takes what comes by IPv4, too, as one of IPv6 that is bound to no address does."""
+
+    def keeps_out(self, other: Address) -> bool:
+        """Whether nobody can listen there beside it."""
+        by_ipv4 = self.is_of_both and Address(EVERYWHERE, self.address.port).keeps_out(other)
+        return by_ipv4 or self.address.keeps_out(other)
 
 
 def inherited_sockets(reactor: Any) -> list[Inherited]:
@@ -85,7 +92,12 @@ def _inherited(descriptor: int, reactor: Any) -> Inherited:
         family = socket.AddressFamily(opened.family)
         endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
         bound = opened.getsockname()
-        address = Address(bound) if family == socket.AF_UNIX else Address(*bound[:2])
-        return Inherited(address, endpoint)
+        if family == socket.AF_UNIX:
+            return Inherited(Address(bound), endpoint)
+        address = Address(*bound[:2])
+        is_of_both = address.host == EVERYWHERE_IPV6 and not opened.getsockopt(
+            socket.IPPROTO_IPV6, socket.IPV6_V6ONLY
+        )
+        return Inherited(address, endpoint, is_of_both)
     finally:
         opened.detach()

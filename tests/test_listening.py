@@ -189,6 +189,8 @@ def of_systemd(*hosts: str) -> list[Inherited]:
         ([PLAIN, TLS], [PLAIN], [PLAIN], [TLS]),
         ([PLAIN, TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
         (["a.invalid"], [PLAIN], ["a.invalid"], []),
+        ([PLAIN, "::"], [PLAIN], [PLAIN], ["::"]),
+        ([PLAIN, "::"], ["0.0.0.0"], [PLAIN], ["::"]),  # noqa: S104
     ],
 )
 def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(

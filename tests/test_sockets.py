@@ -75,6 +75,23 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("host", "is_of_both"), [("127.0.0.1", False), ("::", False), ("::", True)]
+)
+def test_each_family_is_listened_on_whichever_systemd_has_opened(
+    tmp_path: Path, host: str, *, is_of_both: bool
+) -> None:
+    family, hosts = socket.AF_INET, ["127.0.0.1", "::1"]
+    if ":" in host:
+        family, hosts = socket.AF_INET6, hosts[::-1]
+    with socket.create_server((host, 0), family=family, dualstack_ipv6=is_of_both) as listening:
+        port = listening.getsockname()[1]
+        places = f"tcp:{port}:interface=127.0.0.1", f"tcp6:{port}"
+        with activated(listening, tmp_path, *places):
+            for each in hosts:
+                assert pinged(http.client.HTTPConnection(each, port, timeout=20)) == 200
+
+
 def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
     one, other, both = free_port(), free_port(), free_port()
     places = f"tcp:{one}:interface=127.0.0.1", f"tcp:{other}", f"tcp6:{one}", f"tcp6:{other}"
