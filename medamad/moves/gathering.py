@@ -171,17 +171,18 @@ class Gathering:
 
 def gather(files: Sequence[Given], gathering: Gathering) -> Iterator[Imported | None]:
     """Go through the rows, a little with every step; gives a piece, or nothing yet."""
-    for file, row in numbered(files, Visits(gathering.noted)):
-        gathering.rows += 1
+    visits = Visits(gathering.noted)
+    for place, (file, row) in enumerate(numbered(files, visits), 1):
+        gathering.rows = visits.rows
         if isinstance(row, Refused):
             continue
         if gathering.is_full and not gathering.continues(file, row):
             yield gathering.take()
         gathering.add(file, row)
-        if gathering.rows % MOST_ROWS == 0:
+        if place % MOST_ROWS == 0:
             yield None
-    if not gathering.is_empty:
-        yield gathering.take()
+    gathering.rows = visits.rows
+    yield None if gathering.is_empty else gathering.take()
 
 
 def imported(

@@ -97,6 +97,7 @@ def numbered(files: Sequence[Given], visits: Visits) -> Iterator[tuple[Given, Ro
     repeats = visits.noted.repeats
     for place, file in enumerate(files):
         for row in file.rows(visits):
+            visits.rows += 1
             if not isinstance(row, Refused):
                 is_told = row.number > 0 and not row.identity
                 row.number = row.number or visits.number()

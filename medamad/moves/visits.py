@@ -66,6 +66,8 @@ class Visits:
     left_out: Counter[LeftOut] = field(factory=Counter)
     had_agents: set[bool] = field(factory=set)
     """Whether requests of logs had a User-Agent, of those for which a log has a place for it."""
+    rows: int = 0
+    """How many there were so far, with those that come again."""
     website: str = ""
     """What a program that has several calls the one that all rows are of; "" until one is told."""
     _seen: set[int] = field(factory=set)

@@ -102,10 +102,14 @@ async def take_in(
         tell,
     )
     gathering = Gathering(known, found, begun.spans)
+    told = 0
     for piece in gather(files, gathering):
+        assert told <= gathering.rows
+        told = gathering.rows
         if piece is not None:
             await desk.rows(rows_request(begun.number, piece), tell)
             waiting = max(waiting, len(desk._incoming[begun.number].pieces))
+    assert told == found.rows, "progress reaches its end"
     ended = await desk.finish(FinishImport(begun.number), tell)
     return Taken(ended, gathering, found, waiting)
 
