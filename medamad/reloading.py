@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import Factory, define, field
 from twisted.internet.defer import CancelledError, DeferredLock
 from twisted.logger import Logger
 
@@ -38,6 +38,8 @@ class Reloading:
     schedule: Schedule
     log_lines: LogLines | None
     """What writes the log, None where that is not ours."""
+    _goes_by: Config = Factory(lambda self: self.begun_by, takes_self=True)
+    """What was last read and not refused."""
     _is_over: bool = False
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _log = Logger()
@@ -49,6 +51,7 @@ class Reloading:
     async def reload(self) -> None:
         """Go by what the configuration says now; if it is bad, go on by the old one.
 
+        Certificates are read again all the same: whoever has renewed one cannot know of the other.
         While one reload waits for another to end, further ones are left out: that one will read
         all that there is by then.
         """
@@ -69,6 +72,7 @@ class Reloading:
             renew(self.places, configured)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
+            self._renew_all_the_same()
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
             # A stop gives up what is under way in threads.
             if not (self._is_over and isinstance(error, CancelledError)):
@@ -92,7 +96,14 @@ class Reloading:
             # However many strangers try passwords, the operator is heard.
             return read()
 
+    def _renew_all_the_same(self) -> None:
+        try:
+            renew(self.places, configured_places(self._goes_by, self.reactor))
+        except ConfigError as error:
+            self._log.error("the certificates stay as they were: {error}", error=str(error))
+
     def _apply(self, read: Replaceable) -> None:
+        self._goes_by = read.config
         backend = self.site.backend
         self.said.take(read.config, read.lists)
         late = needing_restart(self.begun_by, read.config)

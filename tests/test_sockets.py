@@ -130,6 +130,28 @@ def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    arguments = ("--listen", authority.endpoint(port))
+    daemon = Daemon(tmp_path, arguments, configuration="[log]\nlevel = 'info'")
+    daemon.start()
+    try:
+        # One that seems to be cut, and one that cannot be read.
+        for number, refused in enumerate(("", "[[["), 1):
+            authority.renew()
+            configure(daemon, refused)
+            until(lambda: daemon.log.count("the configuration stays as it was") == number)  # noqa: B023
+            assert pinged(authority.connection(port)) == 200
+        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
+        configure(daemon, "[[[")
+        until(lambda: "the certificates stay as they were" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+        assert "was read again" not in daemon.log
+    finally:
+        assert daemon.stop() == 0
+
+
 def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path) -> None:
     port = free_port()
     authorities = {host: Authority(tmp_path / host, host) for host in ("127.0.0.2", "127.0.0.3")}
