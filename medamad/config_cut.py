@@ -5,6 +5,7 @@ shows only beside what it said before, so on a reload: there it is refused once,
 next.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +16,9 @@ from attrs import define, field
 
 from medamad.config import Config, ConfigError
 
+_KEY: Final = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_SETTING: Final = re.compile(rf"^[ \t]*{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*[ \t]*=", re.MULTILINE)
+"""How a line begins that sets something."""
 _IF_MEANT: Final = "as if it had been cut; if that is meant, reload once more"
 
 
@@ -51,13 +55,10 @@ class Said:
 def _last_settings(text: str) -> set[tuple[str, ...]]:
     """Name what the last line that sets anything sets: what a cut at the end of a line loses."""
     names = set(_settings(tomllib.loads(text)))
-    lines = text.splitlines(keepends=True)
-    while names and lines:
-        if lines.pop().strip()[:1] in {"", "#"}:
-            continue
-        # Amid an array of several lines there is nothing to be read.
+    for setting in reversed(list(_SETTING.finditer(text))):
+        # What looks so amid a text of several lines begins none, and nothing can be read up to it.
         with suppress(tomllib.TOMLDecodeError):
-            if lost := names - set(_settings(tomllib.loads("".join(lines)))):
+            if lost := names - set(_settings(tomllib.loads(text[: setting.start()]))):
                 return lost
     return set()
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from calls import calls_of
 from msgspec import structs
 
 from medamad.config import Config, ConfigError, load
@@ -121,6 +122,42 @@ def test_what_came_last_is_so_in_the_file_and_not_in_its_tables(tmp_path: Path) 
         file.write_text(f"# edited\n{cut}", "utf-8")
         with pytest.raises(ConfigError, match=rf": {names}.*: it came last before and is missing"):
             reloaded(said_before, folder)
+
+
+@pytest.mark.parametrize(
+    ("before", "end"),
+    [
+        ("[server]\n", "data_dir = '''\na = 1\nb = 2\n'''\n"),
+        ("[server]\ndemo = true\n", "cors_origins = [\n'https://a.example', # = a\n]\n"),
+        ("", "server.listen = ['tcp:8081']\n"),
+        ("", "\"server\" . 'demo' = true\n"),
+        ("[server]\r\ndemo = true\r\n", "script_name = 's.js'\r\n[log]\r\n"),
+        ("[retention.websites]\n", "\t'b.example' = { raw_days = 9 }\n"),
+        ("[retention.websites]\n", '"b.example" = { raw_days = 9 }\n'),
+    ],
+)
+def test_what_came_last_may_be_written_in_each_way_of_toml(
+    tmp_path: Path, before: str, end: str
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_bytes((before + end).encode())
+    said_before = going_by(tmp_path)
+    file.write_bytes(f"# edited\n{before}".encode())
+    with pytest.raises(ConfigError, match="it came last before and is missing"):
+        reloaded(said_before, tmp_path)
+
+
+def test_a_long_array_at_the_end_is_gone_through_but_a_few_times(tmp_path: Path) -> None:
+    def work(entries: int) -> int:
+        networks = "".join(f'"10.0.{entry // 256}.{entry % 256}",\n' for entry in range(entries))
+        (tmp_path / "medamad.toml").write_text(
+            f"[log]\nlevel = 'info'\n[server]\ntrusted_proxies = [\n{networks}]\n", "utf-8"
+        )
+        said_before = going_by(tmp_path)
+        edited = load(tmp_path / "medamad.toml")
+        return calls_of(lambda: said_before.check(edited, {}))
+
+    assert work(400) < 2.5 * work(200)
 
 
 LISTS = {
