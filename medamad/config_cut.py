@@ -32,15 +32,22 @@ class Said:
     """What they said at the last reload, whether that was taken or seemed to be cut."""
 
     def check(self, config: Config, lists: Mapping[Path, str]) -> None:
-        """Raise ConfigError where a file lacks the end of what it said, for the first time."""
+        """Raise ConfigError where files lack the end of what they said, for the first time."""
+        if doubts := list(self._doubts(config, lists)):
+            file, key, reason = doubts[0]
+            others = {str(other): None for other, *_ in doubts[1:] if other != file}
+            further = f"; the same holds of {', '.join(others)}" if others else ""
+            raise ConfigError(file, key, f"{reason}, {_IF_MEANT}{further}")
+
+    def _doubts(self, config: Config, lists: Mapping[Path, str]) -> Iterator[tuple[Path, str, str]]:
+        """Give what seems to be cut: the file, the setting or "", and why."""
         if config.file is not None and self._is_new(config.file, config.text):
             lost = _last_settings(self._main) - set(_settings(tomllib.loads(config.text)))
             for name in sorted(lost):
-                reason = f"it came last before and is missing, {_IF_MEANT}"
-                raise ConfigError(config.file, ".".join(name), reason)
+                yield config.file, ".".join(name), "it came last before and is missing"
         for file, text in lists.items():
             if self._is_new(file, text) and _lacks_entries(text, self._lists.get(file, "")):
-                raise ConfigError(file, "", f"it ends where it went on before, {_IF_MEANT}")
+                yield file, "", "it ends where it went on before"
 
     def take(self, config: Config, lists: Mapping[Path, str]) -> None:
         """Go by what the files say now."""
