@@ -11,6 +11,8 @@ from medamad.account.credentials import check_password
 from medamad.account.first_login import remove_file
 from medamad.account.passwords import hash_password
 from medamad.commands.configured import add_data, on_data
+from medamad.commands.ending import end_no_more
+from medamad.commands.statuses import INTERRUPTED_STATUS
 from medamad.model.errors import BadRequest
 from medamad.store.environment import check_there
 from medamad.store.offline import change_password
@@ -38,11 +40,13 @@ def run(arguments: Namespace) -> int:
 def _change(data_dir: Path) -> int:
     try:
         password = check_password(_asked(data_dir) if sys.stdin.isatty() else _piped())
-        username = change_password(data_dir, hash_password(password), int(time.time()))
-        remove_file(data_dir)
-    except (KeyboardInterrupt, EOFError):
+        password_hash = hash_password(password)
+        end_no_more()
+    except (KeyboardInterrupt, EOFError) as ended:
         print("\nmedamad: the password stays as it was", file=sys.stderr)
-        return 1
+        return INTERRUPTED_STATUS if isinstance(ended, KeyboardInterrupt) else 1
+    username = change_password(data_dir, password_hash, int(time.time()))
+    remove_file(data_dir)
     print(f"The password of {username} is changed.")
     return 0
 

@@ -1,6 +1,8 @@
 import os
 import pty
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -81,8 +83,13 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
         assert may_log_in(daemon.client() if status else Client(daemon.port), OTHER) is not status
 
 
-def on_terminal(*arguments: str, typed: bytes, at: str) -> tuple[int, str]:
-    """Run a command on a terminal, type something at a prompt; gives its status and its words."""
+def on_terminal(
+    *arguments: str, typed: bytes, at: str, told: signal.Signals | None = None
+) -> tuple[int, str]:
+    """Run a command on a terminal, type something at a prompt; gives its status and its words.
+
+    It may be told something by a signal, too.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         # A background job of a shell is started with SIGINT ignored, and would hand that down.
@@ -93,6 +100,8 @@ def on_terminal(*arguments: str, typed: bytes, at: str) -> tuple[int, str]:
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
         os.write(terminal, typed)
+        if told is not None:
+            os.kill(pid, told)
         while True:
             shown += os.read(terminal, 1000).decode()
     except OSError:  # the other end is closed
@@ -100,13 +109,24 @@ def on_terminal(*arguments: str, typed: bytes, at: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
 
 
-@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
-def test_a_change_of_mind_changes_nothing(tmp_path: Path, key: bytes) -> None:
+@pytest.mark.parametrize(
+    ("typed", "told", "expected"),
+    [
+        (b"\x03", None, 130),
+        (b"\x04", None, 1),
+        (b"", signal.SIGTERM, 130),
+        (b"", signal.SIGHUP, 130),
+    ],
+    ids=["Ctrl-C", "Ctrl-D", "SIGTERM", "SIGHUP"],
+)
+def test_a_change_of_mind_changes_nothing(
+    tmp_path: Path, typed: bytes, told: signal.Signals | None, expected: int
+) -> None:
     with running(tmp_path) as daemon:
         status, shown = on_terminal(
-            "passwd", "--data", str(daemon.data), typed=key, at="New password: "
+            "passwd", "--data", str(daemon.data), typed=typed, at="New password: ", told=told
         )
-        assert (status, "the password stays as it was" in shown) == (1, True)
+        assert (status, "the password stays as it was" in shown) == (expected, True)
         assert "Traceback" not in shown
         assert may_log_in(daemon.client(), PASSWORD)
 
@@ -114,3 +134,37 @@ def test_a_change_of_mind_changes_nothing(tmp_path: Path, key: bytes) -> None:
 def test_nothing_is_asked_where_there_is_no_store(tmp_path: Path) -> None:
     status, shown = on_terminal("passwd", "--data", str(tmp_path), typed=b"", at="no store here")
     assert (status, "New password" in shown) == (1, False)
+
+
+TOLD_TO_END_ONCE_IT_IS_CHANGED = """
+import os, signal, sys
+from medamad.commands import main
+
+def end(event, arguments):
+    if event == "os.remove" and str(arguments[0]).endswith("first-login.txt"):
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+
+sys.addaudithook(end)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(sys.argv[2:]))
+"""
+"""Runs a command, and tells it to end as it removes the first password."""
+
+
+@pytest.mark.parametrize("told", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_password_that_is_changed_is_said_to_be(tmp_path: Path, told: str) -> None:
+    with running(tmp_path) as daemon:
+        first = daemon.data / "first-login.txt"
+        first.touch()
+        arguments = (told, "passwd", "--data", str(daemon.data))
+        changed = subprocess.run(
+            [sys.executable, "-c", TOLD_TO_END_ONCE_IT_IS_CHANGED, *arguments],
+            input=OTHER,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert not first.exists()
+        assert may_log_in(Client(daemon.port), OTHER)
