@@ -13,7 +13,8 @@ class _OverTLS(BufferingTLSTransport):
     factory: Any
     transport: Any
     wrappedProtocol: Any
-    _held = b""
+    held = b""
+    """What has arrived and waits for its turn."""
 
     @property
     def network(self) -> bytes | None:
@@ -26,13 +27,13 @@ class _OverTLS(BufferingTLSTransport):
         if self._handshakeDone:
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
-        self._held += data
+        self.held += data
         self.transport.pauseProducing()
         self.factory.wrappedFactory.turns.add(self)
 
     def take_next(self) -> None:
         """Go on with the handshake."""
-        held, self._held = self._held, b""
+        held, self.held = self.held, b""
         self.transport.resumeProducing()
         super().dataReceived(held)  # type: ignore[no-untyped-call]
 

@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from medamad.endpoints import Certificate
 from medamad.over_tls import OverTLS
+from medamad.web.channel import Channel
 from medamad.web.turns import TAKEN_AT_ONCE, Turns
 
 
@@ -147,6 +148,18 @@ def test_after_the_handshake_everything_is_taken_as_it_comes(
     factory.wrappedFactory.clock.advance(0)
     client.came.write(client.wire.value())
     assert client.tls.read() == b"hello"
+
+
+def test_what_waits_for_its_turn_has_arrived(factory: OverTLS) -> None:
+    """As with TLS 1.3, where a request comes with the end of the handshake: a stop waits for it."""
+    client = Client(factory)
+    channel = Channel(factory.wrappedFactory)
+    channel.transport = client.server
+    assert not channel.has_unread()
+    client.push(client.shake())
+    assert channel.has_unread()
+    turn(factory)
+    assert not channel.has_unread()
 
 
 def test_a_connection_that_is_gone_goes_on_with_none(factory: OverTLS) -> None:

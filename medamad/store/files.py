@@ -92,16 +92,15 @@ def make_room(env: lmdb.Environment, path: Path) -> None:
     # Where the file system cannot, the C library writes, which nobody else may do meanwhile.
     with env.begin(write=True):
         used = _end_of_used(env)
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            os.posix_fallocate(descriptor, used, (_ROOM_PAGES + _MORE_PAGES) * page_bytes)
+            with path.open("r+b", buffering=0) as file:
+                room = (_ROOM_PAGES + _MORE_PAGES) * page_bytes
+                os.posix_fallocate(file.fileno(), used, room)
         except OSError:
             # It is tried again as soon as more of the file is used.
             needed = used + _ROOM_PAGES * page_bytes
             with suppress(OSError):
-                os.ftruncate(descriptor, max(needed, os.fstat(descriptor).st_size))
-        finally:
-            os.close(descriptor)
+                os.truncate(path, max(needed, path.stat().st_size))
 
 
 def sync_folder(folder: Path) -> None:

@@ -200,8 +200,10 @@ class Tending:
             await self._remove_unused_names(shelf)
 
     async def _remove_unused_names(self, shelf: Shelf) -> None:
+        """Remove names of a website that is due, unless somebody still reads what used them."""
         async with self._one_at_a_time:
-            if shelf.website in self._names_due and not self._closing:
+            is_read = not self._leases.all_ended(self._leases.now(), shelf.website)
+            if shelf.website in self._names_due and not is_read and not self._closing:
                 await self._upkeep.remove_unused_names(shelf, self._names)
                 self._names_due.discard(shelf.website)
 

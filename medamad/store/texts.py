@@ -25,6 +25,7 @@ from medamad.store.name_keys import (
 DAMAGED: Final = "(damaged)"
 """What is shown in the place of a text that is not what was written."""
 _NAMES_AT_ONCE: Final = 50_000
+"""How many are read in a transaction."""
 _UNASKED: Final = 40
 _log: Final = Logger()
 
@@ -56,9 +57,11 @@ class Texts:
             texts = self._lists.setdefault(dimension, Growing())
             begin: int | None = len(texts)
             while begin is not None:
-                begin = self._read_some(dimension, texts, begin)
-            if is_new or len(self._told) > told:
-                self._fill_up(dimension, texts)
+                with self._environment.reading() as txn:
+                    begin = self._read_some(txn, dimension, texts, begin)
+                    # Of the same moment as the end: what is named later is not missing.
+                    if begin is None and (is_new or len(self._told) > told):
+                        self._fill_up(txn, dimension, texts)
             return texts
 
     def size(self) -> int:
@@ -78,21 +81,20 @@ class Texts:
         while pieces:
             pieces.pop()
 
-    def _fill_up(self, dimension: Dimension, texts: Growing) -> None:
+    def _fill_up(self, txn: Txn, dimension: Dimension, texts: Growing) -> None:
         """Put something in the place of the last texts, if they are not there."""
         databases, sound = self._environment.databases, len(texts) - 1
-        with self._environment.reading() as txn:
-            last = last_given(txn, databases, (self._website, dimension), sound)
+        last = last_given(txn, databases, (self._website, dimension), sound)
         if last > sound:
             place = name_place(NAME_KEY.pack(self._website, dimension, last))
             _log.error("texts are missing: {place}", place=place)
             texts.extend([DAMAGED] * (last - sound))
 
-    def _read_some(self, dimension: Dimension, texts: Growing, begin: int) -> int | None:
-        """Read the next names, in a short transaction; returns where to go on, None at the end."""
+    def _read_some(self, txn: Txn, dimension: Dimension, texts: Growing, begin: int) -> int | None:
+        """Read the next names; returns where to go on, None at the end."""
         prefix = NAMES_OF.pack(self._website, dimension)
-        databases, known = self._environment.databases, len(texts)
-        with self._environment.reading() as txn, txn.cursor(db=databases.names) as cursor:
+        known = len(texts)
+        with txn.cursor(db=self._environment.databases.names) as cursor:
             found = cursor.set_range(NAME_KEY.pack(self._website, dimension, begin))
             for _ in range(_NAMES_AT_ONCE):
                 if not found or not cursor.key().startswith(prefix):

@@ -361,7 +361,8 @@ class Channel(HTTPChannel):
 
     def has_unread(self) -> bool:
         """Tell whether something has arrived that was not looked at yet, or waits for its turn."""
-        return bool(self._buffer and not self._has_turn) or unread_bytes(self.transport) > 0
+        waits = (self._buffer and not self._has_turn) or getattr(self.transport, "held", b"")
+        return bool(waits) or unread_bytes(self.transport) > 0
 
     def close_after_answer(self) -> None:
         """Close the connection, at once unless a request is being answered.

@@ -1,4 +1,5 @@
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -184,3 +185,20 @@ def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
         env.keep_room()
         assert env.path.stat().st_size >= (env.lmdb.info()["last_pgno"] + 1 + 1_024) * 16_384
         env.close()
+
+
+def test_the_file_keeps_room_where_no_further_file_can_be_opened(tmp_path: Path) -> None:
+    """Nor does what was stored turn out to be lost then, as to whoever sent it."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        for name in range(900):
+            txn.put(b"%d" % name, b"x" * 3_000, db=env.databases.meta)
+    bounds = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, bounds[1]))
+    try:
+        env.keep_room()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, bounds)
+    used = (env.lmdb.info()["last_pgno"] + 1) * 4096
+    assert env.path.stat().st_size >= used + 4 * MIB
+    env.close()

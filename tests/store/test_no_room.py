@@ -151,6 +151,9 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     await idle(store)
     paths = [f"/bulk-1/{number}" for number in range(100)]
     assert stored_texts(store, website, Dimension.PATH) == paths
+    # Nor do they go with those that are looked for each day.
+    await store.tidy(NOW_MS + 3 * DAY_MS)
+    assert stored_texts(store, website, Dimension.PATH) == paths
     reader.close()
     for _ in range(1_000):
         if stored_texts(store, website, Dimension.PATH) == paths[-1:]:

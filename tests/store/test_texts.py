@@ -1,7 +1,10 @@
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from attrs import frozen
 from told_in_log import told_in_log
 
 from medamad.model.dimensions import Dimension
@@ -28,6 +31,36 @@ def websites(environment: Environment) -> list[Texts]:
     for texts in websites:
         assert list(texts(Dimension.PATH)) == LONG
     return websites
+
+
+@frozen
+class Named:
+    """A store in which more is named after each reading."""
+
+    environment: Environment
+    names: Names
+
+    @property
+    def databases(self) -> Any:
+        return self.environment.databases
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        with self.environment.reading() as txn:
+            yield txn
+        with self.environment.lmdb.begin(write=True) as txn:
+            coding = self.names.coding(txn, 0)
+            coding.code(1, Dimension.PATH, f"/{txn.id()}")
+        coding.adopt()
+
+
+def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
+    environment: Environment,
+) -> None:
+    texts = Texts(Named(environment, Names(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
+    for asked in range(4):
+        assert len(texts(Dimension.PATH)) == asked
+    assert DAMAGED not in texts(Dimension.PATH)
 
 
 def sizes(websites: Sequence[Texts]) -> list[int]:
