@@ -18,6 +18,8 @@ from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import Unavailable
+from medamad.model.websites import Website
+from medamad.store.batches import Batch
 from medamad.store.doomed import LAST_BLOCK
 from medamad.store.environment import Environment
 from medamad.store.numbers import read_number
@@ -112,26 +114,32 @@ async def test_a_sealing_that_fails_half_way_leaves_nothing(open_store: OpenStor
     await store.close()
 
 
+async def begun(store: Store, website: Website) -> Batch:
+    """Begin to import, with a hundred views."""
+    batch = await store.imports.begin(
+        website, source="", digest="", ranges=[("other", 1, 1_000)], newest=0, now=1
+    )
+    await store.imports.load(batch, [imported(made(1, 100, 0), batch.spans[0].at)])
+    return batch
+
+
 @pytest_twisted.ensureDeferred
 async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
-    given = {"source": "", "digest": "", "ranges": [("other", 1, 1_000)], "newest": 0, "now": 1}
-    batch = await store.imports.begin(website, **given)
-    first = batch.spans[0].at
-    await store.imports.load(batch, [imported(made(1, 100, 0), first)])
+    batch = await begun(store, website)
     store.apply(evolve(store.settings, min_free_disk=1 << 60))
     with pytest.raises(Unavailable, match="min_free_disk"):
-        await store.imports.load(batch, [imported(made(2, 100, 0), first + 100)])
+        await store.imports.load(batch, [imported(made(2, 100, 0), batch.spans[0].at + 100)])
     paths = stored_texts(store, website, Dimension.PATH)
     assert paths == [f"/bulk-1/{number}" for number in range(100)]
     await store.imports.undo(website, batch.number)
     await idle(store)
     assert stored_texts(store, website, Dimension.PATH) == paths[-1:]
     with pytest.raises(Unavailable, match="min_free_disk"):
-        await store.imports.begin(website, **given)
+        await begun(store, website)
     await store.close()
 
 
@@ -142,9 +150,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     """As an export does that began before, whose views still have to be told of."""
     store = open_store()
     website = await store.add_website("example.com", 1)
-    given = {"source": "", "digest": "", "ranges": [("other", 1, 1_000)], "newest": 0, "now": 1}
-    batch = await store.imports.begin(website, **given)
-    await store.imports.load(batch, [imported(made(1, 100, 0), batch.spans[0].at)])
+    batch = await begun(store, website)
     await store.imports.finish(batch)
     reader = store.hold(website)
     await store.imports.undo(website, batch.number)
