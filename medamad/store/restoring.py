@@ -153,13 +153,14 @@ def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None
     kept = _kept_as(store)
     tell(_PLACING, 1, 2)
     at_last()
+    # Hits were taken until now, and those since the backup are not in it. Before the store is
+    # another: one that is killed between these must not have the gap taken for silence.
+    store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
     # What LMDB noted of the readers of one file would mislead those of the other.
     lock_of(store).unlink(missing_ok=True)
     new.replace(store)
     tell(_PLACING, 2, 2)
     lock_of(store).unlink(missing_ok=True)
-    # Hits were taken until now, and those since the backup are not in it.
-    store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
     with suppress(OSError):
         sync_folder(store.parent)
     return kept

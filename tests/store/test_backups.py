@@ -19,6 +19,7 @@ from medamad.store.backup_file import SUFFIX, Note
 from medamad.store.checking import Checking
 from medamad.store.environment import FILE_NAME, open_as_guest, open_to_read
 from medamad.store.errors import NoBackup, StoreError, StoreInUse
+from medamad.store.folder import PRESENCE_NAME
 from medamad.store.formats import Tell, tell_nobody
 from medamad.store.journal import Outcome
 from medamad.store.offline import make_backup
@@ -299,3 +300,19 @@ async def test_a_restoration_can_be_killed_at_any_step(
         await one.close()
     assert contents[0] == before
     assert later in contents, "what was there before is gone"
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_listened_to_is_forgotten_before_the_store_is_another(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    """Else a restoration that is killed then would have its gap taken for silence."""
+    store, _ = await filled(open_store)
+    back_up_of(store, backup)
+    await store.close()
+    presence = tmp_path / "data" / PRESENCE_NAME
+    presence.write_text("{}", "ascii")
+    there: list[bool] = []
+    restore(backup, tmp_path / "data", lambda *_: there.append(presence.exists()))
+    # What is told last is that the store is another.
+    assert (there[0], there[-1]) == (True, False)
