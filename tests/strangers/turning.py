@@ -1,7 +1,8 @@
-"""The daemon with a watch over its reactor, and a watch over the machine to compare with.
+"""The daemon with a watch over its reactor, and a watch over each core to compare with.
 
-    python turning.py FILE run ...    the daemon; writes to FILE what was late in its reactor
-    python turning.py FILE            nothing; until the standard input ends, what was late at all
+    python turning.py FILE run ...     the daemon; writes to FILE what was late in its reactor
+    python turning.py FILE core CORE   nothing, on that core; until the standard input ends, writes
+                                       what was late on it at all
 
 Every 2 ms each notes the time. What comes late is written as JSON, by the clock that all processes
 share: when it was due, by how many ms it was late, and how many ms of processor time the process,
@@ -9,6 +10,7 @@ and in it the thread that was to note it, have used since the time before.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -63,8 +65,9 @@ def watch_daemon(watch: Watch, file: Path) -> None:
     main()
 
 
-def watch_machine(watch: Watch, file: Path) -> None:
-    """Note the time and do nothing else."""
+def watch_core(watch: Watch, file: Path, core: int) -> None:
+    """Note the time on a core, and do nothing else."""
+    os.sched_setaffinity(0, {core})
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     while not ended.is_set():
@@ -75,4 +78,7 @@ def watch_machine(watch: Watch, file: Path) -> None:
 
 if __name__ == "__main__":
     to_file = Path(sys.argv.pop(1))
-    (watch_daemon if len(sys.argv) > 1 else watch_machine)(Watch(), to_file)
+    if sys.argv[1] == "core":
+        watch_core(Watch(), to_file, int(sys.argv[2]))
+    else:
+        watch_daemon(Watch(), to_file)
