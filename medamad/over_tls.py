@@ -17,8 +17,8 @@ class _OverTLS(BufferingTLSTransport):
     """What has arrived and waits for its turn."""
 
     @property
-    def network(self) -> bytes | None:
-        """What the connection is counted under."""
+    def sender(self) -> bytes | None:
+        """The network that sends."""
         network: bytes | None = self.wrappedProtocol.network
         return network
 

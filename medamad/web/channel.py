@@ -58,6 +58,9 @@ class Owner(Protocol):
     def waits(self, channel: "Channel") -> None:
         """Count a connection, as the latest that began to wait for a request."""
 
+    def network_of_sender(self, channel: "Channel", arrived: bytes) -> bytes | None:
+        """Give the network that what a proxy passes on is from, as far as it has arrived."""
+
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
 
@@ -92,6 +95,8 @@ class Channel(HTTPChannel):
         super().__init__()
         self.site = site
         self.network = network
+        self.sender = network
+        """The network of whoever sends what waits for its turn, also where a proxy passes it on."""
         self.idle = True
         self._was_answered = False
         self._has_answered = False
@@ -169,18 +174,17 @@ class Channel(HTTPChannel):
             self._wait_for_turn()
 
     def _has_to_wait(self) -> bool:
-        """Tell whether what has come waits: for what it may take, or for what others have taken.
-
-        A proxy brings the requests of many, so that of its usual ones none waits.
-        """
+        """Tell whether what has come waits: for what it may take, or for what others have taken."""
         if self._handlingRequest:
             return False
         if self._received > SHORT_BYTES or self.length is None:
             return True
-        return self.network is not None and not self.site.takes_more()
+        return not self.site.takes_more()
 
     def _wait_for_turn(self) -> None:
         """Wait for a later turn of the reactor, and meanwhile read little more."""
+        if self._has_turn and self.network is None and self.line_mode:
+            self.sender = self.site.network_of_sender(self, self._buffer)
         self._has_turn = False
         if self._received > SHORT_BYTES:
             self._networkProducer.pauseProducing()

@@ -6,17 +6,22 @@ stands left of it anybody can write.
 """
 
 import re
-from typing import Final
+from typing import Final, get_args
 
 from twisted.internet.interfaces import IAddress
 from twisted.web.http_headers import Headers
 
 from medamad.collect.sender import Address, address_of
-from medamad.web.settings import WebSettings
+from medamad.web.settings import ProxyHeader, WebSettings
 
 _FORWARDED_PAIR: Final = re.compile(
     r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
 )
+_FIELDS: Final[dict[ProxyHeader, re.Pattern[bytes]]] = {
+    name: re.compile(rb"\r\n%b:([^\r\n]*)" % name.encode("ascii"), re.IGNORECASE)
+    for name in get_args(ProxyHeader)
+}
+"""The field of each header of forwarding, in the head of a request."""
 _MOST_LISTED: Final = 64
 """Entries at the end of a list that are told apart; what stands before them is kept as one."""
 _LAST_FORWARDED: Final = 1_024
@@ -47,6 +52,12 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
         if address not in settings.trusted_proxies:
             break
     return nearest
+
+
+def forwarding_headers(arrived: bytes, settings: WebSettings) -> Headers:
+    """Give what a request says of its sender so far, before anything of it has been looked at."""
+    head = arrived.partition(b"\r\n\r\n")[0]
+    return Headers({settings.proxy_header: _FIELDS[settings.proxy_header].findall(head)})
 
 
 def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) -> str:

@@ -18,7 +18,7 @@ from medamad.model.errors import Refusal
 from medamad.web import origins
 from medamad.web.backend import Backend
 from medamad.web.channel import Channel
-from medamad.web.clients import peer_address
+from medamad.web.clients import forwarding_headers, peer_address, sender_address
 from medamad.web.connections import Connections
 from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
@@ -126,6 +126,12 @@ class Site(server.Site):
         if peer is None or is_local(peer) or peer in self.settings.trusted_proxies:
             return None
         return prefix_of(peer)
+
+    def network_of_sender(self, channel: Channel, arrived: bytes) -> bytes | None:
+        """Give the network that what a proxy passes on is from, as far as it has arrived."""
+        headers = forwarding_headers(arrived, self.settings)
+        sender = sender_address(channel.peer, headers, self.settings)
+        return self._network_of(sender)
 
     def acceptableProtocols(self) -> list[bytes]:
         """Give the one protocol that is spoken."""

@@ -14,8 +14,8 @@ class Waiting(Hashable, Protocol):
     """A connection with more than was taken of it."""
 
     @property
-    def network(self) -> bytes | None:
-        """What it is counted under; None where it stands for itself, as one of a proxy does."""
+    def sender(self) -> bytes | None:
+        """The network that sends, the same while it waits; None where it stands for itself."""
 
     def take_next(self) -> None:
         """Take the next request."""
@@ -93,4 +93,4 @@ class Turns(Generic[C]):
 
 
 def _key(connection: Waiting) -> Hashable:
-    return connection if connection.network is None else connection.network
+    return connection if connection.sender is None else connection.sender

@@ -1,6 +1,8 @@
 """What comes over a connection before it is a request, and what is refused there."""
 
 from collections.abc import Callable
+from ipaddress import ip_network
+from typing import get_args
 
 import pytest
 import pytest_twisted
@@ -9,7 +11,9 @@ from house import House
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
+from medamad.collect.networks import Networks
 from medamad.web.channel import SHORT_BYTES
+from medamad.web.settings import ProxyHeader
 from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = "/event/ping"
@@ -244,12 +248,12 @@ def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
 
 
 def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
-    # Those of a proxy, so that none waits for the first answer.
-    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    # Those of a proxy, so that each stands for itself.
+    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2)]
     for connection in connections:
         connection.push(ahead(2))
-    for answered in (0, 1, 2):
-        assert answers(*connections) == len(connections) + answered * TAKEN_AT_ONCE
+    for answered in (1, 2, 3, 4):
+        assert answers(*connections) == answered * TAKEN_AT_ONCE
         turn(house)
     assert [answers(one) for one in connections] == [2] * len(connections)
     turn(house)
@@ -275,10 +279,6 @@ def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: lis
         assert answers(*connections) == 0
         for connection in connections:
             connection.push(part)
-    # A usual one waits for none of them.
-    usual = Connection(house.site, "127.0.0.1")
-    usual.push(ahead(1))
-    assert answers(usual) == 1
     for answered in (0, TAKEN_AT_ONCE, TAKEN_AT_ONCE * 2, TAKEN_AT_ONCE * 2 + 1):
         assert answers(*connections) == answered
         turn(house)
@@ -306,19 +306,43 @@ def test_whatever_a_network_sends_at_once_others_wait_for_few(
             turn(house)
         for one in many:
             one.push(part)
-    peers = ("198.51.100.1", "198.51.100.2", "192.0.2.1", "127.0.0.1")
+    peers = ("198.51.100.1", "198.51.100.2", "192.0.2.1", "127.0.0.1", None)
     hits = [Connection(house.site, peer) for peer in peers]
     for hit in hits:
         hit.push(ahead(1))
-    # One of a proxy, which brings those of many, waits for nothing.
-    assert answers(hits[-1]) == 1
-    assert answers(*many, *hits) - 1 <= TAKEN_AT_ONCE
+    assert answers(*many, *hits) <= TAKEN_AT_ONCE
     while (before := answers(*many, *hits)) < len(many) + len(hits):
         turn(house)
         assert answers(*hits) == len(hits)
         assert before < answers(*many, *hits) <= before + TAKEN_AT_ONCE
     # Usual ones were read all the while: nobody sent more.
     assert not [one for one in many if one.wire.producerState == "paused"]
+
+
+@pytest.mark.parametrize("written", get_args(ProxyHeader))
+def test_networks_have_their_turns_behind_a_proxy_too(house: House, written: ProxyHeader) -> None:
+    house.set(trusted_proxies=Networks([ip_network("127.0.0.1")]), proxy_header=written)
+
+    def passed_on(sender: str) -> Connection:
+        value = f"198.51.100.7, {sender}" if written == "X-Forwarded-For" else f"for={sender}"
+        connection = Connection(house.site, "127.0.0.1")
+        # What stands in a body is nobody's word.
+        body = b"\r\n%b: 192.0.2.8\r\n" % written.encode()
+        connection.push(encoded("POST", "/event/hit", {written.lower(): value}, body))
+        return connection
+
+    many = [passed_on("203.0.113.9") for _ in range(TAKEN_AT_ONCE * 3)]
+    hits = [passed_on(sender) for sender in ("198.51.100.1", "198.51.100.2", "192.0.2.1")]
+    # A neighbour of those many waits with them.
+    neighbour = passed_on("203.0.113.10")
+    assert answers(*many, *hits) == TAKEN_AT_ONCE
+    for answered in range(2, 4):
+        turn(house)
+        assert answers(*hits) == len(hits)
+        assert answers(*many, *hits, neighbour) == answered * TAKEN_AT_ONCE
+    assert answers(neighbour) == 0
+    turn(house)
+    assert answers(neighbour) == 1
 
 
 def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:

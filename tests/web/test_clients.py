@@ -1,5 +1,6 @@
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from attrs import evolve
@@ -8,8 +9,8 @@ from twisted.web.http_headers import Headers
 
 from medamad.collect.networks import Networks
 from medamad.vocabulary.sources import Sources
-from medamad.web.clients import asked_host, peer_address, sender_address
-from medamad.web.settings import WebSettings
+from medamad.web.clients import asked_host, forwarding_headers, peer_address, sender_address
+from medamad.web.settings import ProxyHeader, WebSettings
 
 SETTINGS = WebSettings(
     sources=Sources({}),
@@ -80,6 +81,19 @@ def test_one_that_writes_forwarded_does_so_there(
     headers: dict[str, list[str]], address: str
 ) -> None:
     assert sender_address(PROXY, Headers(headers), FORWARDED) == ip_address(address)
+
+
+@pytest.mark.parametrize("written", get_args(ProxyHeader))
+def test_what_a_proxy_writes_is_found_before_the_request_is_read(written: ProxyHeader) -> None:
+    settings = evolve(SETTINGS, proxy_header=written)
+    listed = {"X-Forwarded-For": "{}, {}", "Forwarded": "for={}, for={}"}[written]
+    told = f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(STRANGER, PROXY)}\r\n"
+    fields = f"X-{told}{told}".encode()
+    for arrived in (b"GET / HTTP/1.1\r\n" + fields, b"GET / HTTP/1.1\r\n" + fields.lower()):
+        for rest in (b"", b"\r\n", b"\r\n\r\n" + fields.replace(b"203", b"204")):
+            headers = forwarding_headers(arrived + rest, settings)
+            assert sender_address(PROXY, headers, settings) == STRANGER
+            assert len(headers.getRawHeaders(written) or ()) == 3
 
 
 def test_a_stranger_says_nothing_about_who_sent() -> None:

@@ -11,7 +11,7 @@ class One:
 
     turns: "Turns[One]"
     left: int
-    network: bytes | None = None
+    sender: bytes | None = None
     taken: int = 0
 
     def take_next(self) -> None:
