@@ -81,10 +81,14 @@ texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSI
 """Gives the texts of a view, in the order of VIEW_DIMENSIONS."""
 
 
+_numbers_of: Final = attrgetter("first_today", "first_of_page", "number_today", "width_px")
+
+
 def said_by(row: Row) -> tuple[int | str, ...]:
     """Give what a row says. Time on a page, and the view of an event, come later."""
-    texts = texts_of(row) if isinstance(row, ViewRow) else (row.name, row.value)
-    return (row.time_ms, *texts)
+    if isinstance(row, ViewRow):
+        return (row.time_ms, *_numbers_of(row), *texts_of(row))
+    return (row.time_ms, row.name, row.value)
 
 
 MAX_MS: Final = 253_402_300_799_999

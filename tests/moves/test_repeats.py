@@ -148,6 +148,22 @@ def test_a_page_of_medama_may_be_left_after_the_first_copy(tmp_path: Path) -> No
         assert durations[0] == durations[1]
 
 
+@pytest.mark.parametrize("column", ["first_today", "first_of_page", "number_today", "width_px"])
+@pytest.mark.parametrize("two", ["10", "01"])
+def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: str) -> None:
+    """In whatever order the files are: of two that differ, neither counts for the other."""
+    older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
+    for file, last_ms in ((older, 0), (newer, 9_000)):
+        lines = [f"2026-01-01T10:00:00Z,/a,{n},{last_ms * (n == two[1])}" for n in two]
+        file.write_text("\n".join((f"time,path,{column},duration_ms", *lines, "")))
+
+    def said(*files: Path) -> list[tuple[int, int]]:
+        rows = (row for row in read(*files) if isinstance(row, ViewRow))
+        return sorted((getattr(row, column), row.duration_ms) for row in rows)
+
+    assert said(older, newer) == said(newer, older) == said(newer)
+
+
 def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
     """Packed or not; as often as a line is there, it counts."""
     lines = [LOG.format(n % 3, 0, n % 2) for n in range(20)]
