@@ -20,11 +20,12 @@ from attrs import frozen
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*)"'
 _VIRTUAL_HOST: Final = (
     rb"(?:((?:~\S+|[^\s:\[\]]*|\[[^\s\]]+\]):\d{1,5}"
-    rb"|(?:~\S+|[^\s:\[\]]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
+    rb"|(?:-|~\S+|[^\s:\[\]]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
 )
 """Apache's %v:%p (vhost_combined), or %v alone before an address; no address reads as it.
 
-So with nginx's $server_name, which may be empty, and is any text after a `~`.
+So with nginx's $server_name, which may be empty, and is any text after a `~`, and its $http_host,
+which is `-` where none was sent.
 """
 _LINE: Final = re.compile(
     _VIRTUAL_HOST
@@ -120,7 +121,7 @@ def request_of(line: bytes) -> Request | None:
         method=method,
         target=target,
         status=int(status),
-        host=_told_host(_PORT.sub("", _text(host or b""))),
+        host=_told_host(_said(_PORT.sub("", _text(host or b"")))),
         referrer=_said(_text(referrer or b"")),
         user_agent=None if agent is None else _said(_text(agent)),
     )

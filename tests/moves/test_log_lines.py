@@ -236,6 +236,16 @@ def test_a_virtual_host_of_several_names_tells_of_no_host(
     assert (first.first_today, second.first_today) == (True, True), "the addresses differ"
 
 
+@pytest.mark.parametrize("before", ["- ", "-:443 "])
+@pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
+def test_a_host_that_was_not_sent_is_none(tmp_path: Path, before: str, address: str) -> None:
+    """As nginx writes $http_host, also before an address: this is read as such."""
+    plain = line(address=address) + line() + line(address="203.0.113.9")
+    found = read(tmp_path, "".join(f"{before}{each}\n" for each in plain.splitlines()))
+    assert found == read(tmp_path, plain), "two visitors, and one who is blocked"
+    assert len(found) == 2
+
+
 def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
     plain, small = tmp_path / "a", tmp_path / "b"
     content = ("garbage\n" + line() + caddy()).encode()
