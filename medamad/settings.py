@@ -90,7 +90,7 @@ def queue_settings(config: Config) -> QueueSettings:
     """Give how hits are gathered."""
     return QueueSettings(
         interval_s=config.store.commit_interval_ms / 1_000,
-        max_hits=config.store.commit_max_hits,
+        max_records=config.store.commit_max_hits,
         max_waiting=config.limits.max_waiting_hits,
     )
 

@@ -55,7 +55,7 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     collector = backend.collector
     assert backend.settings.demo
     assert backend.settings.data_dir == tmp_path
-    assert collector.queue.settings.max_hits == 7
+    assert collector.queue.settings.max_records == 7
     assert collector.rules.bots == "off"
     assert collector.rates.per_minute == 11
     assert backend.store.settings.min_free_disk == 9

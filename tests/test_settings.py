@@ -93,7 +93,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     (tmp_path / "referrers.toml").write_text('"intra.example" = "Intranet"\n', "utf-8")
     lists = load_lists(config)
     assert settings.queue_settings(config) == QueueSettings(
-        interval_s=0.005, max_hits=6, max_waiting=10
+        interval_s=0.005, max_records=6, max_waiting=10
     )
     store = settings.store_settings(config)
     assert (store.map_size, store.min_free_disk) == (1 << 30, 7 << 20)

@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from medamad.collect.agents import describe
 from medamad.collect.bots import is_bot
 from medamad.collect.hostnames import UnknownHostnames
+from medamad.collect.networks import prefix_of
 from medamad.collect.origins import host_of, websites_of
 from medamad.collect.pages import page_of
 from medamad.collect.payload import Custom, Load, Stated, Unload, decode, decode_stated
@@ -201,6 +202,7 @@ class Collector:
                 happened_ms=said.happened_ms,
                 visitor=said.visitor,
             ),
+            sender,
             now,
         )
         return None
@@ -219,6 +221,7 @@ class Collector:
                 beacon=custom.beacon,
                 happened_ms=said.happened_ms,
             ),
+            sender,
             now,
         )
         return None
@@ -237,6 +240,7 @@ class Collector:
                 duration_ms=unload.duration_ms,
                 websites=websites,
             ),
+            sender,
             now,
         )
         return None
@@ -282,9 +286,10 @@ class Collector:
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked
 
-    async def _store(self, hit: Hit, now: float) -> None:
+    async def _store(self, hit: Hit, sender: Sender, now: float) -> None:
+        network = None if sender.address is None else prefix_of(sender.address)
         try:
-            outcome = await self.queue.add(hit)
+            outcome = await self.queue.add(hit, network)
         except Unavailable:
             website = None if isinstance(hit, Leaving) else hit.website
             self._refuse(website, CAPACITY, now)

@@ -1,11 +1,16 @@
 """The queue in front of the store: hits that come together are committed together.
 
 A batch is handed over as soon as no further hit comes in a turn of the reactor; while hits keep
-coming, after `interval_s` or `max_hits`. One batch is written at a time, the next one gathers
+coming, after `interval_s` or `max_records`. One batch is written at a time, the next one gathers
 meanwhile. Each caller awaits its own hit; a failed batch fails exactly the callers in it.
+
+Where more wait than a batch holds, one hit of each sender is taken by turns, so that what one sends
+at once, each hit with many properties, keeps the others waiting for no more than a batch or two.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import define, field, frozen
@@ -14,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.model.errors import Unavailable
-from medamad.model.hits import Hit
+from medamad.model.hits import Hit, Leaving
 from medamad.store.journal import Outcome
 
 _RETRY_AFTER_S: Final = 1
@@ -39,13 +44,14 @@ class QueueSettings:
 
     interval_s: float = 0.010
     """How long a batch gathers at most while hits keep coming."""
-    max_hits: int = 500
-    """How many hits a batch holds at most."""
+    max_records: int = 500
+    """How much a batch holds at most: hits, and properties of hits."""
     max_waiting: int = 20_000
     """How many hits may wait in all; beyond, they are refused with Unavailable."""
 
 
-_Waiting: TypeAlias = tuple[Hit, "Deferred[Outcome]"]
+_Waiting: TypeAlias = tuple[int, Hit, "Deferred[Outcome]"]
+"""In the order of the numbers they came."""
 
 
 @define(eq=False)
@@ -55,7 +61,13 @@ class HitQueue:
     _append: Append
     _turns: Turns
     settings: QueueSettings = QueueSettings()
-    _waiting: list[_Waiting] = field(factory=list)
+    _waiting: dict[Hashable, deque[_Waiting]] = field(factory=dict)
+    """By sender; whose turn it is comes first."""
+    _count: int = 0
+    """How many wait."""
+    _records: int = 0
+    """How many records these are."""
+    _number: int = 0
     _since: float = 0.0
     _seen: int = 0
     _is_gathering: bool = False
@@ -64,19 +76,22 @@ class HitQueue:
 
     def __len__(self) -> int:
         """Give how many hits wait to be handed over."""
-        return len(self._waiting)
+        return self._count
 
-    def add(self, hit: Hit) -> "Deferred[Outcome]":
-        """Queue a hit. Fires with what became of it once it is on disk.
+    def add(self, hit: Hit, sender: Hashable = None) -> "Deferred[Outcome]":
+        """Queue a hit of a sender. Fires with what became of it once it is on disk.
 
         Fails with Unavailable when too many wait or the store cannot take it.
         """
-        if len(self._waiting) >= self.settings.max_waiting:
+        if self._count >= self.settings.max_waiting:
             raise Unavailable("too many hits wait to be stored", retry_after=_RETRY_AFTER_S)
         stored: Deferred[Outcome] = Deferred()
         if not self._waiting:
             self._since = self._turns.seconds()
-        self._waiting.append((hit, stored))
+        self._number += 1
+        self._waiting.setdefault(sender, deque()).append((self._number, hit, stored))
+        self._count += 1
+        self._records += _records_of(hit)
         self._gather()
         return stored
 
@@ -95,32 +110,46 @@ class HitQueue:
 
     def _turn(self) -> None:
         """Wait another turn if hits have come since the last one and there is time and room."""
-        count = len(self._waiting)
+        count = self._count
         is_growing = count > self._seen
         is_late = self._turns.seconds() - self._since >= self.settings.interval_s
-        if is_growing and not is_late and count < self.settings.max_hits:
+        if is_growing and not is_late and self._records < self.settings.max_records:
             self._seen = count
             self._turns.callLater(0, self._turn)
             return
         self._is_gathering = False
         if count:
             self._is_writing = True
-            batch = self._waiting[: self.settings.max_hits]
-            del self._waiting[: self.settings.max_hits]
-            writing = Deferred.fromCoroutine(self._write(batch))
+            writing = Deferred.fromCoroutine(self._write(self._next_batch()))
             writing.addErrback(lambda failure: _log.failure("a batch went wrong", failure))
+
+    def _next_batch(self) -> Sequence[_Waiting]:
+        """Take a batch off those who wait, in the order in which they came."""
+        batch: list[_Waiting] = []
+        room = self.settings.max_records
+        while self._waiting and room > 0:
+            sender = next(iter(self._waiting))
+            theirs = self._waiting.pop(sender)
+            batch.append(theirs.popleft())
+            room -= _records_of(batch[-1][1])
+            if theirs:
+                self._waiting[sender] = theirs
+        self._count -= len(batch)
+        self._records -= self.settings.max_records - room
+        batch.sort(key=itemgetter(0))
+        return batch
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         outcomes: Sequence[Outcome | Failure]
         try:
-            outcomes = await self._append([hit for hit, _ in batch])
+            outcomes = await self._append([hit for _, hit, _ in batch])
         except Exception:  # noqa: BLE001 - each caller gets it
             outcomes = [Failure()] * len(batch)
         self._is_writing = False
         if self._waiting:
             self._since = self._turns.seconds()
             self._gather()
-        for (_, stored), outcome in zip(batch, outcomes, strict=True):
+        for (_, _, stored), outcome in zip(batch, outcomes, strict=True):
             if stored.called:
                 continue  # its caller no longer waits
             if isinstance(outcome, Failure):
@@ -134,3 +163,7 @@ class HitQueue:
             drained, self._drained = self._drained, []
             for one in drained:
                 one.callback(None)
+
+
+def _records_of(hit: Hit) -> int:
+    return 1 if isinstance(hit, Leaving) else 1 + len(hit.properties)

@@ -6,7 +6,7 @@ from twisted.python.failure import Failure
 
 from medamad.collect.queue import HitQueue, QueueSettings
 from medamad.model.errors import Unavailable
-from medamad.model.hits import Hit, Leaving
+from medamad.model.hits import Event, Hit, Leaving
 from medamad.store.journal import Outcome
 
 
@@ -61,7 +61,9 @@ def store() -> RecordingStore:
 
 @pytest.fixture
 def queue(reactor: Reactor, store: RecordingStore) -> HitQueue:
-    return HitQueue(store.append, reactor, QueueSettings(interval_s=1, max_hits=3, max_waiting=5))
+    return HitQueue(
+        store.append, reactor, QueueSettings(interval_s=1, max_records=3, max_waiting=5)
+    )
 
 
 def hit(name: str) -> Leaving:
@@ -100,7 +102,7 @@ def test_hits_of_several_turns_share_a_batch_up_to_its_size(
 def test_a_batch_gathers_no_longer_than_its_time(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    queue.settings = QueueSettings(interval_s=1, max_hits=100)
+    queue.settings = QueueSettings(interval_s=1, max_records=100)
     for name in "abc":
         assert store.batches == []
         queue.add(hit(name))
@@ -153,6 +155,46 @@ def test_too_many_waiting_hits_are_refused(
     assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
 
 
+def event(name: str, properties: int) -> Event:
+    said = tuple((f"name{number}", "value") for number in range(properties))
+    return Event(website=1, time_ms=1, beacon=name, properties=said)
+
+
+def test_properties_count_to_the_size_of_a_batch(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=6)
+    for name in "abcde":
+        queue.add(event(name, 2))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # However many it has, one hit fits.
+    queue.add(event("f", 20))
+    queue.add(event("g", 1))
+    for number in (3, 4):
+        reactor.turn(2)
+        store.succeed(number)
+    assert store.batches == [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]]
+    assert len(queue) == 0
+
+
+def test_senders_take_turns_where_more_wait_than_fit(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=4)
+    for name in "abcdefg":
+        queue.add(hit(name), "one")
+    queue.add(hit("x"), "other")
+    queue.add(hit("y"), "other")
+    queue.add(hit("z"))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # Of those that fit, the order is that in which they came.
+    assert store.batches == [["a", "b", "x", "z"], ["c", "d", "e", "y"], ["f", "g"]]
+
+
 def test_drained_fires_when_every_hit_was_answered(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
@@ -179,7 +221,7 @@ def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
 def test_settings_take_effect_while_it_runs(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    queue.settings = QueueSettings(max_hits=1)
+    queue.settings = QueueSettings(max_records=1)
     for name in "ab":
         queue.add(hit(name))
     reactor.turn(2)
