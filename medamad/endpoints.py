@@ -30,7 +30,7 @@ class Address:
     @property
     def is_everywhere(self) -> bool:
         """Whether it stands for every address of the machine, of IPv4 or of IPv6."""
-        return self.host in (EVERYWHERE, EVERYWHERE_IPV6)
+        return self.host in ("", EVERYWHERE, EVERYWHERE_IPV6)
 
     @property
     def is_ipv6(self) -> bool:

@@ -1,8 +1,9 @@
 """Where the daemon listens: on sockets from systemd and on the configured endpoints.
 
-A socket from systemd takes the place of the configured endpoint that has its address, or at least
-its port; if that one speaks TLS, so does the socket. An endpoint of IPv6 takes the connections of
-IPv4, too, unless one of those has its port.
+A socket from systemd takes the place of the endpoints that cannot be opened beside it; all others
+are opened. It speaks TLS if the endpoint that has its address does; where none has it, if one of
+those in whose place it is does, or else one of its port. An endpoint of IPv6 takes the connections
+of IPv4, too, unless an endpoint or a socket of that has its port.
 """
 
 import socket
@@ -64,7 +65,7 @@ class Place:
     text: str
     endpoint: Endpoint
     address: Address
-    """What tells it from others: as the configuration has it, of a socket where it has that one."""
+    """As the configuration has it; of a socket that of the endpoint by which it goes, if any."""
     certificate: Certificate | None = None
     """By what it speaks TLS; None when it does not."""
 
@@ -116,11 +117,17 @@ class _PortOfIPv6(tcp.Port):
         return made
 
 
-def configured_places(config: Config, reactor: Any) -> list[Place]:
-    """Give the places that the configuration names. Raises ConfigError."""
+def configured_places(
+    config: Config, reactor: Any, sockets: Sequence[Inherited] = ()
+) -> list[Place]:
+    """Give the places that the configuration names, to be opened beside sockets of systemd.
+
+    Raises ConfigError.
+    """
     texts = config.server.listen
     bounds = {text: _bound(config, text) for text in texts if text.partition(":")[0] in OF_TCP}
-    of_both = ports_of_both(bound.address for bound in bounds.values())
+    addresses = [bound.address for bound in bounds.values()] + [one.address for one in sockets]
+    of_both = ports_of_both(addresses)
     found = []
     for text in texts:
         if text not in bounds:
@@ -138,8 +145,8 @@ def places(config: Config, reactor: Any) -> list[Place]:
 
     The default endpoint is for a daemon that was given no socket.
     """
-    configured = configured_places(config, reactor)
     inherited = inherited_sockets(reactor)
+    configured = configured_places(config, reactor, inherited)
     if not inherited:
         return configured
     return systemd_first(configured, inherited, by_default=config.server.listen == Server().listen)
@@ -148,45 +155,46 @@ def places(config: Config, reactor: Any) -> list[Place]:
 def systemd_first(
     configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
 ) -> list[Place]:
-    """Give systemd's sockets in the place of the endpoints that have their address."""
-    found, left = [], list(configured)
+    """Give systemd's sockets, and the endpoints that can be opened beside them."""
+    meant = [(place, _numeric(place)) for place in configured]
+    found = []
     for number, one in enumerate(inherited):
         place = Place(f"socket {number} of systemd", one.endpoint, one.address)
-        replaced = _replaced(configured, one.address)
-        if replaced is not None:
-            place = evolve(place, address=replaced.address, certificate=replaced.certificate)
+        if (goes_by := _nearest(meant, one)) is not None:
+            place = evolve(place, address=goes_by.address, certificate=goes_by.certificate)
         found.append(place)
-        left = [
-            other for other in left if other is not replaced and not one.keeps_out(_numeric(other))
-        ]
-    return found if by_default else found + left
+    if by_default:
+        return found
+    return found + [place for place, at in meant if not any(one.keeps_out(at) for one in inherited)]
 
 
-def _replaced(configured: Sequence[Place], address: Address) -> Place | None:
-    """Give the endpoint in whose place a socket is: one of its port, where none has its address.
+def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:
+    """Give the endpoint by which a socket goes.
 
-    Of several of its port, as of a unit that is older than the configuration, it is one of its
-    family, rather the one that listens everywhere, and one that speaks TLS than one that does not.
+    Some have its port where the unit is older than the configuration, where the socket takes what
+    several of them would, or where it is the twin that one of IPv6 has for IPv4.
     """
 
-    def rank(place: Place) -> tuple[bool, ...]:
-        at = _numeric(place)
-        of_family = at.is_ipv6 == address.is_ipv6
-        return (at == address, of_family, at.is_everywhere, place.certificate is not None)
+    def rank(candidate: tuple[Place, Address]) -> tuple[bool, ...]:
+        place, at = candidate
+        speaks_tls = place.certificate is not None
+        return (at == one.address, one.keeps_out(at), speaks_tls, at.is_everywhere)
 
-    of_port = [
-        place
-        for place in configured
-        if place.address.port == address.port and (address.port or place.address == address)
+    candidates = [
+        (place, at)
+        for place, at in meant
+        if at.port == one.address.port and (at.port or one.keeps_out(at))
     ]
-    return max(of_port, key=rank, default=None)
+    return max(candidates, key=rank)[0] if candidates else None
 
 
 def _numeric(place: Place) -> Address:
     try:
         return place.address.numeric()
-    except (OSError, ValueError):
-        return place.address  # that the name stands for nothing is told where it is listened on
+    except OSError:
+        return evolve(place.address, host="")  # a name that is not known yet may be any of IPv4
+    except ValueError:
+        return place.address  # that it is none is told where it is listened on
 
 
 def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:

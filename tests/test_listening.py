@@ -169,8 +169,8 @@ def configured(*hosts: str, port: int = 443) -> list[Place]:
     ]
 
 
-def of_systemd(*hosts: str) -> list[Inherited]:
-    return [Inherited(Address(host, 443), Ear()) for host in hosts]
+def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
+    return [Inherited(Address(host, 443), Ear(), is_of_both) for host in hosts]
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,16 @@ def of_systemd(*hosts: str) -> list[Inherited]:
         (["::1", "::"], ["::1", "::", "0.0.0.0"], ["::1", "::", "::"], []),  # noqa: S104
         # The unit is older than the configuration.
         ([PLAIN, ""], ["192.0.2.1"], [""], [PLAIN]),
-        ([PLAIN, TLS], ["192.0.2.1", PLAIN], [TLS, PLAIN], []),
+        ([PLAIN, TLS], ["192.0.2.1", PLAIN], [TLS, PLAIN], [TLS]),
         ([PLAIN, TLS], [PLAIN], [PLAIN], [TLS]),
         ([PLAIN, TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
-        (["a.invalid"], [PLAIN], ["a.invalid"], []),
         ([PLAIN, "::"], [PLAIN], [PLAIN], ["::"]),
         ([PLAIN, "::"], ["0.0.0.0"], [PLAIN], ["::"]),  # noqa: S104
+        (["::1"], [PLAIN], ["::1"], ["::1"]),
+        (["::1", "fd00::1"], [PLAIN], ["::1"], ["::1", "fd00::1"]),
+        # A name that stands for nothing now.
+        (["a.invalid"], [PLAIN], ["a.invalid"], []),
+        (["a.invalid", TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
     ],
 )
 def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(
@@ -201,6 +205,24 @@ def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(
     assert [place.address.host for place in found] == replaced + left
     of_host = {place.address.host: place.certificate for place in places}
     assert all(place.certificate is of_host[place.address.host] for place in found)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "goes_by"),
+    [
+        ([TLS, "::1"], TLS),
+        (["::1", TLS, PLAIN], TLS),
+        ([PLAIN, "::1", ""], ""),
+        (["", "::"], "::"),
+    ],
+)
+def test_a_socket_of_both_families_goes_by_an_endpoint_of_either(
+    hosts: list[str], goes_by: str
+) -> None:
+    places, sockets = configured(*hosts), of_systemd("::", is_of_both=True)
+    (found,) = systemd_first(places, sockets, by_default=False)
+    (wanted,) = [place for place in places if place.address.host == goes_by]
+    assert (found.address, found.certificate) == (wanted.address, wanted.certificate)
 
 
 def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:

@@ -75,19 +75,21 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
 
 
+@pytest.mark.parametrize("is_both_named", [False, True])
 @pytest.mark.parametrize(
     ("host", "is_of_both"), [("127.0.0.1", False), ("::", False), ("::", True)]
 )
 def test_each_family_is_listened_on_whichever_systemd_has_opened(
-    tmp_path: Path, host: str, *, is_of_both: bool
+    tmp_path: Path, host: str, *, is_of_both: bool, is_both_named: bool
 ) -> None:
     family, hosts = socket.AF_INET, ["127.0.0.1", "::1"]
     if ":" in host:
         family, hosts = socket.AF_INET6, hosts[::-1]
     with socket.create_server((host, 0), family=family, dualstack_ipv6=is_of_both) as listening:
         port = listening.getsockname()[1]
-        places = f"tcp:{port}:interface=127.0.0.1", f"tcp6:{port}"
-        with activated(listening, tmp_path, *places):
+        of_ipv4, of_ipv6 = f"tcp:{port}:interface=127.0.0.1", f"tcp6:{port}"
+        other = of_ipv4 if ":" in host else of_ipv6
+        with activated(listening, tmp_path, *([of_ipv4, of_ipv6] if is_both_named else [other])):
             for each in hosts:
                 assert pinged(http.client.HTTPConnection(each, port, timeout=20)) == 200
 
@@ -188,6 +190,17 @@ def test_a_socket_of_systemd_speaks_tls_where_its_port_does(tmp_path: Path) -> N
         with activated(listening, tmp_path, authority.endpoint(port)) as log:
             assert pinged(authority.connection(port)) == 200
     assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+
+
+def test_a_socket_of_both_families_speaks_tls_where_an_endpoint_of_ipv4_does(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening:
+        port = listening.getsockname()[1]
+        places = authority.endpoint(port, "0.0.0.0"), f"tcp6:{port}:interface=\\:\\:1"  # noqa: S104
+        with activated(listening, tmp_path, *places):
+            assert pinged(authority.connection(port)) == 200
 
 
 def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path) -> None:
