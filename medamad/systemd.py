@@ -1,5 +1,6 @@
 """What systemd and the daemon tell each other: readiness, the watchdog, sockets (sd_notify(3))."""
 
+import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -93,7 +94,8 @@ def _inherited(descriptor: int, reactor: Any) -> Inherited:
         endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
         bound = opened.getsockname()
         if family == socket.AF_UNIX:
-            return Inherited(Address(bound), endpoint)
+            # One that is in no file begins with a null byte, and is told as bytes.
+            return Inherited(Address(os.fsdecode(bound)), endpoint)
         address = Address(*bound[:2])
         is_of_both = address.host == EVERYWHERE_IPV6 and not opened.getsockopt(
             socket.IPPROTO_IPV6, socket.IPV6_V6ONLY

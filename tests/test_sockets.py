@@ -94,6 +94,20 @@ def test_each_family_is_listened_on_whichever_systemd_has_opened(
                 assert pinged(http.client.HTTPConnection(each, port, timeout=20)) == 200
 
 
+def test_an_abstract_socket_of_systemd_is_used_beside_another(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("")  # has Linux pick an abstract address
+        listening.listen()
+        path = tmp_path / "http.sock"
+        with activated(listening, tmp_path, f"unix:{path}"):
+            for address in (listening.getsockname(), str(path)):
+                with socket.socket(socket.AF_UNIX) as asking:
+                    asking.settimeout(20)
+                    asking.connect(address)
+                    asking.sendall(b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert asking.recv(4_096).startswith(b"HTTP/1.1 200 ")
+
+
 def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
     one, other, both = free_port(), free_port(), free_port()
     places = f"tcp:{one}:interface=127.0.0.1", f"tcp:{other}", f"tcp6:{one}", f"tcp6:{other}"
