@@ -6,6 +6,8 @@ from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
+from medamad.web.turns import OF_A_HANDSHAKE
+
 
 class _OverTLS(BufferingTLSTransport):
     """TLS of a connection, whose handshake takes longer than most requests."""
@@ -15,6 +17,7 @@ class _OverTLS(BufferingTLSTransport):
     wrappedProtocol: Any
     held = b""
     """What has arrived and waits for its turn."""
+    weight = OF_A_HANDSHAKE
 
     @property
     def sender(self) -> bytes | None:

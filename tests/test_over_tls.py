@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from medamad.endpoints import Certificate
 from medamad.over_tls import OverTLS
 from medamad.web.channel import Channel
-from medamad.web.turns import TAKEN_AT_ONCE, Turns
+from medamad.web.turns import OF_A_HANDSHAKE, TAKEN_AT_ONCE, Turns
 
 
 class Echo(Protocol):
@@ -114,7 +114,8 @@ def turn(factory: OverTLS) -> None:
 
 
 def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
-    clients = [Client(factory) for _ in range(TAKEN_AT_ONCE * 2)]
+    at_once = TAKEN_AT_ONCE // OF_A_HANDSHAKE
+    clients = [Client(factory) for _ in range(at_once * 3)]
     other = Client(factory, "b")
     for client in (*clients, other):
         client.push(client.shake())
@@ -122,9 +123,9 @@ def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
         assert not client.answered
     turn(factory)
     assert other.answered
-    assert sum(client.answered for client in clients) == TAKEN_AT_ONCE - 1
+    assert sum(client.answered for client in clients) == at_once - 1
     turn(factory)
-    assert sum(client.answered for client in clients) == TAKEN_AT_ONCE * 2 - 1
+    assert sum(client.answered for client in clients) == at_once * 2 - 1
 
 
 @pytest.mark.parametrize("at_once", [100_000, 100])

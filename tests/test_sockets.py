@@ -250,6 +250,9 @@ def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+WHOLE = b"HEAD /event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
 def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()
@@ -263,8 +266,12 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
         connection.sock.sendall(request)
         return connection.sock
 
+    held = []
     try:
-        held = [begun(b"GET /event/ping HTTP/1.1\r\n") for _ in range(5)]
+        for _ in range(5):
+            held.append(begun(WHOLE + b"GET /event/ping HTTP/1.1\r\n"))
+            # What was sent with it has been read, too.
+            assert held[-1].recv(4_096).startswith(b"HTTP/1.1 200 ")
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", port), timeout=20) as further:
                 assert further.recv(1) == b""
@@ -280,4 +287,6 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
         assert pinged(authority.connection(port)) == 200
         assert "Traceback" not in daemon.log
     finally:
+        for one in held:
+            one.close()
         assert daemon.stop() == 0

@@ -4,9 +4,10 @@ import re
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import INegotiated
+from twisted.internet.interfaces import IHandshakeListener, INegotiated
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
+from zope.interface import implementer
 
 from medamad.collect.sender import Address
 from medamad.model.errors import BadRequest, Refusal, TooLarge
@@ -61,6 +62,9 @@ class Owner(Protocol):
     def network_of_sender(self, channel: "Channel", arrived: bytes) -> bytes | None:
         """Give the network that what a proxy passes on is from, as far as it has arrived."""
 
+    def works(self, channel: "Channel") -> None:
+        """Count a connection as one that has begun a request."""
+
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
 
@@ -74,6 +78,7 @@ class Owner(Protocol):
         """Give the headers of every answer."""
 
 
+@implementer(IHandshakeListener)
 class Channel(HTTPChannel):
     """One connection of a site.
 
@@ -88,6 +93,7 @@ class Channel(HTTPChannel):
 
     transport: Any
     _networkProducer: Any
+    weight = 1
     timeOut = None
     """Twisted's own timeout is off: it knows idleness only, and logs addresses."""
 
@@ -111,13 +117,20 @@ class Channel(HTTPChannel):
         self._received = 0
 
     def connectionMade(self) -> None:
-        """Begin to wait for a request."""
+        """Begin to wait for a request, or for TLS before."""
         self.peer: Address | None = peer_address(self.transport.getPeer())
-        self.expires = self.site.seconds() + self.site.settings.idle_seconds
         bound_send_buffer(self.transport)
-        self._is_over_tls = INegotiated.providedBy(self.transport)
+        self._is_over_tls = self._shakes_hands = INegotiated.providedBy(self.transport)
+        settings = self.site.settings
+        patience_s = settings.request_seconds if self._shakes_hands else settings.idle_seconds
+        self.expires = self.site.seconds() + patience_s
         self.site.waits(self)
         super().connectionMade()
+
+    def handshakeCompleted(self) -> None:
+        """Begin to wait for a request, of which TLS can now tell."""
+        self._shakes_hands = False
+        self.expires = self.site.seconds() + self.site.settings.idle_seconds
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
         """Forget the connection."""
@@ -145,6 +158,7 @@ class Channel(HTTPChannel):
     def _start_time(self) -> None:
         """Give a request its time to arrive."""
         self.idle = False
+        self.site.works(self)
         self.expires = self.site.seconds() + self.site.settings.request_seconds
 
     def _take_buffered(self, *, in_turn: bool = False) -> None:
@@ -334,8 +348,13 @@ class Channel(HTTPChannel):
         (close if self._is_over_tls else getattr(self.transport, "loseWriteConnection", close))()
 
     def expire(self) -> None:
-        """Close the connection; if it does not go by itself, or does not read, cut it."""
-        if self.closing or self.refused or unreceived_bytes(self.transport):
+        """Close the connection; if it does not go by itself, or does not read, cut it.
+
+        Over TLS, which closes only when the other end agrees, one that is slow to send is cut, too.
+        """
+        is_slow = self._shakes_hands or not (self.idle or self._handlingRequest)
+        goes_by_itself = not (self._is_over_tls and is_slow)
+        if not goes_by_itself or self.closing or self.refused or unreceived_bytes(self.transport):
             self.cut()
             return
         if self.idle and self._was_answered:

@@ -1,13 +1,9 @@
 """The open connections of a site: how many there are, from which networks, which one gives way."""
 
 from collections.abc import Iterator
-from itertools import islice
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from attrs import define, field
-
-_LOOKED_AT: Final = 64
-"""Among how many connections, the longest untouched first, an idle one is looked for."""
 
 
 class Connection(Protocol):
@@ -15,48 +11,66 @@ class Connection(Protocol):
 
     network: bytes | None
     """What it is counted under, None where there is no bound."""
-    idle: bool
-    """Whether it only waits for a request."""
 
 
 C = TypeVar("C", bound=Connection)
 
 
 @define(eq=False)
-class Connections(Generic[C]):
-    """Connections in the order in which each last began to wait for a request."""
+class _Group(Generic[C]):
+    """Some connections, and those of them that wait for a request, the longest waiting first."""
 
-    _all: dict[C, None] = field(factory=dict)
-    _by_network: dict[bytes, dict[C, None]] = field(factory=dict)
+    all: dict[C, None] = field(factory=dict)
+    waiting: dict[C, None] = field(factory=dict)
+
+
+@define(eq=False)
+class Connections(Generic[C]):
+    """The open connections, and which of them wait for a request."""
+
+    _all: _Group[C] = field(factory=_Group)
+    _by_network: dict[bytes, _Group[C]] = field(factory=dict)
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._all.all)
 
     def __iter__(self) -> Iterator[C]:
         """Give each; connections may be closed meanwhile."""
-        return iter(list(self._all))
+        return iter(list(self._all.all))
 
     def of(self, network: bytes) -> int:
         """Tell how many there are of a network."""
-        return len(self._by_network.get(network, ()))
+        group = self._by_network.get(network)
+        return 0 if group is None else len(group.all)
 
-    def add(self, connection: C) -> None:
-        """Count a connection, or count it as the latest that began to wait."""
-        self.remove(connection)
-        self._all[connection] = None
+    def waits(self, connection: C) -> None:
+        """Count a connection as the latest that began to wait for a request."""
         if connection.network is not None:
-            self._by_network.setdefault(connection.network, {})[connection] = None
+            self._by_network.setdefault(connection.network, _Group())
+        for group in self._groups_of(connection):
+            group.all[connection] = None
+            group.waiting.pop(connection, None)
+            group.waiting[connection] = None
+
+    def works(self, connection: C) -> None:
+        """Count a connection as one that has begun a request."""
+        for group in self._groups_of(connection):
+            group.waiting.pop(connection, None)
 
     def remove(self, connection: C) -> None:
         """Forget a connection, if it is known."""
-        self._all.pop(connection, None)
-        if connection.network is not None:
-            siblings = self._by_network.get(connection.network, {})
-            siblings.pop(connection, None)
-            if not siblings:
-                self._by_network.pop(connection.network, None)
+        for group in self._groups_of(connection):
+            group.all.pop(connection, None)
+            group.waiting.pop(connection, None)
+        if connection.network is not None and not self.of(connection.network):
+            self._by_network.pop(connection.network, None)
 
     def one_to_close(self, network: bytes | None = None) -> C | None:
-        """Give one that has waited long, of one network or of all; None if all are at work."""
-        among = self._all if network is None else self._by_network.get(network, {})
-        return next((one for one in islice(among, _LOOKED_AT) if one.idle), None)
+        """Give the one that waits longest, of a network or of all; None if all are at work."""
+        group = self._all if network is None else self._by_network.get(network)
+        return None if group is None else next(iter(group.waiting), None)
+
+    def _groups_of(self, connection: C) -> Iterator[_Group[C]]:
+        yield self._all
+        if connection.network in self._by_network:
+            yield self._by_network[connection.network]

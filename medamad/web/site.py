@@ -1,5 +1,6 @@
 """The site: its connections, how many and how long, and what every answer says."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -27,6 +28,8 @@ from medamad.web.settings import WebSettings
 from medamad.web.turns import Turns, Waiting
 
 SWEEP_SECONDS: Final = 1.0
+EXPIRED_AT_ONCE: Final = 50
+"""How many connections whose time is up are closed in a turn of the reactor."""
 ARRIVE_SECONDS: Final = 0.2
 """How long a request may take to come over a connection that is to be closed."""
 
@@ -145,15 +148,25 @@ class Site(server.Site):
         return self._reactor.seconds()
 
     def sweep(self) -> None:
-        """Close the connections whose time is up."""
+        """Close the connections whose time is up, so many in a turn of the reactor."""
         now = self.seconds()
-        for channel in self.channels:
+        self._expire(deque(channel for channel in self.channels if channel.expires <= now), now)
+
+    def _expire(self, channels: deque[Channel], now: float) -> None:
+        for _ in range(min(EXPIRED_AT_ONCE, len(channels))):
+            channel = channels.popleft()
             if channel.expires <= now:
                 channel.expire()
+        if channels:
+            self._reactor.callLater(0, self._expire, channels, now)
 
     def waits(self, channel: Channel) -> None:
         """Count a connection, as the latest that began to wait for a request."""
-        self.channels.add(channel)
+        self.channels.waits(channel)
+
+    def works(self, channel: Channel) -> None:
+        """Count a connection as one that has begun a request."""
+        self.channels.works(channel)
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""

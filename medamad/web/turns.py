@@ -8,6 +8,8 @@ from attrs import define, field
 TAKEN_AT_ONCE: Final = 16
 """How many requests are taken in a turn of the reactor, of all connections together: whoever comes
 in the next one waits for these at most, and for one of each other network that has more."""
+OF_A_HANDSHAKE: Final = 8
+"""As how many requests a handshake of TLS counts: signing by a long key takes milliseconds."""
 
 
 class Waiting(Hashable, Protocol):
@@ -16,6 +18,10 @@ class Waiting(Hashable, Protocol):
     @property
     def sender(self) -> bytes | None:
         """The network that sends, the same while it waits; None where it stands for itself."""
+
+    @property
+    def weight(self) -> int:
+        """As how many requests the next one counts."""
 
     def take_next(self) -> None:
         """Take the next request."""
@@ -64,16 +70,18 @@ class Turns(Generic[C]):
     def take(self) -> None:
         """Let one of each network take a request, and again, up to as many as are taken at once."""
         self._is_due = False
-        while self._waiting and len(self._taking) < TAKEN_AT_ONCE:
-            self._taking[self._next()] = None
-        self._taken = len(self._taking)
+        self._taken = sum(connection.weight for connection in self._taking)
+        while self._waiting and self._taken < TAKEN_AT_ONCE:
+            connection = self._next()
+            self._taking[connection] = None
+            self._taken += connection.weight
         try:
             while self._taking:
                 connection = next(iter(self._taking))
                 del self._taking[connection]
                 connection.take_next()
         finally:
-            if self._taking or self._taken == TAKEN_AT_ONCE:
+            if self._taking or self._taken >= TAKEN_AT_ONCE:
                 self._wait()
 
     def _next(self) -> C:

@@ -74,7 +74,9 @@ async def test_what_is_no_sound_request_is_400(
 def over_tls(house: House) -> Connection:
     wire = Wire("203.0.113.9")
     directlyProvides(wire, INegotiated)
-    return Connection(house.site, wire=wire)
+    connection = Connection(house.site, wire=wire)
+    connection.channel.handshakeCompleted()
+    return connection
 
 
 @pytest_twisted.ensureDeferred

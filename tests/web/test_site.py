@@ -9,9 +9,11 @@ from browser import Connection, Wire, encoded
 from house import House
 from logged import LoggedFailures
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import INegotiated
+from zope.interface import directlyProvides
 
 from medamad.collect.networks import Networks
-from medamad.web.site import ARRIVE_SECONDS
+from medamad.web.site import ARRIVE_SECONDS, EXPIRED_AT_ONCE
 from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
@@ -54,6 +56,45 @@ def test_a_request_has_to_arrive_in_time_however_slowly_it_is_sent(house: House)
     pass_time(house, 1)
     assert connection.wire.disconnecting
     assert connection.wire.value() == b""
+
+
+@pytest.mark.parametrize(
+    "sent", [None, b"", PING[:9], encoded("POST", "/event/hit", {}, b"x")[:-1]]
+)
+def test_over_tls_who_is_slow_is_cut_as_early(house: House, sent: bytes | None) -> None:
+    start(house)
+    wire = Wire("203.0.113.9")
+    directlyProvides(wire, INegotiated)
+    connection = Connection(house.site, wire=wire)
+    # That of a handshake which does not end, and of a request.
+    waits_s = 20
+    if sent is not None:
+        pass_time(house, 11)
+        connection.channel.handshakeCompleted()
+        waits_s = 75
+        if sent:
+            connection.push(sent)
+            waits_s = 20
+    pass_time(house, waits_s - 1)
+    assert (wire.aborted, wire.disconnecting) == (False, False)
+    pass_time(house, 1)
+    # Who has asked nothing may agree to the end.
+    assert (wire.aborted, wire.disconnecting) == (sent != b"", sent == b"")
+
+
+def test_of_many_whose_time_is_up_so_many_are_closed_a_turn(house: House) -> None:
+    house.set(max_connections=EXPIRED_AT_ONCE * 3, max_connections_per_network=EXPIRED_AT_ONCE * 3)
+    connections = [Connection(house.site) for _ in range(EXPIRED_AT_ONCE * 2 + 1)]
+    house.reactor.advance(75)
+    house.site.sweep()
+    for closed in (EXPIRED_AT_ONCE, EXPIRED_AT_ONCE * 2):
+        assert sum(one.wire.disconnecting for one in connections) == closed
+        if closed == EXPIRED_AT_ONCE:
+            # What comes meanwhile is in time after all.
+            connections[-1].push(PING[:9])
+        house.reactor.advance(0)
+    assert [one for one in connections if not one.wire.disconnecting] == connections[-1:]
+    assert house.reactor.getDelayedCalls() == []
 
 
 @pytest_twisted.ensureDeferred
