@@ -30,6 +30,9 @@ _PROGRAM: Final = "/opt/medamad/bin/medamad"
 """What the shipped unit runs."""
 _WRITTEN: Final = "# Written by `medamad service install`."
 """What tells a drop-in of ours from one that an operator has given the same name."""
+_OPERATORS: Final = "the ports that it names hold; without it, those of the configuration would"
+_LEFT: Final = ": it was a package's"
+"""Why a drop-in of ours goes that a package which was not purged has left: it would be stronger."""
 _LISTEN: Final = "ListenStream=127.0.0.1:8080"
 _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
 """What the unit shuts the daemon out of."""
@@ -72,18 +75,16 @@ class Installation:
     @property
     def ports(self) -> list[str]:
         """The ports that systemd opens, as its files have them."""
-        lines: list[str] = []
-        for path in (self._read(SOCKET), self.unit(PORTS)):
-            if path.is_file():
-                lines += path.read_text("utf-8").splitlines()
+        lines = _lines(self._read(SOCKET)) + _lines(self.unit(PORTS))
         return [line for line in lines if line.startswith("ListenStream=")]
 
     def install(self, program: Sequence[str]) -> Iterator[str]:
         """Write what is missing of the configuration, and the units; tells what was done.
 
         A unit is written anew each time: what an operator changes belongs in a drop-in. Those of a
-        package are left to it: a drop-in of its socket has the ports. By a configuration that the
-        daemon cannot use, no unit is touched. Raises CannotInstall, ConfigError, OSError.
+        package are left to it: a drop-in of its socket has the ports. One of that name that the
+        operator has written stays. By a configuration that the daemon cannot use, no unit is
+        touched. Raises CannotInstall, ConfigError, OSError.
         """
         run = " ".join(map(_quoted, program))
         if self.packaged:
@@ -103,7 +104,7 @@ class Installation:
             raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
         for name in (SOCKET, SERVICE):
             yield from self._remove(name)
-        yield from self._remove_left_ports()
+        yield from self._remove_ports(_LEFT)
 
     def _install_configuration(self) -> Iterator[str]:
         folder = self.configuration
@@ -123,7 +124,7 @@ class Installation:
             texts[SOCKET] = unit.replace(_LISTEN, "\n".join(listen))
         else:
             yield from self._remove(SOCKET, ": no port is configured")
-        yield from self._remove_left_ports()
+        yield from self._remove_ports(_LEFT)
         for name, text in texts.items():
             yield self._write(self.unit(name), text)
 
@@ -133,22 +134,23 @@ class Installation:
                 yield from self._remove(name, ": it hid the package's")
         if not listen:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
-        if listen and list(listen) != [_LISTEN]:
+        if listen and list(listen) != [_LISTEN] and not self._ports_are_the_operators:
             # The empty one takes away the package's.
             text = "\n".join([_WRITTEN, "[Socket]", "ListenStream=", *listen, ""])
             yield self._write(self.unit(PORTS), text)
         else:
-            yield from self._remove(PORTS)
+            yield from self._remove_ports()
 
-    def _remove_left_ports(self) -> Iterator[str]:
-        """Remove what a package that was not purged has left; it is stronger than the unit."""
-        ports = self.unit(PORTS)
-        if not ports.is_file():
-            return
-        if _WRITTEN in ports.read_text("utf-8").splitlines():
-            yield from self._remove(PORTS, ": it was a package's")
+    def _remove_ports(self, reason: str = "") -> Iterator[str]:
+        if self._ports_are_the_operators:
+            yield f"left {self.unit(PORTS)} as it is: {_OPERATORS}"
         else:
-            yield f"left {ports} as it is"
+            yield from self._remove(PORTS, reason)
+
+    @property
+    def _ports_are_the_operators(self) -> bool:
+        ports = self.unit(PORTS)
+        return ports.exists() and _WRITTEN not in _lines(ports)
 
     def _write(self, path: Path, text: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,6 +197,11 @@ def listened_on(file: Path) -> list[str]:
         ]
         lines.append("BindIPv6Only=ipv6-only")
     return lines
+
+
+def _lines(unit: Path) -> list[str]:
+    """Give the lines of a unit or drop-in, in whatever encoding an operator has written it."""
+    return unit.read_text("utf-8", "replace").splitlines() if unit.is_file() else []
 
 
 def _stream(address: Address) -> str:

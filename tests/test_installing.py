@@ -18,6 +18,7 @@ from medamad.installing import (
 )
 from medamad.shipped import shipped_file, shipped_unit
 
+POSTRM = Path(__file__).parents[1] / "packaging/debian/postrm"
 PROGRAM = ["/opt/medamad/bin/medamad"]
 
 
@@ -249,6 +250,7 @@ def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_p
     list(packaged.install(PROGRAM))
     ports = packaged.unit(PORTS)
     left = ports.read_text("utf-8")
+    assert f"grep -qsxF '{left.splitlines()[0]}'" in POSTRM.read_text("utf-8")
     list(Installation(tmp_path, PACKAGED).uninstall())
     configure_to_listen(packaged, '"tcp:8082"')
     assert f"removed {ports}: it was a package's" in list(packaged.install(PROGRAM))
@@ -258,14 +260,27 @@ def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_p
     assert packaged.ports == []
 
 
-def test_a_drop_in_of_the_operator_is_left(installation: Installation) -> None:
+@pytest.mark.parametrize("listen", ['"tcp:8080:interface=127.0.0.1"', '"tcp:81"'])
+@pytest.mark.parametrize("kind", ["installation", "packaged"])
+@pytest.mark.parametrize(
+    "own",
+    [b"[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n", b"# f\xfcr\n[Socket]\nMark=7\n"],
+)
+def test_a_drop_in_of_the_operator_is_left(
+    request: pytest.FixtureRequest, kind: str, own: bytes, listen: str
+) -> None:
+    installation: Installation = request.getfixturevalue(kind)
+    list(installation.install(PROGRAM))
+    configure_to_listen(installation, listen)
     ports = installation.unit(PORTS)
     ports.parent.mkdir(parents=True)
-    own = "[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n"
-    ports.write_text(own, "utf-8")
-    assert f"left {ports} as it is" in list(installation.install(PROGRAM))
-    assert f"left {ports} as it is" in list(installation.uninstall())
-    assert ports.read_text("utf-8") == own
+    ports.write_bytes(own)
+    left = f"left {ports} as it is: the ports that it names hold"
+    assert any(line.startswith(left) for line in installation.install(PROGRAM))
+    assert ("ListenStream=127.0.0.1:8081" in installation.ports) == (b"8081" in own)
+    if not installation.packaged:
+        assert any(line.startswith(left) for line in installation.uninstall())
+    assert ports.read_bytes() == own
 
 
 @pytest.mark.skipif(not os.access("/opt", os.W_OK), reason="/opt cannot be written")
