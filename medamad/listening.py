@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
+from medamad.accepting import accept_few
 from medamad.config import Config, ConfigError, Server
 from medamad.endpoints import (
     OF_TCP,
@@ -75,11 +76,14 @@ class Place:
             creator: Any = self.certificate
             factory = OverTLS(creator, isClient=False, wrappedFactory=factory)
         try:
-            return await self.endpoint.listen(factory)
+            port = await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:
             reason = error.socketError if isinstance(error, CannotListenError) else error
             told = getattr(reason, "strerror", None) or str(reason)
             raise CannotListenThere(f"cannot listen on {self.text}: {told}") from error
+        if isinstance(port, tcp.Port):
+            accept_few(port)
+        return port
 
     def url(self, port: Port) -> str:
         """Give the address for a browser on this machine, "" for a unix socket."""
