@@ -55,6 +55,11 @@ class Doomed:
         moment = self._leases.now()
         self._waiting += [(moment, key) for key in keys]
 
+    def is_read(self, website: int) -> bool:
+        """Tell whether a question may still see a block that has gone. For any thread."""
+        gone = (moment for moment, key in tuple(self._waiting) if website_of(key) == website)
+        return not self._leases.all_ended(max(gone, default=0), website)
+
     # In the writer thread
 
     def begin(self, txn: Transaction, website: int, time_ms: int) -> tuple[int, bytes]:

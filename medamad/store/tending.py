@@ -202,7 +202,7 @@ class Tending:
     async def _remove_unused_names(self, shelf: Shelf) -> None:
         """Remove names of a website that is due, unless somebody still reads what used them."""
         async with self._one_at_a_time:
-            is_read = not self._leases.all_ended(self._leases.now(), shelf.website)
+            is_read = self._upkeep.doomed.is_read(shelf.website)
             if shelf.website in self._names_due and not is_read and not self._closing:
                 await self._upkeep.remove_unused_names(shelf, self._names)
                 self._names_due.discard(shelf.website)

@@ -147,7 +147,7 @@ async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
 async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     open_store: OpenStore,
 ) -> None:
-    """As an export does that began before, whose views still have to be told of."""
+    """As an export does that began before, whose views still have to be told of; not one later."""
     store = open_store()
     website = await store.add_website("example.com", 1)
     batch = await begun(store, website)
@@ -160,6 +160,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     # Nor do they go with those that are looked for each day.
     await store.tidy(NOW_MS + 3 * DAY_MS)
     assert stored_texts(store, website, Dimension.PATH) == paths
+    later = store.hold(website)
     reader.close()
     for _ in range(1_000):
         if stored_texts(store, website, Dimension.PATH) == paths[-1:]:
@@ -167,6 +168,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
         await deferLater(reactor, 0.01)
     else:
         raise AssertionError("the names are still there")
+    later.close()
     await store.close()
 
 

@@ -13,6 +13,7 @@ from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from medamad.model.dimensions import Dimension
 from medamad.model.websites import Website
 from medamad.store.planning import Sizes
+from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
@@ -73,6 +74,28 @@ async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
     assert "unused" in stored_texts(store, website, Dimension.PATH)
     await store.tidy(midnight_ms + DAY_MS)
     assert "unused" not in stored_texts(store, website, Dimension.PATH)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_is_past_its_time_stay_for_whoever_still_reads_it(
+    open_store: OpenStore,
+) -> None:
+    """And for nobody else, however many read on."""
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3, "nothing")))
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(path="/old"), a_view(path="/new", time_ms=NOW_MS + 5 * DAY_MS)])
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    reader = store.hold(website)
+    for days in (7, 8):
+        await settled(store, NOW_MS + days * DAY_MS)
+        assert held(store, website)[0][0]["path"] == "/new"
+        assert stored_texts(store, website, Dimension.PATH) == ["/old", "/new"]
+    later = store.hold(website)
+    reader.close()
+    await settled(store, NOW_MS + 8 * DAY_MS)
+    assert stored_texts(store, website, Dimension.PATH) == ["/new"]
+    later.close()
     await store.close()
 
 
