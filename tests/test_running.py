@@ -4,21 +4,23 @@ import array
 import fcntl
 import http.client
 import json
+import math
 import os
 import signal
 import socket
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from attrs import define, field
-from daemon import Daemon, configure, running, until
+from daemon import PATIENCE_S, Daemon, configure, running, until
 
 from medamad.service import DRAIN_SECONDS
+from medamad.web.site import ARRIVE_SECONDS
 
 pytestmark = pytest.mark.daemon
 
@@ -35,7 +37,7 @@ def load(path: str) -> str:
 def supervising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(10)
+        listening.settimeout(PATIENCE_S)
         monkeypatch.setenv("NOTIFY_SOCKET", listening.getsockname())
         yield listening
 
@@ -124,7 +126,7 @@ class Visitors:
     stop: threading.Event = field(factory=threading.Event)
 
     def __call__(self) -> None:
-        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
+        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=PATIENCE_S)
         with closing(to_daemon) as connection:
             while not self.stop.is_set():
                 body = load(f"{threading.get_ident()}-{len(self.statuses)}")
@@ -160,30 +162,50 @@ def test_a_reload_drops_no_request(tmp_path: Path, reloads: int) -> None:
 
 @define
 class LastVisitor(Visitors):
-    """Sends hits until the daemon takes no more."""
+    """Sends hits until the daemon takes no more, each as soon as the one before is answered.
+
+    `unanswered` is what became of a hit that was said in time: a connection that says nothing for
+    ARRIVE_SECONDS may be closed, and the machine may give a visitor no core for as long.
+    """
 
     unanswered: list[Exception] = field(factory=list)
 
     def __call__(self) -> None:
-        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=10)
+        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=PATIENCE_S)
         with closing(to_daemon) as connection:
             connection.connect()
             # Once an answer has closed the connection, it is over.
             connection.auto_open = 0
+            began = time.monotonic()
             while connection.sock is not None:
                 body = load(f"{threading.get_ident()}-{len(self.statuses)}")
+                began_before, began = began, time.monotonic()
                 try:
-                    connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
+                    try:
+                        connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
+                    finally:
+                        was_in_time = time.monotonic() - began_before < ARRIVE_SECONDS
                     answer = connection.getresponse()
                     answer.read()
                 except (OSError, http.client.HTTPException) as error:
-                    self.unanswered.append(error)
+                    if was_in_time:
+                        self.unanswered.append(error)
                     return
                 self.statuses.append(answer.status)
 
 
+def is_in_time(stop: Callable[[Path], float], folder: Path) -> bool:
+    """Tell whether a stop takes less than 5 seconds, best of three: others may use the cores."""
+    return any(stop(folder / str(turn)) < 5 for turn in range(3))
+
+
 def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
+    assert is_in_time(stopped_under_load, tmp_path)
+
+
+def stopped_under_load(folder: Path) -> float:
+    """Give the seconds that a daemon takes to stop while many send hits."""
+    with running(folder) as daemon:
         daemon.client().add_website("example.com")
         visitors = [LastVisitor(daemon) for _ in range(48)]
         threads = [threading.Thread(target=one) for one in visitors]
@@ -192,7 +214,7 @@ def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
         until(lambda: all(one.statuses for one in visitors))
         asked = time.monotonic()
         assert daemon.stop() == 0
-        assert time.monotonic() - asked < 5
+        took = time.monotonic() - asked
         for thread in threads:
             thread.join()
         assert [error for one in visitors for error in one.unanswered] == []
@@ -202,6 +224,7 @@ def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
         daemon.start()
         summary = daemon.client().get("/api/website/example.com/summary")
         assert summary["current"]["pageviews"] == len(statuses)
+    return took
 
 
 HIT = b"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
@@ -215,9 +238,9 @@ def test_connections_that_ask_nothing_whole_do_not_hold_the_stop_up(tmp_path: Pa
             strays.append(stack.enter_context(stray))
             stray.sendall(part)
         assert strays[-1].recv(1000).startswith(b"HTTP/1.1 400 ")
-        asked = time.monotonic()
         assert daemon.stop() == 0
-        assert time.monotonic() - asked < 3
+        # It did not wait for them until DRAIN_SECONDS had passed.
+        assert "were cut" not in daemon.log
         for stray in strays:
             assert stray.recv(1000) == b""
 
@@ -226,12 +249,14 @@ SPECIFICATION = b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
-    # A machine with other work may be late now and then.
-    assert any(stopped_beside_a_slow_reader(tmp_path / str(turn)) < 5 for turn in range(3))
+    assert is_in_time(stopped_beside_a_slow_reader, tmp_path)
 
 
 def stopped_beside_a_slow_reader(folder: Path) -> float:
-    """Give the seconds that a daemon takes to stop while somebody does not read the answers."""
+    """Give the seconds that a daemon takes to stop while somebody does not read the answers.
+
+    They are infinite if all was sent after all: then something else had held the answers up.
+    """
     with ExitStack() as stack, running(folder) as daemon:
         slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
         stack.enter_context(slow).sendall(SPECIFICATION * 300)
@@ -243,8 +268,9 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
         asked = time.monotonic()
         assert daemon.stop() == 0
         took = time.monotonic() - asked
+        if "1 connections were cut" not in daemon.log:
+            return math.inf
         assert took >= DRAIN_SECONDS
-        assert "1 connections were cut" in daemon.log
     return took
 
 
