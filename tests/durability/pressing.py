@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Event
 
 from attrs import define, field
+from daemon import PATIENCE_S
 
 HOSTNAME = "example.com"
 
@@ -33,7 +34,7 @@ class Connection:
     """A keep-alive connection that posts hits as fast as they are answered."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
 
     def close(self) -> None:
         self._socket.close()
@@ -83,9 +84,13 @@ def beacon_of(path: str) -> str:
 def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = False) -> None:
     """Post loads until the daemon dies, or until told to stop, and note what came of them.
 
-    `whole` has each page left, and an event on every third.
+    It may be dead before this client comes. `whole` has each page left, and an event on
+    every third.
     """
-    connection = Connection(port)
+    try:
+        connection = Connection(port)
+    except OSError:
+        return
 
     def is_acknowledged(post: Callable[..., bytes], path: str, *more: int) -> bool:
         try:

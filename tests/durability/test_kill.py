@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from daemon import Client, Daemon, finished
+from daemon import Client, Daemon, finished, until
 from held import agrees, blocks_and_groups, held, orphans, settled
 from pressing import HOSTNAME, Connection, Sent, press
 from twisted.internet import reactor
@@ -60,7 +60,10 @@ def check_rest(owner: Client, prefix: str, sent: Sent) -> None:
 
 
 def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
-    """Let several clients post, kill the daemon meanwhile; returns what they sent."""
+    """Let several clients post, kill the daemon meanwhile; returns what they sent.
+
+    It is killed so long after it has acknowledged something: a slow machine takes its time.
+    """
     stop = Event()
     total = Sent()
     by_client = [Sent() for _ in range(CLIENTS)]
@@ -69,6 +72,7 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
             clients.submit(press, daemon.port, f"{prefix}{number}-", stop, sent, whole=True)
             for number, sent in enumerate(by_client)
         ]
+        until(lambda: any(sent.acknowledged for sent in by_client))
         time.sleep(after_s)
         daemon.kill()
         stop.set()
@@ -111,7 +115,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: in
         all_sent: dict[str, Sent] = {}
         for round_number in range(rounds):
             prefix = f"/round{round_number}/"
-            sent = kill_under_load(daemon, prefix, after_s=chance.uniform(0.02, 0.12))
+            sent = kill_under_load(daemon, prefix, after_s=chance.uniform(0, 0.1))
             daemon.start()
             found = stored(owner, prefix)
             assert set(found) >= set(sent.acknowledged), "an acknowledged hit is missing"
@@ -133,7 +137,6 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: in
         total = sum(map(len, expected.values()))
         summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
         assert (summary["pageviews"], summary["visitors"]) == (total, total)
-        assert total > rounds * CLIENTS, "the daemon was killed before it had taken anything"
         assert daemon.stop() == 0
         await recounted(daemon, Counter(path for paths in expected.values() for path in paths))
     finally:
