@@ -20,8 +20,8 @@ USERNAME = "ada"
 PASSWORD = "a long enough password"
 MEDAMAD = (sys.executable, "-c", "import sys; from medamad.commands import main; sys.exit(main())")
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
-_STARTS_WITHIN_S = 120.0
-_ENDS_WITHIN_S = 120.0
+PATIENCE_S = 120.0
+"""How long is waited for what comes at once, unless the machine has much else to do."""
 
 
 def finished(
@@ -37,7 +37,7 @@ def finished(
         capture_output=True,
         text=True,
         check=False,
-        timeout=_ENDS_WITHIN_S,
+        timeout=PATIENCE_S,
     )
 
 
@@ -84,7 +84,7 @@ class Client:
         sent = {"Cookie": self.cookie} if self.cookie else {}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request(
                 method,
@@ -159,7 +159,7 @@ class Daemon:
                 cwd=Path(__file__).parents[1],
                 env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
             )
-        deadline = time.monotonic() + _STARTS_WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
             assert self._process.poll() is None, f"the daemon stopped:\n{self.log}"
             assert time.monotonic() < deadline, f"the daemon does not answer:\n{self.log}"
@@ -176,7 +176,7 @@ class Daemon:
     def ended(self) -> int:
         """Wait until it ends by itself; returns its exit status."""
         assert self._process is not None
-        status = self._process.wait(30)
+        status = self._process.wait(PATIENCE_S)
         self._process = None
         return status
 
@@ -189,7 +189,7 @@ class Daemon:
     def _answers(self) -> bool:
         try:
             return Client(self.port).request("GET", "/api/event/ping").status == http.client.OK
-        except (ConnectionError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException):
             return False
 
     def _end(self, by: signal.Signals) -> int:
@@ -197,7 +197,7 @@ class Daemon:
         process, self._process = self._process, None
         process.send_signal(by)
         try:
-            return process.wait(10)
+            return process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -220,7 +220,7 @@ def running(folder: Path, *arguments: str, configuration: str = "") -> Iterator[
             daemon.stop()
 
 
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Wait for something to hold, and fail if it does not come to it."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from daemon import PATIENCE_S
 from playwright.sync_api import Browser, sync_playwright
 from visiting import DESKTOP
 
@@ -31,6 +32,7 @@ def chromium_running() -> Iterator[Browser]:
         browser = playwright.chromium.launch(
             executable_path=_PROGRAM,
             args=[*_FLAGS, f"--user-agent={DESKTOP}"],
+            timeout=PATIENCE_S * 1000,
             ignore_default_args=["--disable-back-forward-cache"],
         )
         yield browser

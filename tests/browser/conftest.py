@@ -17,7 +17,7 @@ from visiting import DESKTOP, Statistics, Visitor
 __all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon")
 
 # Other tests run beside these: what is expected may take as long to come as what is clicked.
-expect.set_options(timeout=10_000)
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="session")

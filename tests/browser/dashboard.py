@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
-from daemon import MEDAMAD, PASSWORD, USERNAME, Client, Daemon, free_port, running
+from daemon import MEDAMAD, PASSWORD, PATIENCE_S, USERNAME, Client, Daemon, free_port, running
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -26,7 +26,6 @@ PHONE_WIDTH = 360
 DESKTOP_WIDTH = 1280
 BUSY = "websites/gardenpost.example"
 """The page of a website of the demonstration that has most visits."""
-_STARTS_WITHIN_S = 30.0
 _FAULTS_FROM = 500
 
 
@@ -73,7 +72,6 @@ def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
         "viewport": {"width": DESKTOP_WIDTH, "height": 800},
     }
     context = chromium.new_context(**(usual | options))
-    context.set_default_timeout(10_000)
     base = f"http://localhost:{client.port}"
     if client.cookie is not None:
         name, _, value = client.cookie.partition("=")
@@ -138,15 +136,15 @@ def demonstration() -> Iterator[Client]:
     )
     try:
         client = Client(port)
-        deadline = time.monotonic() + _STARTS_WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while client.cookie is None:
             assert process.poll() is None, "the demonstration stopped"
             assert time.monotonic() < deadline, "the demonstration does not answer"
             try:
                 client.log_in()
-            except ConnectionError:
+            except OSError:
                 time.sleep(0.05)
         yield client
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from daemon import Daemon
+from daemon import PATIENCE_S, Daemon
 from site_of_ours import Site, served
 from visiting import DESKTOP, Statistics, Visitor
 from wire import tag, watched
@@ -213,7 +213,7 @@ def test_a_page_made_ready_is_counted_when_it_is_shown(
             website.wait_for(2, timed_pages=2)
         finally:
             browser.terminate()
-            browser.wait(10)
+            browser.wait(PATIENCE_S)
     # It may be left before the pings are answered, and then is not known to be new.
     assert {path: views for path, (_visitors, views) in website.pages.items()} == {
         "/": 1,

@@ -176,7 +176,7 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
     load = {"e": "load", "b": "one", "u": "https://unknown.example/", "p": True, "q": True}
     assert owner.request("POST", "/api/event/hit", load).status == 404
     row = hits.get_by_role("row").nth(1)
-    expect(row).to_contain_text("No website is registered for the page", timeout=9_000)
+    expect(row).to_contain_text("No website is registered for the page")
     expect(row.get_by_role("cell").first).to_have_text("1")
     page.get_by_role("link", name="Add unknown.example").click()
     expect(page.get_by_label("Hostname")).to_have_value("unknown.example")

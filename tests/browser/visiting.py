@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from attrs import define
-from daemon import Client
+from daemon import PATIENCE_S, Client
 from playwright.sync_api import BrowserContext, Page, Response
 
 DESKTOP = (
@@ -55,7 +55,7 @@ class Statistics:
         return current["visitors"], current["pageviews"]
 
     def _wait(self, count: Callable[[], T], wanted: T) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while (seen := count()) != wanted and time.monotonic() < deadline:
             time.sleep(0.05)
         assert seen == wanted, f"{seen} instead of {wanted}"
@@ -71,7 +71,7 @@ class Visitor:
 
     def visit(self, act: Callable[[], object]) -> Response:
         """Do what begins a view; returns the daemon's answer to its load."""
-        with self.page.expect_response(_answers_a_load, timeout=10_000) as answer:
+        with self.page.expect_response(_answers_a_load, timeout=PATIENCE_S * 1000) as answer:
             act()
         return answer.value
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from daemon import MEDAMAD, Client, free_port
+from daemon import MEDAMAD, PATIENCE_S, Client, free_port
 
 from medamad.demo.sites import SITES
 
@@ -38,7 +38,7 @@ def demonstrating(temporary: Path) -> Iterator[Demonstration]:
         env=environ,
     )
     assert process.stdout is not None
-    too_long = threading.Timer(20, process.kill)
+    too_long = threading.Timer(PATIENCE_S, process.kill)
     too_long.start()
     lines: list[str] = []
     while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
@@ -50,7 +50,7 @@ def demonstrating(temporary: Path) -> Iterator[Demonstration]:
     client.log_in(words[words.index("as") + 1], words[words.index("password") + 1])
     yield Demonstration(process, greeting, client)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_it_can_be_stopped_while_it_fills(tmp_path: Path) -> None:
         assert "made the account" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         try:
-            said = process.communicate(timeout=10)
+            said = process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

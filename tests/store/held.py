@@ -269,7 +269,7 @@ async def settled(store: Store, now_ms: int) -> None:
     async with store._one_at_a_time:
         pass
     environment = store._environment
-    for _ in range(1000):
+    for _ in range(100_000):
         with environment.reading() as txn:
             if not list(tombstones(txn, environment.databases.meta)):
                 return
