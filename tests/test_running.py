@@ -207,7 +207,7 @@ def stopped_under_load(folder: Path) -> float:
     """Give the seconds that a daemon takes to stop while many send hits."""
     with running(folder) as daemon:
         daemon.client().add_website("example.com")
-        visitors = [LastVisitor(daemon) for _ in range(48)]
+        visitors = [LastVisitor(daemon) for _ in range(16)]
         threads = [threading.Thread(target=one) for one in visitors]
         for thread in threads:
             thread.start()
