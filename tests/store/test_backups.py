@@ -310,9 +310,14 @@ async def test_what_was_listened_to_is_forgotten_before_the_store_is_another(
     store, _ = await filled(open_store)
     back_up_of(store, backup)
     await store.close()
-    presence = tmp_path / "data" / PRESENCE_NAME
+    file, presence = tmp_path / "data" / FILE_NAME, tmp_path / "data" / PRESENCE_NAME
+    before = file.stat().st_ino
+    presence.mkdir()
+    with pytest.raises(IsADirectoryError):
+        restore(backup, tmp_path / "data", tell_nobody)
+    assert file.stat().st_ino == before, "another, although it could not be forgotten"
+    presence.rmdir()
     presence.write_text("{}", "ascii")
-    there: list[bool] = []
-    restore(backup, tmp_path / "data", lambda *_: there.append(presence.exists()))
-    # What is told last is that the store is another.
-    assert (there[0], there[-1]) == (True, False)
+    restore(backup, tmp_path / "data", tell_nobody)
+    assert file.stat().st_ino != before
+    assert not presence.exists()
