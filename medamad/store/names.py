@@ -90,7 +90,7 @@ class Coding:
         return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
-        """Give the codes of properties. Names and values have bounds, values for each name."""
+        """Give the codes of properties. Names have a bound, values one for each name and in all."""
         codes = []
         for name, value in properties:
             kept_name = self._bounded_name(website, name)
@@ -123,10 +123,19 @@ class Coding:
         code = self._find(known, space, text)
         if code is not None:
             return code
-        values = sum(new.by_name.get(name, 0) for new in self._new_on_day(space))
-        if value != OTHER and values >= self._names.bounds[Dimension.PROPERTY]:
+        if value != OTHER and self._is_past_bound(space, name):
             return self._property(website, name, OTHER)
         return self._add(known, space, text)
+
+    def _is_past_bound(self, space: Space, name: str) -> bool:
+        """Tell whether a property has no new value today, for itself or for all of them."""
+        of_each = self._names.bounds[Dimension.PROPERTY]
+        of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
+        new = self._new_on_day(space)
+        return (
+            sum(one.by_name.get(name, 0) for one in new) >= of_each
+            or sum(one.in_all for one in new) >= of_all
+        )
 
     def _find(self, known: _Known, space: Space, text: str) -> int | None:
         code = known.codes.get(text)
@@ -196,7 +205,10 @@ class Names:
 
     databases: Databases
     bounds: Mapping[Dimension, int]
-    """New values of a website in a day; for PROPERTY, new values of one property name."""
+    """New values of a website in a day; for PROPERTY, of one name, and of all as for so many names.
+
+    The names of the days before add up, so the values of all would without a bound of their own.
+    """
     default_bound: int
     spaces: dict[Space, _Known] = field(factory=dict)
     cache_bytes: int = _CACHED_BYTES

@@ -106,6 +106,22 @@ def test_property_names_are_bounded(environment: Environment) -> None:
     assert give_properties(environment, new_names(environment), [("e", "1")]) == [(OTHER, OTHER)]
 
 
+def test_property_values_are_bounded_in_all_however_many_names_the_days_before_brought(
+    environment: Environment,
+) -> None:
+    names = new_names(environment)
+    kept = []
+    for day in range(5):
+        known = [f"{was}-{number}" for was in range(day + 1) for number in range(2)]
+        pairs = [(name, f"{day}-{value}") for value in range(3) for name in known]
+        given = give_properties(environment, names, pairs, day=day)
+        kept.append([value for _, value in given if value != OTHER])
+    assert [len(values) for values in kept] == [6] * 5
+    again = new_names(environment)
+    assert give_properties(environment, again, [("0-0", "more")], day=4) == [("0-0", OTHER)]
+    assert give_properties(environment, again, [("0-0", "more")], day=5) == [("0-0", "more")]
+
+
 def test_a_long_value_counts_as_several(environment: Environment) -> None:
     bounds = {Dimension.PATH: 6, Dimension.PROPERTY_NAME: 9, Dimension.PROPERTY: 4}
     names = new_names(environment, bounds)
