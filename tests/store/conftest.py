@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
+from medamad.store.backup_file import SUFFIX
 from medamad.store.environment import Environment, open_environment
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
@@ -34,3 +35,8 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
         return Store.open(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
 
     return open_again
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    return tmp_path / f"backup{SUFFIX}"
