@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon import Daemon, running
+from daemon import PATIENCE_S, Daemon, running
 from site_of_ours import Site, served
 from visiting import Statistics, Visitor
 from wire import tag, watched
@@ -50,7 +50,7 @@ def test_several_phases_of_being_seen(
     told = [hit["m"] for hit in wire.of("unload")]
     assert told == sorted(set(told))
     assert {hit["b"] for hit in wire.of("unload")} == {hit["b"] for hit in wire.of("load")}
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while website.get("time")[0]["duration"] < told[-1] and time.monotonic() < deadline:
         time.sleep(0.05)
     (row,) = website.get("time")

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon, free_port
+from daemon import PATIENCE_S, Client, Daemon, free_port
 from site_of_ours import Site, served
 from visiting import DESKTOP, PHONE, Statistics, Visitor
+
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +46,14 @@ def test_two_visitors(website: Statistics, site: Site, someone: Make) -> None:
     website.wait_for(7, timed_pages=4)
     current = website.get("summary")["current"]
     assert (current["visitors"], current["pageviews"]) == (2, 7)
-    assert current["bounce_percentage"] == 1.0
+    # Both left at once, if the machine has let them.
+    first_ms = [
+        row["duration"]
+        for of in ({"referrer[eq]": "google.com"}, {"country[eq]": "India"})
+        for row in website.get("time", **of)
+    ]
+    assert len(first_ms) == 2
+    assert current["bounce_percentage"] == sum(ms <= 5_000 for ms in first_ms) / 2
     pages = {row["path"]: (row["visitors"], row["pageviews"]) for row in website.get("pages")}
     assert pages == {"/about": (2, 3), "/": (1, 2), "/app/one": (1, 1), "/app/two": (1, 1)}
     assert rows(website, "referrers") == {"Google": 1, "": 1}
@@ -90,7 +98,7 @@ def test_time_is_what_was_seen(website: Statistics, site: Site, someone: Make) -
     time.sleep(0.3)
     visitor.page.goto("about:blank")
     left = time.monotonic()
-    deadline = left + 5
+    deadline = left + PATIENCE_S
     while website.get("time") == [first] and time.monotonic() < deadline:
         time.sleep(0.05)
     (second,) = website.get("time")

@@ -53,11 +53,12 @@ class Connection:
         sock = socket.socket()
         if kind.startswith("reading"):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        began = time.monotonic()
         sock.connect(("127.0.0.1", port))
         sock.setblocking(False)
         with suppress(BlockingIOError):
             sock.send(STARTS.get(kind, b""))
-        return cls(kind, sock, time.monotonic())
+        return cls(kind, sock, began)
 
     def go_on(self) -> None:
         """Send or receive a little, or find out by it that the connection is gone."""

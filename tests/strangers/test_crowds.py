@@ -12,7 +12,7 @@ import psutil
 import pytest
 from attrs import frozen
 from crowd import crowd
-from daemon import Daemon, running
+from daemon import PATIENCE_S, Daemon, running
 from measuring import anonymous_bytes
 
 pytestmark = pytest.mark.daemon
@@ -72,7 +72,7 @@ def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10
         if sock is None or number % new_each == 0:
             if sock is not None:
                 sock.close()
-            sock = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
+            sock = socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.sendall(request.encode())
         assert sock.recv(4_096).startswith(b"HTTP/1.1 204 ")
@@ -97,7 +97,7 @@ def slow_connections(daemon: Daemon, count: int) -> tuple[Waits, dict[str, list[
         greatest = max(greatest, anonymous_bytes(daemon.pid))
         return process.poll() is None
 
-    with crowd(daemon.port, count, "slow", "20") as process:
+    with crowd(daemon.port, count, "slow", "60") as process:
         waits = send_hits(daemon, goes_on)
         found = json.loads(process.stdout.read())
     assert sum(map(len, found.values())) == count
@@ -106,27 +106,38 @@ def slow_connections(daemon: Daemon, count: int) -> tuple[Waits, dict[str, list[
     return waits, found
 
 
-def check_cut(found: dict[str, list[float | None]]) -> None:
+def cut_within_s(found: dict[str, list[float | None]]) -> float:
+    """Give after how many seconds the last was cut."""
     assert set(found) == {"head", "headers", "body", "chunks", "reading", "reading many"}
     for kind, seconds in found.items():
         assert None not in seconds, kind
         # Not at once either: whoever is a little slow is served.
-        assert 10 < min(seconds) <= max(seconds) < 15, kind
+        assert min(seconds) > 10, kind
+    return max(max(seconds) for seconds in found.values())
+
+
+def holds_once(turn: Callable[[], bool]) -> bool:
+    """Tell whether one of three turns is as it should be: other tests may be what holds some up.
+
+    The long forms look at the worst of a single turn.
+    """
+    return any(turn() for _ in range(3))
 
 
 def test_slow_connections_are_cut_and_hits_go_on(daemon: Daemon) -> None:
-    alone = send_hits(daemon, for_seconds(1))
-    waits, found = slow_connections(daemon, 120)
-    check_cut(found)
-    # The long form looks at the worst of them: here other tests may be what holds some up.
-    assert waits.part(0.5) < max(100, 3 * alone.part(0.5))
+    def turn() -> bool:
+        alone = send_hits(daemon, for_seconds(1))
+        waits, found = slow_connections(daemon, 120)
+        return cut_within_s(found) < 15 and waits.part(0.5) < max(100, 3 * alone.part(0.5))
+
+    assert holds_once(turn)
 
 
 @pytest.mark.slow
 def test_2_000_slow_connections_are_cut_and_hits_go_on(daemon: Daemon, tell: Tell) -> None:
     waits, found = slow_connections(daemon, 2_000)
     tell(f"{waits}")
-    check_cut(found)
+    assert cut_within_s(found) < 15
     assert waits.part(0.99) < 100
 
 
@@ -144,9 +155,12 @@ def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
 
 
 def test_idle_connections_hold_nobody_up(daemon: Daemon) -> None:
-    alone = send_hits(daemon, for_seconds(1))
-    waits, _ = idle_connections(daemon, 1_000)
-    assert waits.part(0.5) < max(50, 3 * alone.part(0.5))
+    def turn() -> bool:
+        alone = send_hits(daemon, for_seconds(1))
+        waits, _ = idle_connections(daemon, 1_000)
+        return waits.part(0.5) < max(50, 3 * alone.part(0.5))
+
+    assert holds_once(turn)
 
 
 @pytest.mark.slow
