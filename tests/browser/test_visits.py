@@ -8,7 +8,6 @@ from daemon import PATIENCE_S, Client, Daemon, free_port
 from site_of_ours import Site, served
 from visiting import DESKTOP, PHONE, Statistics, Visitor
 
-
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Visitor]
