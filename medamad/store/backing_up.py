@@ -41,6 +41,7 @@ def back_up(
 ) -> Note:
     """Write a backup of a store's file at `path` as a transaction sees it, and read it again.
 
+    The transaction ends as soon as all of it is written: what it keeps from being used again grows.
     The pages of the store must be sound. What bears the name of `target` is whole at any time, and
     `spare_bytes` of its disk stay free. Raises StoreError and OSError; then there is no new file.
     """
@@ -58,6 +59,7 @@ def back_up(
         undone.callback(part.unlink, missing_ok=True)
         with closing(_copied(env, txn)) as pieces:
             note = write_backup(file, note, _telling(pieces, used, tell))
+        txn.abort()
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)

@@ -57,6 +57,9 @@ class Lagging:
         lag, age = self._observe()
         if lag is None or age < _LAGS_AFTER_S:
             return 0
+        # That of a process which has died keeps nothing any more, once LMDB knows of it.
+        if self._environment.lmdb.reader_check():
+            return self.kept_bytes(used_bytes, map_bytes)
         file_bytes = self._environment.file_bytes()
         if file_bytes - lag.file_bytes <= min(map_bytes // _GROWTH_SHARE, _MOST_GROWTH):
             return 0

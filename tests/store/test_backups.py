@@ -84,6 +84,22 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_backup_keeps_no_room_from_the_store_while_it_is_read_again(
+    open_store: OpenStore, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    reading: dict[str, bool] = {}
+
+    def tell(what: str, _done: int, _total: int) -> None:
+        readers = store._environment.lmdb.readers().splitlines()[1:]
+        reading[what] = any(line.split()[-1] != "-" for line in readers)
+
+    back_up_of(store, backup, tell)
+    await store.close()
+    assert reading == {"copying": True, "reading it again": False}
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_backup_has_no_room_that_is_free(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:

@@ -1,7 +1,9 @@
 """What an old reader keeps from being used again counts as used, and is told of."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 import pytest_twisted
@@ -17,6 +19,12 @@ from medamad.store.store import Store
 
 MAP_SIZE = 8 << 20
 NAME, VALUE = b"changed", 100_000
+READER = """
+import sys, time, lmdb
+with lmdb.open(sys.argv[1], subdir=False, readonly=True, lib_version=0, max_dbs=16).begin():
+    print("reading", flush=True)
+    time.sleep(600)
+"""
 
 
 @define
@@ -120,6 +128,24 @@ def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment
     reader.abort()
     with small.lmdb.begin(write=True) as txn:
         assert room.lack(txn) == ""
+    small.close()
+
+
+def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    change(small, 10)
+    before = used_bytes(room, small)
+    with Popen([sys.executable, "-c", READER, str(small.path)], stdout=PIPE) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reading\n"
+        change(small)
+        used_bytes(room, small)
+        clock.now += 10
+        change(small, 20)
+        assert used_bytes(room, small) > before + 15 * VALUE
+        reader.kill()
+    assert used_bytes(room, small) - before < VALUE / 2
     small.close()
 
 
