@@ -1,32 +1,120 @@
-"""Makes a backup by a process of its own: that takes neither the daemon's memory nor its time."""
+"""Has the work in the folder of backups done by processes, and gives up one that stands still.
 
-import os
+They take neither the daemon's memory nor its time. One that waits for a disk or a share that has
+gone may outlive even SIGKILL, until that answers: nobody waits for it, and meanwhile no other one
+is begun in its folder.
+"""
+
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, field
-from twisted.internet.defer import Deferred
+import msgspec
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, fail, gatherResults
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.backups import BackupFailed
+from medamad.log_lines import reason_of
+from medamad.model.backups import Done, Task
 
+LOOK_S: Final = 5.0
+STILL_S: Final = 600.0
+"""For how long a process may do nothing: to hold what was written takes a slow disk its time."""
+END_S: Final = 2.0
+"""How long a process that is to end may take to clean up; the stop of the daemon waits for that."""
 _MAX_TOLD_BYTES: Final = 4_096
 
 
-@define(eq=False)
-class _Backup(ProcessProtocol):
-    """Fires when the process has ended; one that nobody waits for any more is ended."""
+@frozen(eq=False)
+class BackupProcesses:
+    """Used in the reactor's thread. `_is_short` tells whether the store runs out of room."""
 
-    ended: "Deferred[None]" = field(init=False)
-    _told: bytes = b""
+    _data_dir: Path
+    _environ: Mapping[str, str]
+    _reactor: Any
+    _clock: Any
+    """The time that processes go by: the reactor, too."""
+    _is_short: Callable[[], bool]
+    _there: "set[_Process]" = field(factory=set)
+
+    def do(self, task: Task, spare_bytes: int) -> "Deferred[Done]":
+        """Do a task in a process; fails with BackupFailed. Cancelled, it ends the process.
+
+        `spare_bytes` of the disk of the store stay free.
+        """
+        for process in self._there:
+            if process.folder == task.folder:
+                return fail(BackupFailed(process.told_left()))
+        process = _Process(task.folder, self._clock, self._is_short, self._there)
+        # -P: what lies where the daemon was started is no module of ours.
+        command = [sys.executable, "-P", "-m", "medamad.backup_folder"]
+        command += [str(self._data_dir), str(spare_bytes), msgspec.json.encode(task).decode()]
+        try:
+            self._reactor.spawnProcess(process, command[0], command, env=dict(self._environ))
+        except OSError as error:
+            return fail(BackupFailed(reason_of(error)))
+        return process.done
+
+    async def stop(self) -> None:
+        """End all of them; returns when they have ended or were killed, after END_S at most."""
+        await gatherResults([process.end() for process in self._there])
+
+
+@define(eq=False)
+class _Process(ProcessProtocol):
+    """Is ended when nobody waits for it, when it stands still, and when room runs out beside it."""
+
+    folder: str
+    _clock: Any
+    _is_short: Callable[[], bool]
+    _there: "set[_Process]"
+    """Has it from its begin to its end."""
+    done: "Deferred[Done]" = field(init=False)
     transport: Any = None
+    _watch: LoopingCall = field(init=False)
+    _was_short: bool = False
+    _worked: str | None = None
+    _worked_at: float = 0.0
+    _said: bytes = b""
+    _told: bytes = b""
+    _killing: Any = None
+    _released: "Deferred[None]" = field(factory=Deferred)
+    """Fires when it has ended or was killed."""
+    _log = Logger()
 
     def __attrs_post_init__(self) -> None:
-        self.ended = Deferred(lambda _: self._end())
+        self.done = Deferred(lambda _: self._begin_end())
+        self._watch = LoopingCall(self._look)
+        self._watch.clock = self._clock
+
+    def told_left(self) -> str:
+        """Say that it is still there."""
+        return (
+            f"{self.folder}: process {self.transport.pid}, which was given up there, has not ended"
+            " yet, as its disk or share does not answer"
+        )
+
+    def end(self) -> "Deferred[None]":
+        """Have it end, by force if it has not within END_S; fires then."""
+        self._begin_end()
+        return self._released
+
+    def connectionMade(self) -> None:
+        """Look after it from now on."""
+        self._there.add(self)
+        # While no hits are taken at all, it makes nothing worse.
+        self._was_short = self._is_short()
+        self._watch.start(LOOK_S).addErrback(self._not_watched)
+
+    def outReceived(self, data: bytes) -> None:
+        """Take what it has done."""
+        self._said += data
 
     def errReceived(self, data: bytes) -> None:
         """Take what it says is wrong."""
@@ -34,31 +122,69 @@ class _Backup(ProcessProtocol):
 
     def processEnded(self, reason: Failure) -> None:
         """Tell how it went."""
-        if self.ended.called:
+        self._there.discard(self)
+        self._stop_watching()
+        if self._killing is not None and self._killing.active():
+            self._killing.cancel()
+        self._release()
+        if self.done.called:
             return
         status: Any = reason.value
         if status.exitCode == 0:
-            self.ended.callback(None)
-            return
-        told = self._told.decode("utf-8", "replace").strip().removeprefix("medamad: ")
-        self.ended.errback(BackupFailed(told or str(status)))
+            self.done.callback(msgspec.json.decode(self._said, type=Done))
+        else:
+            told = self._told.decode("utf-8", "replace").strip()
+            self.done.errback(BackupFailed(told or str(status)))
 
-    def _end(self) -> None:
+    def _look(self) -> None:
+        worked, now = _work_of(self.transport.pid), self._clock.seconds()
+        if worked is None or worked != self._worked:
+            self._worked, self._worked_at = worked, now
+        if now - self._worked_at >= STILL_S:
+            minutes = int(STILL_S / 60)
+            self._give_up(f"{self.folder}: given up, as nothing went on for {minutes} minutes")
+        elif self._is_short() and not self._was_short:
+            self._give_up(f"{self.folder}: given up, as the store was running out of room")
+
+    def _give_up(self, reason: str) -> None:
+        self.done.errback(BackupFailed(reason))
+        self._begin_end()
+
+    def _begin_end(self) -> None:
+        if self._killing is None:
+            self._stop_watching()
+            self._signal("TERM")
+            self._killing = self._clock.callLater(END_S, self._kill)
+
+    def _kill(self) -> None:
+        self._signal("KILL")
+        self._release()
+
+    def _signal(self, name: str) -> None:
         try:
-            self.transport.signalProcess("TERM")
+            self.transport.signalProcess(name)
         except ProcessExitedAlready:
             return
 
+    def _release(self) -> None:
+        if not self._released.called:
+            self._released.callback(None)
 
-def backup_by_process(
-    target: Path, data_dir: Path, min_free_disk: int, environ: Mapping[str, str], reactor: Any
-) -> "Deferred[None]":
-    """Write a backup of a store beside this process; fails with BackupFailed."""
-    # By no file: what the daemon goes by may not stand there any more.
-    given = ["--data", str(data_dir), "--config", os.devnull, f"--min-free-disk={min_free_disk}"]
-    backup = _Backup()
-    # -P: what lies where the daemon was started is no module of ours.
-    program = [sys.executable, "-P", "-m", "medamad"]
-    command = [*program, "backup", "--nice", "--json", *given, str(target)]
-    reactor.spawnProcess(backup, command[0], command, env=dict(environ))
-    return backup.ended
+    def _stop_watching(self) -> None:
+        if self._watch.running:
+            self._watch.stop()
+
+    def _not_watched(self, failure: Failure) -> None:
+        self._log.failure("nobody looks after a backup any more", failure)
+
+
+def _work_of(process: int) -> str | None:
+    """Give what changes as long as a process works, its time of the processor; None if unknown.
+
+    See proc_pid_stat(5): utime and stime.
+    """
+    try:
+        told = Path(f"/proc/{process}/stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    return " ".join(told.rpartition(")")[2].split()[11:13])

@@ -25,7 +25,7 @@ from medamad import interpreter, settings
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.background import Pool, repeat
-from medamad.backup_process import backup_by_process
+from medamad.backup_process import BackupProcesses
 from medamad.backups import Schedule
 from medamad.collect.collector import Collector
 from medamad.collect.queue import HitQueue
@@ -37,6 +37,7 @@ from medamad.config_cut import Said
 from medamad.config_files import load_lists
 from medamad.listening import CannotListenThere, places
 from medamad.log_lines import LogLines
+from medamad.model.backups import Done, Task
 from medamad.model.errors import Unavailable
 from medamad.operator.handlers import Desk
 from medamad.operator.server import Server
@@ -195,6 +196,10 @@ class Daemon(Service):
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
+        processes = BackupProcesses(
+            data_dir, self.environ, self.reactor, self.reactor, store.is_running_out
+        )
+        opened.push_async_callback(processes.stop)
         opened.push_async_callback(self._drain, site)
         urls = []
         for place in listening:
@@ -218,7 +223,7 @@ class Daemon(Service):
         opened.callback(lambda: presence.end(self._now_ms()))
         watch = Watch(site.backend, presence.since_ms)
         opened.callback(repeat(self.look_s, self._looking(watch, presence), self.reactor).stop)
-        schedule = self._backups(site, data_dir)
+        schedule = self._backups(site.backend, processes)
         opened.callback(repeat(self.look_s, schedule.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
@@ -261,17 +266,15 @@ class Daemon(Service):
             await deferLater(self.reactor, 0)
         await site.backend.collector.queue.drained()
 
-    def _backups(self, site: Site, data_dir: Path) -> Schedule:
-        def make(target: Path) -> Awaitable[None]:
-            spare = site.backend.store.settings.min_free_disk
-            return backup_by_process(target, data_dir, spare, self.environ, self.reactor)
-
-        plan = settings.backup_plan(self.config, data_dir)
+    def _backups(self, backend: Backend, processes: BackupProcesses) -> Schedule:
+        def do(task: Task) -> "Deferred[Done]":
+            return processes.do(task, backend.store.settings.min_free_disk)
 
         def trusted(now: float) -> float:
-            return site.backend.store.clock.trusted_ms(int(now * 1000)) / 1000
+            return backend.store.clock.trusted_ms(int(now * 1000)) / 1000
 
-        return Schedule(plan, site.backend.backups, self.clock, trusted, make)
+        plan = settings.backup_plan(self.config, backend.settings.data_dir)
+        return Schedule(plan, backend.backups, self.clock, trusted, do)
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)

@@ -6,10 +6,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_twisted
-from attrs import define, evolve, field
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, execute
 
+from medamad.backup_folder import do_task
 from medamad.backups import BackupFailed, Plan, Schedule
-from medamad.model.backups import Backups
+from medamad.model.backups import Backups, Done, Task
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
 HOUR = 3_600
@@ -22,7 +24,7 @@ def touch(file: Path) -> None:
 
 @define
 class Making:
-    """Makes backups of no content, or fails."""
+    """Makes backups of no content, or fails, or lets them wait."""
 
     folder: Path
     now: float = NOON
@@ -31,8 +33,15 @@ class Making:
     made: list[str] = field(factory=list)
     reason: str = ""
     backups: Backups = field(factory=Backups)
+    tasks: list[Task] = field(factory=list)
+    waiting: "Deferred[Done] | None" = None
+    """What is given instead of doing a task."""
 
-    async def make(self, target: Path) -> None:
+    def do(self, task: Task) -> "Deferred[Done]":
+        self.tasks.append(task)
+        return self.waiting or execute(do_task, task, self.make)
+
+    def make(self, target: Path) -> None:
         if self.reason:
             raise BackupFailed(self.reason)
         touch(target)
@@ -40,7 +49,7 @@ class Making:
 
     def schedule(self, at: time = time(3, 30), keep: int = 3) -> Schedule:
         plan = Plan(self.folder, at, UTC, keep)
-        return Schedule(plan, self.backups, lambda: self.now, self.how_far, self.make)
+        return Schedule(plan, self.backups, lambda: self.now, self.how_far, self.do)
 
     def how_far(self, now: float) -> float:
         assert now == self.now
@@ -93,15 +102,6 @@ async def test_as_many_are_kept_as_are_asked_for_and_nothing_else_goes(tmp_path:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_cannot_be_made_is_told_of_without_numbers(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    making = Making(tmp_path / "file" / "folder")
-    await making.schedule().look()
-    told = f"{tmp_path}/file/folder: Not a directory"
-    assert (making.backups.failures, making.backups.failure) == (1, told)
-
-
-@pytest_twisted.ensureDeferred
 async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: Path) -> None:
     making = Making(tmp_path, reason="no room")
     schedule = making.schedule(keep=1)
@@ -119,18 +119,19 @@ async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: P
 
 @pytest_twisted.ensureDeferred
 async def test_another_plan_is_tried_at_once_and_the_old_complaint_goes(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    making = Making(tmp_path / "file" / "folder")
+    making = Making(tmp_path / "bad", reason="no room")
     schedule = making.schedule()
     bad = schedule.plan
     await schedule.look()
     assert making.backups.failure
+    making.reason = ""
     schedule.go_by(Plan(tmp_path / "good", time(3, 30), UTC, 3))
     assert making.backups.failure == ""
     await schedule.look()
     assert making.made == ["medamad-20260310-120000Z.mdb.zst"]
     assert making.backups == Backups(made=int(NOON), failures=1)
     schedule.go_by(bad)
+    making.reason = "no room"
     await schedule.look()
     assert making.backups.failure
     schedule.go_by(None)
@@ -154,23 +155,61 @@ async def test_a_reload_by_the_same_plan_tries_again_and_keeps_what_is_known(
 
 
 @pytest_twisted.ensureDeferred
-@pytest.mark.parametrize("reason", ["", "no room"])
-async def test_how_one_ends_of_a_plan_that_was_replaced_is_not_told_of_the_new_one(
-    tmp_path: Path, reason: str
+async def test_what_is_under_way_by_a_plan_that_is_replaced_ends_and_is_not_told_of(
+    tmp_path: Path,
 ) -> None:
-    making = Making(tmp_path)
-    for day in (7, 8, 9):
-        touch(tmp_path / f"medamad-2026030{day}-000000Z.mdb.zst")
-
-    async def make(target: Path) -> None:
-        schedule.go_by(None)
-        await making.make(target)
-
-    making.reason = reason
-    schedule = evolve(making.schedule(keep=1), make=make)
+    ended: list[Deferred[Done]] = []
+    making = Making(tmp_path, waiting=Deferred(ended.append))
+    schedule = making.schedule(keep=1)
+    looking = Deferred.fromCoroutine(schedule.look())
+    schedule.go_by(schedule.plan)
+    assert not ended, "the plan is the same"
+    schedule.go_by(Plan(tmp_path, time(3, 30), UTC, 2))
+    await looking
+    assert ended
+    assert making.backups == Backups()
+    making.waiting = None
     await schedule.look()
-    assert (making.backups.made, making.backups.failure) == (None, "")
-    assert len(making.there()) == (3 if reason else 4), "none goes by a plan that was taken back"
+    assert making.made == [], "it has to end first"
+    making.now += 10
+    await schedule.look()
+    assert len(making.made) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_under_way_ends_with_the_schedule(tmp_path: Path) -> None:
+    ended: list[Deferred[Done]] = []
+    making = Making(tmp_path, waiting=Deferred(ended.append))
+    looking = Deferred.fromCoroutine(making.schedule().look())
+    looking.cancel()
+    with pytest.raises(CancelledError):
+        await looking
+    assert ended
+    assert making.backups == Backups()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_goes_to_the_folder_but_by_a_task_and_only_when_one_may_be_due(
+    tmp_path: Path,
+) -> None:
+    """A disk that does not answer is none of the daemon's."""
+    making = Making(tmp_path / "gone", waiting=Deferred())
+    schedule = making.schedule()
+    looking = Deferred.fromCoroutine(schedule.look())
+    assert not (tmp_path / "gone").exists()
+    (task,) = making.tasks
+    assert task == Task(
+        folder=str(tmp_path / "gone"),
+        now=NOON,
+        due=datetime(2026, 3, 10, 3, 30, tzinfo=UTC).timestamp(),
+        trusted=NOON,
+        keep=3,
+    )
+    making.waiting.callback(Done(newest=int(NOON) - HOUR))
+    await looking
+    await schedule.look()
+    assert making.tasks == [task], "what is known is enough"
+    assert making.backups == Backups(made=int(NOON) - HOUR)
 
 
 @pytest_twisted.ensureDeferred
@@ -216,15 +255,6 @@ async def test_one_of_a_clock_that_is_not_trusted_pushes_out_none(tmp_path: Path
     making.trusted = making.now = making.now + DAY
     await schedule.look()
     assert making.there() == making.made[-2:]
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    making = Making(tmp_path / "file" / "backups")
-    await making.schedule().look()
-    assert making.backups.failures == 1
-    assert "file/backups" in making.backups.failure
 
 
 @pytest_twisted.ensureDeferred

@@ -10,7 +10,7 @@ import pytest_twisted
 from attrs import evolve
 from held import idle
 from logged import LoggedFailures
-from started import GIVEN, Told, config_in, daemon_of
+from started import Told, config_in, daemon_of
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
@@ -24,8 +24,6 @@ from views import DAY_MS, NOW_MS, a_view
 from medamad import interpreter
 from medamad.account.logins import digest, new_token
 from medamad.build import VERSION
-from medamad.config import Config
-from medamad.config_values import TimeOfDay
 from medamad.model.accounts import Login
 from medamad.model.dimensions import Dimension
 from medamad.operator.client import NotRunning, connect
@@ -422,32 +420,6 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     globalLogPublisher.removeObserver(observe)
     await again.stopService()
-
-
-@pytest_twisted.ensureDeferred
-async def test_it_makes_backups_when_they_are_due(tmp_path: Path) -> None:
-    told = Told()
-    # The file has been spoilt since it was read.
-    (tmp_path / "medamad.toml").write_text("[log]\nlevel = 'loud'\n", "utf-8")
-    config = evolve(config_in(tmp_path / "data"), file=tmp_path / "medamad.toml")
-    backup = msgspec.structs.replace(config.backup, at=TimeOfDay("03:30"))
-    later: list[Config] = [evolve(config, backup=backup)]
-    daemon = daemon_of(config, told, read_config=later.pop)
-    daemon.environ = {**os.environ, **GIVEN}
-    daemon.look_s = 0.01
-    daemon.startService()
-    assert isinstance(await told.first, Started)
-    folder = tmp_path / "data" / "backups"
-    assert names_in(folder) == []
-    await daemon.reload()
-    while not any(name.startswith("medamad-") for name in names_in(folder)):
-        await deferLater(reactor, 0.02)
-    await daemon.stopService()
-    assert is_free(tmp_path / "data")
-
-
-def names_in(folder: Path) -> list[str]:
-    return [file.name for file in folder.iterdir()] if folder.exists() else []
 
 
 @pytest_twisted.ensureDeferred

@@ -1,6 +1,28 @@
-"""What is known of the backups that the daemon makes by itself."""
+"""Backups that the daemon makes by itself: what is to be done, what was, and what is known."""
 
+import msgspec
 from attrs import define
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done in the folder of the backups. Times are in Unix seconds."""
+
+    folder: str
+    now: float
+    due: float
+    """When the newest was to be made: none is made where there is one since."""
+    trusted: float
+    """Up to when backups count: those of a time to come push out none."""
+    keep: int
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is in the folder after that."""
+
+    newest: int
+    """When it was made, in Unix seconds."""
+    made: str = ""
+    """The file that was made; "" where none was due."""
 
 
 @define

@@ -65,6 +65,17 @@ class Room:
         if lack:
             raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
 
+    def is_running_out(self, txn: Txn) -> bool:
+        """Tell whether a reader keeps as much from being used again as is left for hits.
+
+        Raises OSError when the folder is gone.
+        """
+        map_size = self._environment.lmdb.info()["map_size"]
+        used = self._environment.used_bytes(txn)
+        kept = self.lagging.kept_bytes(used, map_size)
+        left = min(self.free_disk() - self.min_free_disk, _FULL_MAP * map_size - used - kept)
+        return kept >= left
+
     def lack(self, txn: Txn) -> str:
         """Say what there is too little of for hits to be taken, "" when there is enough."""
         free = self.free_disk()

@@ -220,6 +220,14 @@ class Store:
             return f"the folder of the store cannot be reached: {error.strerror}"
         return room or self._writer.lack
 
+    def is_running_out(self) -> bool:
+        """Tell whether a reader, as a backup, may soon keep hits from being stored."""
+        try:
+            with self._environment.reading() as txn:
+                return self._room.is_running_out(txn)
+        except OSError:
+            return False
+
     def figures(self) -> Figures:
         """Give what the store holds, and has room for."""
         usage, shelves = self.usage(), self._shelves.all()

@@ -149,6 +149,30 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
     small.close()
 
 
+def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    lack, found = "", []
+    while not lack:
+        change(small)
+        clock.now += 1
+        with small.lmdb.begin(write=True) as txn:
+            found.append(room.is_running_out(txn))
+            lack = room.lack(txn)
+    # Whoever ends the reader at once has lost no hit.
+    first = found.index(True)
+    assert 0.3 < first / len(found) < 0.7
+    assert found == [False] * first + [True] * (len(found) - first)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        assert not room.is_running_out(txn)
+        # What else fills the disk is told of as well.
+        room.min_free_disk = 1 << 60
+        assert room.is_running_out(txn)
+    small.close()
+
+
 def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
     clock = Clock()
     lagging = Lagging(small, clock)
