@@ -30,6 +30,7 @@ from medamad.store.name_keys import code_key, split_name
 from medamad.store.numbers import read_number
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.parts import Part
+from medamad.store.property_names import PropertyNames
 from medamad.store.reading import Writing
 from medamad.store.records import Kind, Rows, journal_place, sound_rows
 from medamad.store.sealed import unsealed
@@ -61,7 +62,7 @@ class Checking:
     _greatest_sequence: int = 0
     _greatest_block: int = 0
     _greatest_batch: int = 0
-    _property_texts: list[str] = field(factory=list)
+    _names_of: PropertyNames = field(init=False)
 
     @property
     def days(self) -> int:
@@ -133,13 +134,13 @@ class Checking:
     # One website
 
     def _website(self, number: int) -> Iterator[str]:
+        databases = self._environment.databases
+        self._names_of = PropertyNames(Writing(self._txn), databases, number)
         names: dict[Dimension, NDArray[np.bool_]] = {}
         for dimension in Dimension:
             texts: list[str | None] = []
             yield from self._names(number, dimension, texts)
             names[dimension] = np.array([text is not None for text in texts], np.bool_)
-            if dimension is Dimension.PROPERTY:
-                self._property_texts = [text or "" for text in texts]
         yield from self._codes(number)
         heads: dict[int, Head] = {}
         for key, value in self._items("heads", _NUMBER.pack(number)):
@@ -156,9 +157,7 @@ class Checking:
             yield from found
         yield from self._pieces(number, heads)
         yield from self._journal(number, names)
-        for correction in read_corrections(
-            self._txn, self._environment.databases.corrections, number
-        ):
+        for correction in read_corrections(self._txn, databases.corrections, number):
             if isinstance(correction, str):
                 yield f"website {number}, {correction}: its checksum does not match"
 
@@ -341,11 +340,8 @@ class Checking:
     def _again(self, part: Part, members: Sequence[Part], block: Block) -> Written:
         if isinstance(part, OpenBlock):
             counted_from = 0 if block.head.has_counters else _NEVER_COUNTED
-
-            def texts(_dimension: Dimension) -> Sequence[str]:
-                return self._property_texts
-
-            return block_of(content_of([part]), block.key, texts, counted_from=counted_from)
+            content = content_of([part])
+            return block_of(content, block.key, self._names_of, counted_from=counted_from)
         opened = [member for member in members if isinstance(member, OpenBlock | OpenGroup)]
         head = group_head([(member.block.number, member.block.head) for member in opened])
         return Written(head, group_puts(opened, head, block.key))

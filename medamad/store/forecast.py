@@ -10,6 +10,7 @@ from medamad.store.environment import Databases, Txn
 from medamad.store.errors import DamagedBlock
 from medamad.store.opening import OpenBlock, open_one
 from medamad.store.parts import NO_TIME
+from medamad.store.property_names import PropertyNames
 from medamad.store.reading import Writing
 from medamad.store.retaining import Bound, parted
 from medamad.store.sealing import Content, content_of
@@ -47,7 +48,8 @@ def forecast(shelf: Shelf, databases: Databases, txn: Txn, bound: Bound | None) 
     """Tell what is kept of a website, and what of it goes by a bound; by what was stored so far."""
     leaves, chunks = shelf.leaves(), shelf.tail.publish()[0]
     sizes = {block.number: _size(block, databases, txn) for block in (*leaves, *shelf.days)}
-    due = _Due(shelf, Writing(txn), sizes)
+    reading = Writing(txn)
+    due = _Due(shelf, reading, sizes, PropertyNames(reading, databases, shelf.website))
     if bound is not None:
         for block in leaves:
             if bound.concerns(block):
@@ -87,6 +89,7 @@ class _Due:
     _shelf: Shelf
     _reading: Writing
     _sizes: dict[int, int]
+    _names: PropertyNames
     views: int = 0
     events: int = 0
     bytes: int = 0
@@ -116,10 +119,10 @@ class _Due:
                     self._add_day(day, of_day, bound.span(day))
 
     def _add_day(self, day: int, content: Content, span: tuple[int, int]) -> None:
-        texts, key = self._shelf.texts, (span, content.batch)
-        sums = sums_of(content, day, span, texts)
+        names, key = self._names, (span, content.batch)
+        sums = sums_of(content, day, span, names)
         known = self._days.get(key)
-        self._days[key] = sums if known is None else added_up([known, sums], texts)
+        self._days[key] = sums if known is None else added_up([known, sums], names)
 
     @property
     def new_days(self) -> int:

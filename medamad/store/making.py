@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from attrs import define
+from attrs import define, field
 
 from medamad.store.blocks import Block
 from medamad.store.corrections import Correction
@@ -21,6 +21,8 @@ class Piece:
     key: bytes
     """What its keys begin with."""
     make: Callable[[], Written]
+    looking_up: Iterator[None] = field(factory=lambda: iter(()))
+    """Finds out beforehand, bit by bit, what `make` needs to know."""
     written: Written | None = None
 
 
@@ -44,6 +46,9 @@ class Making:
         """Write bit by bit, in whatever transaction `writing` is at; goes on where it stopped."""
         for piece in self.pieces:
             if piece.written is None:
+                # By `yield from`, to be left here would end it.
+                for _ in piece.looking_up:
+                    yield
                 piece.written = piece.make()
                 yield
             for is_counters, kind, value in piece.written.puts:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from attrs import define, field, frozen
@@ -13,6 +14,7 @@ from medamad.store.environment import Environment
 from medamad.store.making import Making, Piece
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.parts import Views
+from medamad.store.property_names import PropertyNames
 from medamad.store.reading import Writing
 from medamad.store.retaining import SETTLED_MS, Bound, Parted, parted
 from medamad.store.sealing import (
@@ -27,7 +29,7 @@ from medamad.store.sealing import (
     weight,
 )
 from medamad.store.shelf import Shelf
-from medamad.store.sums import added_up, open_sums, sums_of, written_sums
+from medamad.store.sums import OpenSums, added_up, open_sums, sums_of, written_sums
 from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.writer import Transaction
 
@@ -150,21 +152,23 @@ class Planning:
     ) -> Making:
         return Making(
             shelf=shelf,
-            pieces=[self._block_piece(txn, shelf, content)],
+            pieces=[self._block_piece(txn, shelf, content, self._names(shelf, writing))],
             writing=writing,
             replaced=old,
             contained=shelf.corrections_of(content),
             cut=cut,
         )
 
-    def _block_piece(self, txn: Transaction, shelf: Shelf, content: Content) -> Piece:
-        counted_from = self.sizes.counted_from
-        return self._piece(
-            txn,
-            shelf,
-            first_ms(content),
-            lambda key: block_of(content, key, shelf.texts, counted_from=counted_from),
-        )
+    def _names(self, shelf: Shelf, writing: Writing) -> PropertyNames:
+        return PropertyNames(writing, self._environment.databases, shelf.website)
+
+    def _block_piece(
+        self, txn: Transaction, shelf: Shelf, content: Content, names: PropertyNames
+    ) -> Piece:
+        make = partial(block_of, content, names_of=names, counted_from=self.sizes.counted_from)
+        piece = self._piece(txn, shelf, first_ms(content), make)
+        piece.looking_up = names.look_up([content.events.property])
+        return piece
 
     def _piece(
         self, txn: Transaction, shelf: Shelf, time_ms: int, make: Callable[[bytes], Written]
@@ -207,9 +211,9 @@ class Planning:
         gone: Parted,
         bound: Bound,
     ) -> Making:
-        pieces, replaced = [], [block]
+        pieces, replaced, names = [], [block], self._names(shelf, writing)
         if len(gone.rest) or len(gone.rest.events):
-            pieces.append(self._block_piece(txn, shelf, gone.rest))
+            pieces.append(self._block_piece(txn, shelf, gone.rest, names))
             if gone.is_all:
                 # What the bound concerns and nevertheless stays waits for the next one.
                 shelf.waiting[pieces[0].number] = bound.before_ms
@@ -217,20 +221,25 @@ class Planning:
             span = bound.span(day)
             before = self._before(shelf, span, content)
             replaced += before
+            known = [open_sums(each, writing, self._environment.databases) for each in before]
 
             def make(
                 key: bytes,
                 day: int = day,
                 content: Content = content,
                 span: tuple[int, int] = span,
-                before: Sequence[Block] = before,
+                known: Sequence[OpenSums] = known,
             ) -> Written:
-                databases = self._environment.databases
-                known = [open_sums(each, writing, databases).loaded() for each in before]
-                sums = sums_of(content, day, span, shelf.texts)
-                return written_sums(added_up([*known, sums], shelf.texts), key)
+                sums = sums_of(content, day, span, names)
+                return written_sums(
+                    added_up([*(each.loaded() for each in known), sums], names), key
+                )
 
-            pieces.append(self._piece(txn, shelf, max(0, span[0]), make))
+            piece = self._piece(txn, shelf, max(0, span[0]), make)
+            piece.looking_up = names.look_up(
+                chain([content.events.property], (each.event_sums().codes for each in known))
+            )
+            pieces.append(piece)
         return Making(
             shelf=shelf,
             pieces=pieces,

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.ascending import Ascending
 from medamad.store.blocks import COUNTER_KINDS, SLOTS, Column, Head
 from medamad.store.columns import encode_column
@@ -28,10 +28,10 @@ from medamad.store.parts import (
     EventCounts,
     EventRows,
     Events,
-    Texts,
     Views,
     joint,
 )
+from medamad.store.property_names import NamesOf
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """What is written of a block: whether it is counters, its kind or column, and the value."""
@@ -172,7 +172,7 @@ class Written:
     puts: Iterator[Put]
 
 
-def block_of(content: Content, key: bytes, texts: Texts, *, counted_from: int) -> Written:
+def block_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: int) -> Written:
     """Make a block. `key` is what its keys begin with, by `first_ms` of the content.
 
     It has counters from `counted_from` views and events on.
@@ -193,7 +193,7 @@ def block_of(content: Content, key: bytes, texts: Texts, *, counted_from: int) -
         loose=len(loose),
         events=len(np.unique(events.event)),
         has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
-        is_plain=is_plain(events, texts),
+        is_plain=is_plain(events, names_of),
         has_counters=len(content) + len(events) >= counted_from,
         batch=content.batch,
     )
@@ -209,17 +209,12 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-def is_plain(events: Events, texts: Texts) -> bool:
+def is_plain(events: Events, names_of: NamesOf) -> bool:
     """Tell whether no event carries a name twice."""
     codes, places = np.unique(events.property, return_inverse=True)
-    names: dict[str, int] = {}
-    known = texts(Dimension.PROPERTY) if len(codes) else ()
-    numbers = np.array(
-        [names.setdefault(split_property(known[code])[0], len(names)) for code in codes.tolist()],
-        np.int64,
-    )
+    names = names_of(codes)
     number_of_event = np.cumsum(np.diff(events.event, prepend=events.event[:1]) > 0)
-    carried = number_of_event * len(names) + numbers[places]
+    carried = number_of_event * (names.max(initial=0) + 1) + names[places]
     carried.sort()
     return bool(np.all(carried[1:] > carried[:-1]))
 

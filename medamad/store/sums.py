@@ -7,13 +7,14 @@ import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
 
-from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.store.blocks import Block, Column, Day, Head
 from medamad.store.columns import encode_column
 from medamad.store.counters import DURATION_MS, SUMS, VIEWS, Counters, count, encode_counters, merge
 from medamad.store.environment import Databases
 from medamad.store.opening import Opened, Stored
-from medamad.store.parts import NO_TIME, EventCounts, Events, EventSums, PathDurations, Sums, Texts
+from medamad.store.parts import NO_TIME, EventCounts, Events, EventSums, PathDurations, Sums
+from medamad.store.property_names import NamesOf
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content, Put, Written, is_plain
 
@@ -73,7 +74,7 @@ class DaySums(Sums):
         return self.events
 
 
-def sums_of(content: Content, day: int, span: tuple[int, int], texts: Texts) -> DaySums:
+def sums_of(content: Content, day: int, span: tuple[int, int], names_of: NamesOf) -> DaySums:
     """Add up the views and events of a content, all of one day."""
     flags, duration_ms = content.flags, content.duration_ms
     sequence, numbers = content.sequence, [content.sequence, content.events.event]
@@ -87,7 +88,7 @@ def sums_of(content: Content, day: int, span: tuple[int, int], texts: Texts) -> 
             for dimension in VIEW_DIMENSIONS
         },
         durations=_path_durations(content.codes[Dimension.PATH], duration_ms),
-        events=_event_sums(content.events, texts),
+        events=_event_sums(content.events, names_of),
         sequence_bounds=(int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0),
         sequences=(
             min(int(column[0]) for column in numbered),
@@ -97,7 +98,7 @@ def sums_of(content: Content, day: int, span: tuple[int, int], texts: Texts) -> 
     )
 
 
-def added_up(days: Sequence[DaySums], texts: Texts) -> DaySums:
+def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
     """Add up sums of the same day, and of one batch or of none."""
     first, *others = days
     if not others:
@@ -115,7 +116,7 @@ def added_up(days: Sequence[DaySums], texts: Texts) -> DaySums:
             if all(dimension in dimensions for dimensions in known)
         },
         durations=_joined(durations) if len(durations) == len(days) else None,
-        events=_added_events([each.events for each in days], texts),
+        events=_added_events([each.events for each in days], names_of),
         sequence_bounds=_around(with_views),
         sequences=_around([each.sequences for each in days if each.sequences[1]]),
         batch=first.batch,
@@ -296,19 +297,19 @@ def _joined(durations: Sequence[PathDurations]) -> PathDurations:
     )
 
 
-def _event_sums(events: Events, texts: Texts) -> EventSums:
+def _event_sums(events: Events, names_of: NamesOf) -> EventSums:
     if not len(events):
         return NO_EVENT_SUMS
     codes, places = np.unique(events.property, return_inverse=True)
     numbers, number_of_event = np.unique(events.event, return_inverse=True)
-    first_of_name = _first_of_name(codes, texts)
+    first_of_name = _first_of_name(codes, names_of)
     return EventSums(
         codes=codes,
         events=_carrying(number_of_event, places),
         names=codes[np.unique(first_of_name)],
         events_of_names=_carrying(number_of_event, first_of_name[places]),
         total=len(numbers),
-        is_plain=is_plain(events, texts),
+        is_plain=is_plain(events, names_of),
     )
 
 
@@ -318,15 +319,13 @@ def _carrying(events: NDArray[np.intp], labels: NDArray[np.intp]) -> NDArray[np.
     return np.unique(pairs[0], return_counts=True)[1]
 
 
-def _first_of_name(codes: NDArray[Any], texts: Texts) -> NDArray[np.intp]:
-    """Give for each code the place of the first one whose text has the same name."""
-    known = texts(Dimension.PROPERTY)
-    first: dict[str, int] = {}
-    names = [split_property(known[code])[0] for code in codes.tolist()]
-    return np.array([first.setdefault(name, place) for place, name in enumerate(names)], np.intp)
+def _first_of_name(codes: NDArray[Any], names_of: NamesOf) -> NDArray[np.intp]:
+    """Give for each code the place of the first one that bears the same name."""
+    _, first, numbers = np.unique(names_of(codes), return_index=True, return_inverse=True)
+    return first[numbers]
 
 
-def _added_events(days: Sequence[EventSums], texts: Texts) -> EventSums:
+def _added_events(days: Sequence[EventSums], names_of: NamesOf) -> EventSums:
     some = [each for each in days if each.total]
     if not some:
         return NO_EVENT_SUMS
@@ -334,7 +333,7 @@ def _added_events(days: Sequence[EventSums], texts: Texts) -> EventSums:
         np.concatenate([each.codes for each in some]), [each.events for each in some]
     )
     # A name goes by the first of its codes of all days.
-    first = codes[_first_of_name(codes, texts)]
+    first = codes[_first_of_name(codes, names_of)]
     names = np.concatenate([each.names for each in some])
     named, events_of_names = _sum_by(
         first[np.searchsorted(codes, names)], [each.events_of_names for each in some]

@@ -166,6 +166,11 @@ class Names:
             texts.append(text)
         return texts.index(text)
 
+    def of_properties(self, codes: NDArray[Any]) -> NDArray[np.intp]:
+        texts = self.texts[Dimension.PROPERTY]
+        names = [split_property(texts[code])[0] for code in codes.tolist()]
+        return np.array([names.index(name) for name in names], np.intp)
+
 
 def cut(entries: Sequence[Any], cuts: Iterable[int]) -> list[Sequence[Any]]:
     """Cut a list into pieces at some places; none is empty."""
@@ -227,7 +232,7 @@ def _day(day: MadeDay, names: Names) -> DaySums:
     # Numbers of events only have to differ within a part.
     events = _events(list(enumerate(day.events, 1)), names)
     content = content_of([_part(day.views, events, names, is_counted=False)])
-    sums = sums_of(content, day.number, day.span, names.texts.__getitem__)
+    sums = sums_of(content, day.number, day.span, names.of_properties)
     return sums if day.has_durations else evolve(sums, durations=None)
 
 

@@ -34,6 +34,10 @@ def texts(dimension: Dimension) -> list[str]:
     return TEXTS.get(dimension, ["", "one", "two"])
 
 
+def names_of(codes: Any) -> Any:
+    return codes.astype(np.intp) // 2  # each name has two values
+
+
 @define
 class Kept:
     """What is stored, in memory: a `Reading`."""
@@ -48,7 +52,7 @@ class Kept:
         pass
 
     def write(self, content: Content, number: int, counted_from: int = 0) -> Block:
-        written = block_of(content, key_of(content, number), texts, counted_from=counted_from)
+        written = block_of(content, key_of(content, number), names_of, counted_from=counted_from)
         block = Block(1, number, written.head)
         assert block.key == key_of(content, number)
         self._put(block, written.puts)
