@@ -36,7 +36,7 @@ from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_cut import Said
 from medamad.config_files import load_lists
 from medamad.listening import CannotListenThere, places
-from medamad.log_lines import LogLines
+from medamad.log_lines import LogLines, reason_of
 from medamad.model.backups import Done, Task
 from medamad.model.errors import Unavailable
 from medamad.operator.handlers import Desk
@@ -60,6 +60,11 @@ QUESTIONS_AT_ONCE: Final = 2
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
 TIDY_SECONDS: Final = 60.0
+_REASONS: Final = (
+    *(ConfigError, GivenLoginError, StoreError, CannotListenThere, Unavailable),
+    OSError,
+)
+"""What a start fails by that needs no more than its own words."""
 RETURN_SECONDS: Final = 15.0
 """How often the system is given back the memory that is free."""
 
@@ -320,8 +325,10 @@ class Daemon(Service):
         status = FAILED
         if failure.check(ConfigError, GivenLoginError):
             status = EXIT_STATUS
-        if failure.check(ConfigError, GivenLoginError, StoreError, CannotListenThere):
-            self._log.critical("not started: {reason}", reason=str(failure.value))
+        error = failure.value
+        if isinstance(error, _REASONS):
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            self._log.critical("not started: {reason}", reason=reason)
         else:
             self._log.failure("not started", failure)
         self._end(status)

@@ -6,6 +6,7 @@ it puts before the parser's epilog. Only the module of the command that is calle
 """
 
 import errno
+import faulthandler
 import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -62,6 +63,9 @@ def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE) -> 
     """Run a command and give its exit status."""
     given = sys.argv[1:] if argv is None else argv
     _open_what_is_closed()
+    # A disk that fails below the mapped file ends the process: then at least it is said.
+    if sys.__stderr__ is not None:
+        faulthandler.enable(sys.__stderr__)
     status: int = 0
     try:
         try:

@@ -10,7 +10,8 @@ from medamad.commands.configured import add_data, on_data
 from medamad.commands.telling import tell_error
 from medamad.commands.writing import add_json
 from medamad.store.checking import Checking
-from medamad.store.environment import is_in_use, open_to_read
+from medamad.store.environment import FILE_NAME, check_there, is_in_use, open_to_read
+from medamad.store.files import check_readable
 
 EXAMPLES: Final = (
     ("medamad check --data /var/lib/medamad", "of the store in this folder"),
@@ -37,6 +38,8 @@ def run(arguments: Namespace) -> int:
 def _check(data_dir: Path, *, as_json: bool) -> int:
     if not as_json and is_in_use(data_dir):
         print(f"{data_dir}: a daemon runs on it; what it has stored by now is checked")
+    check_there(data_dir)
+    check_readable(data_dir / FILE_NAME)
     environment, txn = open_to_read(data_dir)
     checking = Checking(environment, txn)
     findings = []

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,6 +20,7 @@ Txn: TypeAlias = "lmdb.Transaction[bytes]"
 _MAX_READERS: Final = 126
 _LOCK_BYTES: Final = 8192
 """What LMDB's lock file takes for as many readers."""
+_READ_AT_ONCE: Final = 1 << 20
 _BLOCK: Final = 512
 """The unit of st_blocks."""
 _ROOM_PAGES: Final = 1_024
@@ -68,6 +70,30 @@ def open_lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Envi
         )
     except lmdb.Error as error:
         raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error
+
+
+def check_readable(path: Path) -> None:
+    """Raise StoreError where the disk does not give all of a file.
+
+    Whoever meets such a place in what is mapped, as LMDB's is, is ended by the system.
+    """
+    read_bytes, buffer = 0, bytearray(_READ_AT_ONCE)
+    try:
+        with path.open("rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                read_bytes += count
+    except OSError as error:
+        reason = f"cannot be read from byte {read_bytes} on: {error.strerror}"
+        raise StoreError(f"{path}: {reason}") from error
+
+
+@contextmanager
+def failures_told(path: Path) -> Iterator[None]:
+    """Raise StoreError for what LMDB fails to do with a file."""
+    try:
+        yield
+    except lmdb.Error as error:
+        raise StoreError(f"{path}: {error}") from error
 
 
 def lock_of(path: Path) -> Path:

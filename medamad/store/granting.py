@@ -11,6 +11,7 @@ from medamad.model.errors import BadRequest
 from medamad.model.websites import Website, canonical_hostname
 from medamad.store import grants
 from medamad.store.environment import Databases, Txn, open_as_guest
+from medamad.store.files import failures_told
 from medamad.store.grants import G, Kind
 from medamad.store.websites import read_websites
 
@@ -63,7 +64,7 @@ def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
     """Give a transaction of a store beside a daemon that may be running; kept if all went well."""
     environment = open_as_guest(directory)
     try:
-        with environment.lmdb.begin(write=write) as txn:
+        with failures_told(environment.path), environment.lmdb.begin(write=write) as txn:
             yield txn, environment.databases
     finally:
         environment.close()

@@ -20,6 +20,7 @@ from medamad.store.environment import (
     open_to_read,
 )
 from medamad.store.errors import Damaged, DamagedBlock, NoStore, StoreError
+from medamad.store.files import failures_told
 from medamad.store.forecast import Forecast, forecast
 from medamad.store.formats import Tell
 from medamad.store.held import Held
@@ -42,7 +43,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
     """
     environment = open_as_guest(directory)
     try:
-        with environment.lmdb.begin(write=True) as txn:
+        with failures_told(environment.path), environment.lmdb.begin(write=True) as txn:
             account = read_account(txn, environment.databases)
             if account is None:
                 raise NoStore(f"{directory}: the store has no account yet; start medamad once")

@@ -25,9 +25,10 @@ from medamad.store.bulk import Bulk, contents_of
 from medamad.store.coding import TextCoding
 from medamad.store.doomed import Doomed
 from medamad.store.early import Early
-from medamad.store.environment import Environment, Txn, open_environment
+from medamad.store.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.store.errors import Lost
 from medamad.store.figures import Figures
+from medamad.store.files import failures_told
 from medamad.store.formats import Tell, tell_nobody
 from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
 from medamad.store.held import Held
@@ -90,10 +91,22 @@ class Store:
         sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
         tell: Tell = tell_nobody,
     ) -> "Store":
-        """Open or make the store in `directory` and load what it holds. Raises StoreError.
+        """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError.
 
         `tell` hears how far a store of an earlier format has been taken over.
         """
+        with failures_told(directory / FILE_NAME):
+            return cls._open(directory, settings, reactor, sizes, tell)
+
+    @classmethod
+    def _open(
+        cls,
+        directory: Path,
+        settings: StoreSettings,
+        reactor: CallsFromThread,
+        sizes: Sizes,
+        tell: Tell,
+    ) -> "Store":
         environment = open_environment(directory, settings.map_size, tell)
         databases = environment.databases
         names = Names(databases, settings.new_values, settings.other_new_values)

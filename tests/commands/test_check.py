@@ -13,6 +13,15 @@ pytestmark = pytest.mark.daemon
 check = partial(finished, "check")
 
 
+def test_what_the_disk_does_not_give_is_said(tmp_path: Path) -> None:
+    # The first page of a process is in no memory.
+    (tmp_path / FILE_NAME).symlink_to("/proc/self/mem")
+    checked = check(tmp_path)
+    assert checked.returncode == 1
+    reason = "cannot be read from byte 0 on: Input/output error"
+    assert checked.stderr == f"medamad: {tmp_path / FILE_NAME}: {reason}\n"
+
+
 def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()

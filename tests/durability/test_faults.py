@@ -56,6 +56,34 @@ def test_a_folder_that_may_not_be_written_to_ends_the_start(tmp_path: Path) -> N
     assert f"not started: {tmp_path / 'file' / 'data'}: Not a directory" in ended.stderr
 
 
+def test_a_first_login_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "first-login.txt").mkdir()
+    ended = start(tmp_path)
+    assert ended.returncode == 1
+    assert "not started: " in ended.stderr
+    assert f"{tmp_path / 'first-login.txt'}: Is a directory" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("token", "add", "x"), ("share", "add", "a.example", "x"), ("passwd",)]
+)
+def test_what_the_disk_does_not_take_ends_the_command(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("a.example")
+        daemon.stop()
+        limited = ("prlimit", "--fsize=8192")
+        name, *arguments = command
+        ended = finished(
+            name, daemon.data, *arguments, given="nine other words\n", entering=limited
+        )
+        reason = "mdb_txn_commit: File too large"
+        assert ended.stderr == f"medamad: {daemon.data / FILE_NAME}: {reason}\n"
+        assert ended.returncode == 1
+
+
 def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()

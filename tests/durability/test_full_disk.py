@@ -252,6 +252,19 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
     await store.close()
 
 
+@pytest.mark.parametrize("kib", [12, 24, 32, 36, 44])
+def test_a_first_start_with_little_room_says_what_there_is_none_for(
+    tmp_path: Path, held: Mounts, kib: int
+) -> None:
+    data = tmp_path / "data"
+    held.mount("none", data, "-t", "tmpfs", "-o", f"size={kib}k,mode=700")
+    listen = ("--listen", "tcp:0:interface=127.0.0.1")
+    ended = finished("run", data, *listen, entering=held.entering)
+    assert ended.returncode == 1
+    assert "not started: " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:
     """What is there can be read; a new store cannot be made, which is said."""
     daemon = daemon_on(held, tmp_path)
