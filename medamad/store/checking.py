@@ -29,6 +29,7 @@ from medamad.store.left_over import OF_WEBSITES
 from medamad.store.name_keys import code_key, split_name
 from medamad.store.numbers import read_number
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
+from medamad.store.pages import doubt_of_last
 from medamad.store.parts import Part
 from medamad.store.property_names import PropertyNames
 from medamad.store.reading import Writing
@@ -71,6 +72,8 @@ class Checking:
 
     def findings(self) -> Iterator[str]:
         """Say what is wrong, one thing at a time; nothing if nothing is."""
+        if doubt := doubt_of_last(self._environment.path):
+            yield doubt
         numbers: list[int] = []
         for found in read_websites(self._txn, self._environment.databases):
             if isinstance(found, str):

@@ -8,14 +8,15 @@ through before it reads them. What the first two pages say is laid out as in LMD
 import os
 import stat
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from attrs import frozen
 
 from medamad.store.errors import Damaged
-from medamad.store.trees import IS_TREE, METAS, TREE, Pages, Tree
+from medamad.store.trees import IS_TREE, METAS, TREE, Entry, Pages, Tree
 
 _PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
 """A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
@@ -33,6 +34,7 @@ _INTEGER_KEYS: Final = 8
 _PLAIN: Final = bytes(6)
 """What a named tree begins with where its keys are in the order of their bytes, as ours all are."""
 _NUMBER_BYTES: Final = 8
+_OTHER_NUMBER: Final = "the number of its last transaction is not what was written"
 
 
 def check_pages(path: Path) -> int:
@@ -43,28 +45,48 @@ def check_pages(path: Path) -> int:
     """
     page_size = read_page_size(path)
     content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
-    free, main, last, number = _newest(content, page_size)
-    end = (last + 1) * page_size
+    _, newest = _metas(_begin(path, page_size), page_size)
+    end = (newest.last + 1) * page_size
     if end > len(content):
         raise Damaged("the file has been cut short")
     pages = Pages.of(content[:end], page_size)
-    for entry in pages.walk(main, keep=True):
+    for entry in pages.walk(newest.main, keep=True):
         if entry.flags != IS_TREE or len(entry.value) != TREE.size:
             raise Damaged(f"main: {entry.key!r} is no tree")
         if not entry.value.startswith(_PLAIN):
             raise Damaged(f"main: the kind of {entry.key!r} is not what was written")
         pages.walk(Tree.read(entry.key.decode("ascii", "replace"), entry.value))
-    for entry in pages.walk(free, integers=True, keep=True):
-        if (
-            len(entry.value) % _NUMBER_BYTES
-            or not 0 < int.from_bytes(entry.key, "little") <= number
-        ):
+    freed = pages.walk(newest.free, integers=True, keep=True)
+    if not newest.has_left(freed):
+        raise Damaged(_OTHER_NUMBER)
+    for entry in freed:
+        if len(entry.value) % _NUMBER_BYTES or not any(entry.key):
             raise Damaged("free pages: an entry is not what it should be")
         numbers = np.frombuffer(entry.value, "<i8")
         if numbers[:1].tolist() != [len(numbers) - 1]:
             raise Damaged("free pages: an entry is not what it should be")
         pages.use("free pages", numbers[1:])
-    return number
+    return newest.number
+
+
+def doubt_of_last(path: Path) -> str:
+    """Say why there may be a transaction after the last that is seen, "" if there is none for sure.
+
+    Beside the last one the file names the one before. Where the trees there are of another, either
+    the number of the last was changed, or its writing failed and LMDB put the earlier number back.
+    Within a transaction, and of a file whose pages are sound. Raises Damaged and OSError.
+    """
+    page_size = read_page_size(path)
+    content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+    before, _ = _metas(_begin(path, page_size), page_size)
+    pages = Pages.of(content[: len(content) // page_size * page_size], page_size)
+    try:
+        if before.has_left(pages.walk(before.free, integers=True, keep=True)):
+            return ""
+    except Damaged:
+        # The pages of what failed are used again by what is begun next.
+        pass
+    return "its last transaction may be missing: its number was changed, or its writing failed"
 
 
 def read_page_size(path: Path) -> int:
@@ -99,17 +121,44 @@ def _page_size_in(page: bytes, place: int) -> int:
     return size
 
 
-def _newest(content: NDArray[np.uint8], page_size: int) -> tuple[Tree, Tree, int, int]:
-    """Read the two first pages; give what the newer says: trees, last page, transaction."""
-    metas = []
-    for place in range(METAS):
-        *_, free, main, last, number = _META.unpack_from(content[place * page_size :].data)
-        metas.append((number, last, free, main))
-    (older, *_), (number, last, free, main) = sorted(metas, key=lambda meta: meta[0])
+@frozen
+class _Meta:
+    """What one of the first two pages says: of a transaction, the trees and the last page."""
+
+    number: int
+    last: int
+    free: Tree
+    main: Tree
+
+    @classmethod
+    def read(cls, begin: bytes, offset: int) -> "_Meta":
+        """Read it from the begin of a file."""
+        *_, free, main, last, number = _META.unpack_from(begin, offset)
+        return cls(number, last, Tree.read("free pages", free), Tree.read("main", main))
+
+    def has_left(self, freed: Sequence[Entry]) -> bool:
+        """Tell whether these are the entries that this transaction left in the tree of free pages.
+
+        Each notes under its own number what it freed: the root of the main tree at the least,
+        but for the first, before which there was none.
+        """
+        greatest = int.from_bytes(freed[-1].key, "little") if freed else 0
+        return greatest == self.number or (greatest, self.number) == (0, 1)
+
+
+def _begin(path: Path, page_size: int) -> bytes:
+    """Read the first two pages at once: a daemon may write to them."""
+    with path.open("rb", buffering=0) as file:
+        return file.read(METAS * page_size)
+
+
+def _metas(begin: bytes, page_size: int) -> tuple[_Meta, _Meta]:
+    """Give what the first two pages say: of the last transaction but one, and of the last."""
+    metas = [_Meta.read(begin, place * page_size) for place in range(METAS)]
+    before, newest = sorted(metas, key=lambda meta: meta.number)
     # Transactions write to the two in turn; else the last one would be left out.
-    if number and (older != number - 1 or metas[number % METAS][0] != number):
-        raise Damaged("the number of its last transaction is not what was written")
-    free_tree, main_tree = Tree.read("free pages", free), Tree.read("main", main)
-    if (free_tree.flags & ~0xFFF0, main_tree.flags) != (_INTEGER_KEYS, 0):
+    if before.number != newest.number - 1 or metas[newest.number % METAS] is not newest:
+        raise Damaged(_OTHER_NUMBER)
+    if (newest.free.flags & ~0xFFF0, newest.main.flags) != (_INTEGER_KEYS, 0):
         raise Damaged("the kind of its trees is not what was written")
-    return free_tree, main_tree, last, number
+    return before, newest

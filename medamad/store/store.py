@@ -36,6 +36,7 @@ from medamad.store.imports import Imports
 from medamad.store.journal import Journal, Outcome, journal_records
 from medamad.store.left_over import left_over
 from medamad.store.names import Names
+from medamad.store.pages import doubt_of_last
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Planning, Sizes
 from medamad.store.reading import Leases
@@ -380,6 +381,8 @@ class Store:
         """Read everything; returns what is to go on: websites to remove, to clear, batches."""
         to_clear, to_remove = [], []
         with self._environment.reading() as txn:
+            if doubt := doubt_of_last(self._environment.path):
+                _log.error("{path}: {doubt}", path=self._environment.path, doubt=doubt)
             self.websites.load(txn)
             self._journal.load(txn)
             for name in self._environment.strange_names(txn):

@@ -20,7 +20,7 @@ from medamad.store.backup_file import read_note, unpacked
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.formats import Tell
 from medamad.store.offline import make_backup
-from medamad.store.pages import check_pages
+from medamad.store.pages import check_pages, doubt_of_last
 from medamad.store.restoring import restore
 
 MAP_SIZE = 64 << 20
@@ -72,6 +72,7 @@ def main() -> None:
     with NamedTemporaryFile() as told:
         while is_killed(work, Path(told.name)):
             check_pages(directory / FILE_NAME)
+            assert doubt_of_last(directory / FILE_NAME) == ""
             if what == "backup" and file.exists():
                 with file.open("rb") as backup:
                     for _ in unpacked(backup, read_note(backup)):

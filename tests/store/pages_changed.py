@@ -4,6 +4,8 @@ import random
 from pathlib import Path
 
 PAGE = 4096
+NUMBERS_AT = (16 + 128, PAGE + 16 + 128)
+"""Where the file says which transactions are the last two."""
 _KINDS = ("bit", "bit", "bit", "bit", "bytes", "zeros", "swapped", "copied", "cut")
 
 
@@ -34,3 +36,12 @@ def change(file: Path, rng: random.Random) -> str:
             content[second] = held
     file.write_bytes(content)
     return f"{kind}, page {page}, byte {at % PAGE}"
+
+
+def hide_last(file: Path) -> None:
+    """Give the last transaction the number of the one before the one before it."""
+    content = bytearray(file.read_bytes())
+    numbers = [int.from_bytes(content[at : at + 8], "little") for at in NUMBERS_AT]
+    at = NUMBERS_AT[numbers.index(max(numbers))]
+    content[at : at + 8] = (max(numbers) - 2).to_bytes(8, "little")
+    file.write_bytes(content)

@@ -10,7 +10,9 @@ import pytest
 import pytest_twisted
 from attrs import astuple, evolve
 from held import idle, keys_of, settled
+from pages_changed import hide_last
 from scenes import Scene, Telling
+from told_in_log import told_in_log
 from views import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
@@ -20,7 +22,7 @@ from medamad.model.tokens import Scope, Token
 from medamad.store.blocks import Block, decode_head, head_key, number_of
 from medamad.store.checking import Checking
 from medamad.store.counters import Counters, decode_counters, encode_counters, merge
-from medamad.store.environment import Environment, open_as_guest, open_to_read
+from medamad.store.environment import FILE_NAME, Environment, open_as_guest, open_to_read
 from medamad.store.planning import Sizes
 from medamad.store.reading import Writing
 from medamad.store.settings import Keep, Retention
@@ -149,6 +151,18 @@ def test_what_is_missing_is_found(folder: Path, name: str) -> None:
 
     edit(folder, name, remove)
     assert findings(folder)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_last_transaction_that_may_be_missing_is_found_and_told(
+    folder: Path, open_store: OpenStore
+) -> None:
+    hide_last(folder / FILE_NAME)
+    told = "its last transaction may be missing: its number was changed, or its writing failed"
+    assert findings(folder) == [told]
+    with told_in_log() as lines:
+        await open_store(sizes=SIZES).close()
+    assert lines == [f"{folder / FILE_NAME}: {told}"]
 
 
 def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> None:

@@ -1,15 +1,16 @@
 """What LMDB has written is sound; a page that was changed is named."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from paged import copy_with_pages_of
-from pages_changed import PAGE
+from pages_changed import NUMBERS_AT, PAGE, hide_last
 
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.errors import Damaged
-from medamad.store.pages import _newest, check_pages, read_page_size
+from medamad.store.pages import _META, _metas, check_pages, doubt_of_last, read_page_size
 from medamad.store.trees import Pages, Tree
 
 MAP_SIZE = 64 << 20
@@ -43,6 +44,7 @@ def test_what_lmdb_has_written_is_sound(file: Path) -> None:
 def test_a_new_store_is_sound(tmp_path: Path) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
     assert check_pages(tmp_path / FILE_NAME) == 1
+    assert doubt_of_last(tmp_path / FILE_NAME) == ""
 
 
 def test_a_store_is_sound_after_each_transaction(tmp_path: Path) -> None:
@@ -56,6 +58,7 @@ def test_a_store_is_sound_after_each_transaction(tmp_path: Path) -> None:
                 else:
                     txn.delete(key, db=env.databases.names)
         assert check_pages(env.path) > turn
+        assert doubt_of_last(env.path) == ""
     env.close()
 
 
@@ -102,9 +105,9 @@ def test_each_bit_of_what_is_said_of_a_tree_matters(tmp_path: Path) -> None:
 def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
     """Give the leaves whose first byte matters to someone: those that are in use."""
     whole = np.frombuffer(content, np.uint8)
-    _, main, last, _ = _newest(whole, size)
-    pages = Pages.of(whole[: (last + 1) * size], size)
-    for entry in pages.walk(main, keep=True):
+    _, newest = _metas(bytes(content), size)
+    pages = Pages.of(whole[: (newest.last + 1) * size], size)
+    for entry in pages.walk(newest.main, keep=True):
         pages.walk(Tree.read(entry.key.decode(), entry.value))
     leaf = (2).to_bytes(2, "little")
     return [
@@ -114,14 +117,49 @@ def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
     ]
 
 
-def test_a_transaction_that_is_left_out_is_noticed(file: Path) -> None:
-    """The number of a transaction that is lower than what was written hides it."""
+@pytest.mark.parametrize("transactions", range(1, 9))
+def test_each_bit_of_the_number_of_a_transaction_matters(tmp_path: Path, transactions: int) -> None:
+    """A lower number of the last one, or a greater of the one before, hides what was stored."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    for turn in range(1, transactions):
+        with env.lmdb.begin(write=True) as txn:
+            txn.put(b"%d" % turn, b"", db=env.databases.names)
+    env.close()
+    assert (check_pages(env.path), doubt_of_last(env.path)) == (transactions, "")
+    content = env.path.read_bytes()
+    for place, bit in product(NUMBERS_AT, range(64)):
+        changed = bytearray(content)
+        changed[place + bit // 8] ^= 1 << bit % 8
+        env.path.write_bytes(changed)
+        try:
+            check_pages(env.path)
+        except Damaged as error:
+            told = str(error)
+        else:
+            told = doubt_of_last(env.path)
+        assert "last transaction" in told
+
+
+@pytest.mark.parametrize("is_used_again", [False, True])
+def test_a_store_whose_last_transaction_could_not_be_written_is_sound(
+    file: Path, is_used_again: bool
+) -> None:
+    """LMDB then leaves the new trees beside the earlier number, and uses their pages again."""
+    failed = _META.unpack_from(file.read_bytes())
+    assert (check_pages(file), failed[-1]) == (8, 8)
+    hide_last(file)
     content = bytearray(file.read_bytes())
-    newest = max((0, 1), key=lambda page: content[page * PAGE + 16 + 128])
-    content[newest * PAGE + 16 + 128] = 0
+    if is_used_again:
+        root = Tree.read("free pages", failed[-4]).root
+        content[root * PAGE : (root + 1) * PAGE] = bytes(PAGE)
     file.write_bytes(content)
-    with pytest.raises(Damaged, match="last transaction"):
-        check_pages(file)
+    assert check_pages(file) == 7
+    assert "may be missing" in doubt_of_last(file)
+    env = open_environment(file.parent, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"key", b"", db=env.databases.names)
+    assert (check_pages(file), doubt_of_last(file)) == (8, "")
+    env.close()
 
 
 @pytest.mark.parametrize(
