@@ -46,6 +46,7 @@ DEFERRED = {
     "account/tokens.py",
     "collect/queue.py",
     "operator/imports.py",
+    "store/batch_removal.py",
     "store/imports.py",
     "store/reading.py",
     "store/store.py",

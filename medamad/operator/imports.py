@@ -122,15 +122,7 @@ class ImportDesk:
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
                 await self._give_up(left)
-        batch = await self._store.imports.begin(
-            website,
-            source=request.source,
-            digest=request.digest,
-            ranges=request.ranges,
-            newest=request.newest,
-            now=int(self._clock()),
-        )
-        self._incoming[batch.number] = _Incoming(batch, website)
+        batch: Batch = await unhurried(self._begin(website, request))
         return Begun(batch.number, batch.spans)
 
     async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
@@ -201,6 +193,19 @@ class ImportDesk:
         )
         return Ended.of(gone)
 
+    async def _begin(self, website: Website, request: BeginImport) -> Batch:
+        batch = await self._store.imports.begin(
+            website,
+            source=request.source,
+            digest=request.digest,
+            ranges=request.ranges,
+            newest=request.newest,
+            now=int(self._clock()),
+        )
+        # Also if its command has gone meanwhile: then the next one gives it up.
+        self._incoming[batch.number] = _Incoming(batch, website)
+        return batch
+
     async def _flush(self, incoming: _Incoming) -> None:
         pieces, incoming.pieces = incoming.pieces, []
         days, incoming.days = incoming.days, []
@@ -212,15 +217,14 @@ class ImportDesk:
 
     async def _give_up(self, incoming: _Incoming) -> None:
         self._end(incoming)
-        self._store.imports.tell_unfinished(incoming.website, incoming.batch)
-        await self._store.imports.undo(incoming.website, incoming.batch.number)
+        await self._store.imports.give_up(incoming.website, incoming.batch)
 
     def _start_giving_up(self, incoming: _Incoming) -> None:
         if incoming.batch.number not in self._incoming:
             return
 
         def failed(failure: Failure) -> None:
-            # Whatever it was, the next start removes what is left.
+            # What there was no room for is gone on with by the store's tidying.
             if not failure.check(Refusal):
                 self._log.failure("an import could not be given up", failure)
 

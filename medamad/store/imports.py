@@ -12,12 +12,12 @@ from twisted.logger import Logger
 from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.model.errors import BadRequest, Conflict, NotFound
 from medamad.model.websites import Website
+from medamad.store.batch_removal import BatchRemoval
 from medamad.store.batches import (
     Batch,
     State,
     check_new,
     check_ranges,
-    delete_batch,
     next_number,
     origins_of,
     read_batch,
@@ -63,8 +63,7 @@ class Imports:
     _coding: TextCoding
     _check_room: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
-    _undone: Callable[[Shelf], None]
-    """Is told what has lost hits: names of it may not be used any more."""
+    _removal: BatchRemoval
     _visitors: dict[int, int] = field(factory=dict)
     """The visitors of what came in so far, by the number of the batch."""
     _log = Logger()
@@ -97,6 +96,7 @@ class Imports:
         Unavailable where hits would be refused.
         """
         check_ranges(ranges)
+        await self._removal.go_on()
         return await self._submit(
             partial(self._begin, website, source, digest, ranges, newest, now)
         )
@@ -152,31 +152,42 @@ class Imports:
     async def undo(self, website: Website, number: int) -> Batch:
         """Remove a batch, whole or not; returns it as it was. Raises NotFound.
 
-        It is out of sight at once.
+        It is out of sight at once. Raises Unavailable where there is no room to remove all of it:
+        `tidy` goes on with that.
         """
-        shelf = self._shelves.of(website.number)
-        async with self._one_at_a_time:
-            batch = await self._submit(partial(self._leave, website.number, number, shelf))
-            await self._remove(shelf, batch)
+        batch = await self._removal.hide(website.number, number)
+        await self._removal.go_on()
+        self._visitors.pop(number, None)
         return batch
+
+    async def give_up(self, website: Website, batch: Batch) -> None:
+        """Remove a batch that nobody is going to finish. Raises Unavailable as `undo`."""
+        self._tell_unfinished(website, batch)
+        self._removal.add(batch)
+        await self._removal.go_on()
+        self._visitors.pop(batch.number, None)
+
+    async def tidy(self) -> None:
+        """Remove what is left of batches that were undone, given up or never finished.
+
+        Raises Unavailable as `undo`.
+        """
+        await self._removal.go_on()
 
     # At start
 
-    def load_all(self, txn: Txn, website: Website) -> list[Batch]:
-        """Hide the batches of a website that are not whole; returns those, which are to go."""
-        leaving: list[Batch] = []
+    def load_all(self, txn: Txn, website: Website) -> None:
+        """Hide the batches of a website that are not whole: the next tidying removes them."""
         for found in read_batches(txn, self._environment.databases, website.number):
             if isinstance(found, str):
                 self._log.error("what is known of an import is damaged: {place}", place=found)
             elif found.state is not State.WHOLE:
-                leaving.append(found)
-        for batch in leaving:
-            self._shelves.of(website.number).hide(batch.number)
-            if batch.state is State.UNFINISHED:
-                self.tell_unfinished(website, batch)
-        return leaving
+                self._shelves.of(website.number).hide(found.number)
+                self._removal.add(found)
+                if found.state is State.UNFINISHED:
+                    self._tell_unfinished(website, found)
 
-    def tell_unfinished(self, website: Website, batch: Batch) -> None:
+    def _tell_unfinished(self, website: Website, batch: Batch) -> None:
         """Tell the operator why the number of an import is missing from then on."""
         self._log.info(
             "the import of number {number} into {website} was not finished: nothing of it stays",
@@ -184,22 +195,10 @@ class Imports:
             website=website.hostname,
         )
 
-    async def remove(self, batch: Batch) -> None:
-        """Remove what the last run left of a batch."""
-        async with self._one_at_a_time:
-            await self._remove(self._shelves.of(batch.website), batch)
-
     # Steps
 
     def _add_visitors(self, batch: Batch, visitors: int) -> None:
         self._visitors[batch.number] = self._visitors.get(batch.number, 0) + visitors
-
-    async def _remove(self, shelf: Shelf, batch: Batch) -> None:
-        self._visitors.pop(batch.number, None)
-        await self._upkeep.remove_batch(shelf, batch.number)
-        await self._submit(partial(self._forget, batch))
-        await self._submit(partial(self._shelves.count_visitors, shelf))
-        self._undone(shelf)
 
     def _begin(  # noqa: PLR0917 - given by name above
         self,
@@ -288,23 +287,6 @@ class Imports:
 
         txn.after_commit(shown)
         return whole
-
-    def _leave(self, website: int, number: int, shelf: Shelf, txn: Transaction) -> Batch:
-        databases = self._environment.databases
-        batch = read_batch(txn.lmdb, databases, website, number)
-        if batch is None or batch.state is State.LEAVING:
-            raise NotFound(f"batch: nothing was imported as number {number}")
-        write_batch(txn.lmdb, databases, replace(batch, state=State.LEAVING))
-
-        def hidden() -> None:
-            shelf.hide(number)
-            self._shelves.publish(shelf)
-
-        txn.after_commit(hidden)
-        return batch
-
-    def _forget(self, batch: Batch, txn: Transaction) -> None:
-        delete_batch(txn.lmdb, self._environment.databases, batch)
 
 
 def _check_numbers(batch: Batch, content: Content) -> None:

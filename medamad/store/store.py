@@ -19,7 +19,7 @@ from medamad.model.tokens import Token
 from medamad.model.websites import Website
 from medamad.store import live
 from medamad.store.account import StoredAccount, delete_account, write_account
-from medamad.store.batches import Batch
+from medamad.store.batch_removal import BatchRemoval
 from medamad.store.beacons import Beacons, secret_of
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.coding import TextCoding
@@ -162,18 +162,24 @@ class Store:
                 coding=coding,
                 check_room=room.check,
                 one_at_a_time=one_at_a_time,
-                undone=tending.has_lost_hits,
+                removal=BatchRemoval(
+                    environment=environment,
+                    submit=writer.submit,
+                    shelves=shelves,
+                    upkeep=upkeep,
+                    one_at_a_time=one_at_a_time,
+                    undone=tending.has_lost_hits,
+                ),
             ),
             one_at_a_time=one_at_a_time,
             tending=tending,
         )
-        deleted, to_clear, to_remove = store._load()
+        deleted, to_clear = store._load()
         for number in deleted:
             tending.start(removal.remove(number))
         tending.tell_unregistered()
         tending.start(tending.settle(to_clear))
-        for batch in to_remove:
-            tending.start(store.imports.remove(batch))
+        tending.start(store.imports.tidy())
         return store
 
     async def close(self) -> None:
@@ -347,14 +353,18 @@ class Store:
         """Do what the passing of time asks for, in small steps.
 
         Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
-        those past their time go, beacons of more than a day ago and readers that have died are
-        forgotten. What goes for good does so by `trusted_ms`, `now_ms` where that is not given.
+        those past their time go, as does what is left of imports that were undone or given up;
+        beacons of more than a day ago and readers that have died are forgotten. What goes for good
+        does so by `trusted_ms`, `now_ms` where that is not given.
         Raises Unavailable when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()
         self._room.lagging.tell()
         self._tending.tell_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
-        await self._tending.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
+        try:
+            await self.imports.tidy()
+        finally:
+            await self._tending.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     # In the writer thread
 
@@ -377,9 +387,9 @@ class Store:
 
     # At start
 
-    def _load(self) -> tuple[list[int], list[Shelf], list[Batch]]:
-        """Read everything; returns what is to go on: websites to remove, to clear, batches."""
-        to_clear, to_remove = [], []
+    def _load(self) -> tuple[list[int], list[Shelf]]:
+        """Read everything; returns what is to go on: websites to remove, and to clear."""
+        to_clear = []
         with self._environment.reading() as txn:
             if doubt := doubt_of_last(self._environment.path):
                 _log.error("{path}: {doubt}", path=self._environment.path, doubt=doubt)
@@ -392,14 +402,14 @@ class Store:
             self._upkeep.doomed.load(txn)
             for website in self.websites.all():
                 records = journal_records(txn, self._environment.databases, website.number)
-                to_remove += self.imports.load_all(txn, website)
+                self.imports.load_all(txn, website)
                 if self._shelves.load(txn, website.number, records):
                     to_clear.append(self._shelves.of(website.number))
             with suppress(Unavailable):
                 # So that the log tells from the start why no hits are taken.
                 self._room.check(txn)
             self._journal.has_used(self._shelves.greatest_sequence)
-            return list(self._deleted(txn)), to_clear, to_remove
+            return list(self._deleted(txn)), to_clear
 
     def _deleted(self, txn: Txn) -> Iterator[int]:
         for number in tombstones(txn, self._environment.databases.meta):

@@ -17,7 +17,7 @@ from twisted.internet.task import deferLater
 from views import DAY_MS, HOUR_MS, NOW_MS, event, views
 
 from medamad.model.dimensions import Dimension
-from medamad.model.errors import Unavailable
+from medamad.model.errors import NotFound, Unavailable
 from medamad.model.websites import Website
 from medamad.store.batches import Batch
 from medamad.store.doomed import LAST_BLOCK
@@ -140,6 +140,38 @@ async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
     assert stored_texts(store, website, Dimension.PATH) == paths[-1:]
     with pytest.raises(Unavailable, match="min_free_disk"):
         await begun(store, website)
+    await store.close()
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_an_import_goes_once_there_is_room_for_that(
+    open_store: OpenStore, is_whole: bool
+) -> None:
+    """Whether it was given up or undone, and without another start."""
+    store = open_store(map_size=2 << 20)
+    website = await store.add_website("example.com", 1)
+    batch = await begun(store, website)
+    if is_whole:
+        await store.imports.finish(batch)
+    taken = Taken(store._environment)
+    taken.all(100_000, 10_000, 4_000, 1)
+    going = store.imports.undo if is_whole else store.imports.give_up
+    with pytest.raises(Unavailable, match="map_size"):
+        await going(website, batch.number if is_whole else batch)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="map_size"):
+            await store.tidy(NOW_MS)
+        assert entries(store, "batches") == [1]
+    while taken.give_back():
+        pass
+    if is_whole:
+        # There may have been room to begin with that.
+        with suppress(NotFound):
+            await store.imports.undo(website, batch.number)
+    await store.tidy(NOW_MS)
+    assert entries(store, "batches", "blocks", "doomed") == [0] * 3
+    await begun(store, website)
     await store.close()
 
 
