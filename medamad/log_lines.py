@@ -1,11 +1,13 @@
 """What the log looks like: lines on standard error, for a terminal or for systemd's journal."""
 
+import atexit
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from string import Formatter
-from typing import Any, Final, Literal, TextIO, TypeAlias
+from typing import Any, Final, Literal, Protocol, TextIO, TypeAlias
 
 from attrs import define, frozen
 from twisted.logger import (
@@ -17,6 +19,8 @@ from twisted.logger import (
     globalLogBeginner,
 )
 from twisted.python.failure import Failure
+
+from medamad.log_thread import LogThread
 
 LogFormat: TypeAlias = Literal["text", "json"]
 LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -53,6 +57,13 @@ class LogStyle:
         return next(priority for priority, name in _NAMES.items() if name == self.level)
 
 
+class Takes(Protocol):
+    """What takes the lines of a log."""
+
+    def write(self, text: str, /) -> object:
+        """Take the lines of an event."""
+
+
 @define(eq=False)
 class LogLines:
     """Writes events as lines: our own from a level on, those of libraries from warnings on.
@@ -62,7 +73,7 @@ class LogLines:
     `style` may be replaced at any time.
     """
 
-    _stream: TextIO
+    _to: Takes
     for_journal: bool
     style: LogStyle = LogStyle()
 
@@ -74,20 +85,37 @@ class LogLines:
         least = self.style.least
         if priority > (least if is_ours else min(least, _LEAST_OF_LIBRARIES)):
             return
+        lines = self._lines(event, priority, namespace)
+        if lines:
+            self._to.write(lines)
+
+    def told_lost(self, count: int) -> str:
+        """Give the lines that tell of events whose own lines are missing, whatever the level."""
+        event: LogEvent = {
+            "log_format": "{count} events are missing here: they could not be written to the log",
+            "log_level": LogLevel.error,
+            "log_namespace": __name__,
+            "log_time": time.time(),
+            "count": count,
+        }
+        return self._lines(event, _PRIORITIES[LogLevel.error], __name__)
+
+    def _lines(self, event: LogEvent, priority: int, namespace: str) -> str:
         prefix = f"<{priority}>" if self.for_journal else ""
         if self.style.format == "json":
             lines = _as_json(event, _NAMES[priority], namespace)
         else:
             text = eventAsText(event, includeTimestamp=not self.for_journal)
             lines = text.translate(_CONTROLS).rstrip("\n").replace("\n", f"\n{prefix}  ")
-        if lines:
-            self._stream.write(f"{prefix}{lines}\n")
-            self._stream.flush()
+        return f"{prefix}{lines}\n" if lines else ""
 
 
 def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> LogLines:
-    """Begin to log to `stream`."""
-    lines = LogLines(stream, is_journal(stream, environ), style)
+    """Begin to log to the file of `stream`, until the interpreter ends."""
+    thread = LogThread(stream.fileno(), stream.encoding)
+    lines = LogLines(thread, is_journal(stream, environ), style)
+    thread.start(lines.told_lost)
+    atexit.register(thread.end)
     observer: Any = lines
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
     return lines

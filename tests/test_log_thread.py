@@ -1,0 +1,125 @@
+import fcntl
+import http.client
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from daemon import HIT, MEDAMAD, Daemon
+
+from medamad.log_thread import LogThread
+
+LINES = 3_000
+LINE = "{number} straße " + "." * 100 + "\n"
+PROGRAM = f"""
+import sys
+from twisted.logger import Logger
+from medamad.log_lines import LogStyle, begin_log
+
+begin_log(sys.stderr, {{}}, LogStyle())
+for number in range({LINES}):
+    Logger("medamad").info("number {{number}}", number=number)
+"""
+
+
+def missing(count: int) -> str:
+    return f"{count} are missing\n"
+
+
+def started(descriptor: int, most: int = 50_000) -> LogThread:
+    thread = LogThread(descriptor, "utf-8", most)
+    thread.start(missing)
+    return thread
+
+
+def lines(count: int) -> list[str]:
+    return [LINE.format(number=number) for number in range(count)]
+
+
+def test_a_reader_that_stands_still_is_waited_for_by_nobody() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, encoding="utf-8") as reader, os.fdopen(writing, "wb") as pipe:
+        thread = started(pipe.fileno())
+        for line in lines(LINES):
+            thread.write(line)
+        read = []
+        while not read or not read[-1].endswith("missing\n"):
+            read.append(reader.readline())
+        taken = len(read) - 1
+        assert read == [*lines(taken), missing(LINES - taken)]
+        thread.write("after\n")
+        thread.end()
+        pipe.close()
+        assert reader.read() == "after\n"
+
+
+def test_all_is_written_at_the_end_and_what_comes_later_too(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    with file.open("wb") as stream:
+        thread = started(stream.fileno(), 1 << 20)
+        for line in lines(LINES):
+            thread.write(line)
+        thread.end(60)
+        assert file.read_text("utf-8") == "".join(lines(LINES))
+        thread.write("later\n")
+    assert file.read_text("utf-8").endswith(".\nlater\n")
+
+
+def test_what_could_not_be_written_is_told_of_once_something_can(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    with Path("/dev/full").open("wb") as full, file.open("wb") as stream:
+        thread = started(full.fileno())
+        for line in lines(3):
+            thread.write(line)
+        thread.end(60)
+        os.dup2(stream.fileno(), full.fileno())
+        thread.write("after\n")
+    assert file.read_text("utf-8") == f"{missing(3)}after\n"
+
+
+@pytest.mark.daemon
+def test_a_crash_loses_nothing() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{PROGRAM}\nraise ValueError('so it was')"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    numbers = [line.rpartition(" ")[2] for line in ended.stderr.splitlines() if "#info" in line]
+    assert numbers == [str(number) for number in range(LINES)]
+    assert "\nValueError: so it was\n" in ended.stderr
+
+
+@pytest.mark.daemon
+def test_the_end_waits_for_no_reader_that_stands_still() -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=subprocess.PIPE) as ended:
+        assert ended.wait(60) == 0
+
+
+@pytest.mark.daemon
+def test_hits_are_answered_while_nobody_reads_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDWR)
+    holds = fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4_096)
+    daemon = Daemon(
+        tmp_path,
+        configuration='[log]\nlevel = "debug"',
+        command=("sh", "-c", 'exec 2>"$0" "$@"', str(log), *MEDAMAD, "run"),
+    )
+    daemon.start()
+    try:
+        client = daemon.client()
+        client.add_website("example.com")
+        for _ in range(2 * holds // len("a hit of example.com does not count: bot\n")):
+            answer = client.request("POST", "/api/event/hit", HIT, {"User-Agent": "Googlebot/2.1"})
+            assert answer.headers["x-medamad-ignored"] == "bot"
+        assert client.request("GET", "/api/event/ping").status == http.client.OK
+        assert daemon.stop() == 0
+    finally:
+        if daemon.is_running:
+            daemon.kill()
+        os.close(reader)
