@@ -129,7 +129,7 @@ def configured_places(
     Raises ConfigError.
     """
     texts = config.server.listen
-    bounds = {text: _bound(config, text) for text in texts if text.partition(":")[0] in OF_TCP}
+    bounds = {text: _bound(config, text) for text in _of_tcp(config)}
     addresses = [bound.address for bound in bounds.values()] + [one.address for one in sockets]
     of_both = ports_of_both(addresses)
     found = []
@@ -201,13 +201,26 @@ def _numeric(place: Place) -> Address:
         return place.address  # that it is none is told where it is listened on
 
 
-def renew(listening: Sequence[Place], configured: Sequence[Place]) -> None:
-    """Have new connections go by the certificates that were read again."""
-    certificates = {place.address: place.certificate for place in configured}
-    for place in listening:
-        renewed = certificates.get(place.address)
-        if place.certificate is not None and renewed is not None:
-            place.certificate.options = renewed.options
+def renew(listening: Sequence[Place], config: Config) -> list[ConfigError]:
+    """Have new connections go by the certificates as their files now are.
+
+    Gives what is wrong with those that cannot be read, in whose place nothing changes.
+    """
+    refused = []
+    for text in _of_tcp(config):
+        try:
+            bound = _bound(config, text)
+        except ConfigError as error:
+            refused.append(error)
+            continue
+        for place in listening:
+            if place.address == bound.address and place.certificate and bound.certificate:
+                place.certificate.options = bound.certificate.options
+    return refused
+
+
+def _of_tcp(config: Config) -> list[str]:
+    return [text for text in config.server.listen if text.partition(":")[0] in OF_TCP]
 
 
 def _bound(config: Config, text: str) -> Bound:

@@ -51,7 +51,8 @@ class Reloading:
     async def reload(self) -> None:
         """Go by what the configuration says now; if it is bad, go on by the old one.
 
-        Certificates are read again all the same: whoever has renewed one cannot know of the other.
+        Each certificate is read again all the same: whoever has renewed one cannot know what else
+        is wrong.
         While one reload waits for another to end, further ones are left out: that one will read
         all that there is by then.
         """
@@ -67,12 +68,10 @@ class Reloading:
             read = await self._read()
             if self._is_over:
                 return
-            configured = configured_places(read.config, self.reactor)
+            configured_places(read.config, self.reactor)
             self._apply(read)
-            renew(self.places, configured)
         except ConfigError as error:
             self._log.error("the configuration stays as it was: {error}", error=str(error))
-            self._renew_all_the_same()
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
             # A stop gives up what is under way in threads.
             if not (self._is_over and isinstance(error, CancelledError)):
@@ -81,6 +80,8 @@ class Reloading:
             self._log.info("the configuration was read again")
         finally:
             if not self._is_over:
+                for refused in renew(self.places, self._goes_by):
+                    self._log.error("a certificate stays as it was: {error}", error=str(refused))
                 self.supervisor.tell(READY)
 
     async def _read(self) -> Replaceable:
@@ -95,12 +96,6 @@ class Reloading:
         except Unavailable:
             # However many strangers try passwords, the operator is heard.
             return read()
-
-    def _renew_all_the_same(self) -> None:
-        try:
-            renew(self.places, configured_places(self._goes_by, self.reactor))
-        except ConfigError as error:
-            self._log.error("the certificates stay as they were: {error}", error=str(error))
 
     def _apply(self, read: Replaceable) -> None:
         self._goes_by = read.config

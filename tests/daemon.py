@@ -62,6 +62,14 @@ class Answer:
         return json.loads(self.body) if self.body else None
 
 
+def pinged(connection: http.client.HTTPConnection) -> int:
+    """Ask for the events' ping and close the connection; gives the status."""
+    connection.request("GET", "/api/event/ping")
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
 def first_headers(answer: http.client.HTTPResponse) -> dict[str, str]:
     """Give the headers of an answer by their names; of one that is repeated, the first."""
     return {name.lower(): value for name, value in reversed(answer.getheaders())}

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, frozen
+from authority import Authority
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
@@ -126,6 +127,9 @@ def test_a_place_that_makes_no_sense_is_named(text: str) -> None:
     assert raised.value.reason.startswith(f"{text}: ")
 
 
+of_twisted = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWarning")
+
+
 @pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
 def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> None:
     config = evolve(Config(), server=Server(listen=Endpoints((text,))))
@@ -236,21 +240,41 @@ def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:
     assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
 
 
-def test_endpoints_of_one_port_keep_their_own_certificates() -> None:
-    def read(name: str) -> list[Place]:
-        options = {"192.0.2.1": f"{name} of 1", "192.0.2.2": f"{name} of 2"}
+@of_twisted
+def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> None:
+    authorities = {host: Authority(tmp_path / host, host) for host in ("192.0.2.1", "192.0.2.2")}
+    texts = [each.endpoint(443, host) for host, each in authorities.items()]
+    config = listening_on(*texts, "tcp:443:interface=127.0.0.1")
+
+    def read() -> list[Place]:
+        return configured_places(config, MemoryReactor())
+
+    def shown(places: list[Place]) -> list[int | None]:
         return [
-            *(
-                Place(host, Ear(), Address(host, 443), Certificate(options[host]))
-                for host in options
-            ),
-            *configured(PLAIN),
+            place.certificate and place.certificate.options.certificate.get_serial_number()
+            for place in places
         ]
 
-    listening, sockets = read("old"), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")
-    inherited = systemd_first(read("old"), sockets, by_default=False)
-    shown = []
+    listening, sockets = read(), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")
+    inherited = systemd_first(read(), sockets, by_default=False)
+    for each in authorities.values():
+        each.renew()
     for places in (listening, inherited):
-        renew(places, read("new"))
-        shown.append([place.certificate and place.certificate.options for place in places])
-    assert shown == [["new of 1", "new of 2", None], ["new of 2", None, "new of 1"]]
+        assert renew(places, config) == []
+    one, other, none = shown(read())
+    assert one != other
+    assert (shown(listening), shown(inherited)) == ([one, other, none], [other, none, one])
+
+
+@of_twisted
+def test_each_certificate_is_renewed_by_itself(tmp_path: Path) -> None:
+    first, second = (Authority(tmp_path / name) for name in ("first", "second"))
+    config = listening_on(second.endpoint(444), first.endpoint(443), "unix:/run/medamad/s")
+    listening = configured_places(config, MemoryReactor())
+    before = [place.certificate and place.certificate.options for place in listening]
+    first.renew()
+    (second.folder / "cert.pem").write_text("no certificate", "utf-8")
+    (refused,) = renew(listening, config)
+    assert refused.reason.startswith(f"{second.endpoint(444)}: ")
+    after = [place.certificate and place.certificate.options for place in listening]
+    assert [new is old for new, old in zip(after, before, strict=True)] == [True, False, True]

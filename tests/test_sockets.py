@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from authority import Authority
-from daemon import Client, Daemon, configure, free_port, until
+from daemon import Client, Daemon, configure, free_port, pinged, until
 
 pytestmark = pytest.mark.daemon
 
@@ -43,13 +43,6 @@ def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 0
-
-
-def pinged(connection: http.client.HTTPConnection) -> int:
-    connection.request("GET", "/api/event/ping")
-    status = connection.getresponse().status
-    connection.close()
-    return status
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -122,52 +115,6 @@ def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    port = free_port()
-    daemon = Daemon(tmp_path, arguments=("--listen", authority.endpoint(port)))
-    daemon.start()
-    try:
-        kept = authority.connection(port)
-        kept.connect()
-        assert pinged(authority.connection(port)) == 200
-        authority.renew()
-        with pytest.raises(ssl.SSLCertVerificationError):
-            pinged(authority.connection(port))
-        configure(daemon, "")
-        until(lambda: "the configuration was read again" in daemon.log)
-        assert pinged(authority.connection(port)) == 200
-        assert pinged(kept) == 200
-        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
-        configure(daemon, "")
-        until(lambda: "the configuration stays as it was" in daemon.log)
-        assert pinged(authority.connection(port)) == 200
-    finally:
-        assert daemon.stop() == 0
-
-
-def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    port = free_port()
-    arguments = ("--listen", authority.endpoint(port))
-    daemon = Daemon(tmp_path, arguments, configuration="[log]\nlevel = 'info'")
-    daemon.start()
-    try:
-        # One that seems to be cut, and one that cannot be read.
-        for number, refused in enumerate(("", "[[["), 1):
-            authority.renew()
-            configure(daemon, refused)
-            until(lambda: daemon.log.count("the configuration stays as it was") == number)  # noqa: B023
-            assert pinged(authority.connection(port)) == 200
-        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
-        configure(daemon, "[[[")
-        until(lambda: "the certificates stay as they were" in daemon.log)
-        assert pinged(authority.connection(port)) == 200
-        assert "was read again" not in daemon.log
-    finally:
-        assert daemon.stop() == 0
-
-
 def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path) -> None:
     port = free_port()
     authorities = {host: Authority(tmp_path / host, host) for host in ("127.0.0.2", "127.0.0.3")}
@@ -215,25 +162,6 @@ def test_a_socket_of_both_families_speaks_tls_where_an_endpoint_of_ipv4_does(
         places = authority.endpoint(port, "0.0.0.0"), f"tcp6:{port}:interface=\\:\\:1"  # noqa: S104
         with activated(listening, tmp_path, *places):
             assert pinged(authority.connection(port)) == 200
-
-
-def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    key = (tmp_path / "privkey.pem").read_bytes()
-    authority.renew()
-    (tmp_path / "privkey.pem").write_bytes(key)
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "medamad", "run", "--data", str(tmp_path / "data")),
-            *("--listen", authority.endpoint(free_port())),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
-    assert ran.returncode == 78, ran.stderr
-    assert "server.listen: ssl:" in ran.stderr
 
 
 def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:

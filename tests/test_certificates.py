@@ -1,0 +1,94 @@
+"""Certificates of endpoints that speak TLS, as the real daemon reads them."""
+
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from authority import Authority
+from daemon import Daemon, configure, free_port, pinged, until
+
+pytestmark = pytest.mark.daemon
+
+
+def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    daemon = Daemon(tmp_path, arguments=("--listen", authority.endpoint(port)))
+    daemon.start()
+    try:
+        kept = authority.connection(port)
+        kept.connect()
+        assert pinged(authority.connection(port)) == 200
+        authority.renew()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            pinged(authority.connection(port))
+        configure(daemon, "")
+        until(lambda: "the configuration was read again" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+        assert pinged(kept) == 200
+        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
+        configure(daemon, "")
+        until(lambda: "the configuration stays as it was" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    arguments = ("--listen", authority.endpoint(port))
+    daemon = Daemon(tmp_path, arguments, configuration="[log]\nlevel = 'info'")
+    daemon.start()
+    try:
+        # One that seems to be cut, and one that cannot be read.
+        for number, refused in enumerate(("", "[[["), 1):
+            authority.renew()
+            configure(daemon, refused)
+            until(lambda: daemon.log.count("the configuration stays as it was") == number)  # noqa: B023
+            assert pinged(authority.connection(port)) == 200
+        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
+        configure(daemon, "[[[")
+        until(lambda: "a certificate stays as it was" in daemon.log)
+        assert pinged(authority.connection(port)) == 200
+        assert "was read again" not in daemon.log
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_a_certificate_is_renewed_where_another_cannot_be_read(tmp_path: Path) -> None:
+    first, second = (Authority(tmp_path / name) for name in ("first", "second"))
+    ports = free_port(), free_port()
+    texts = [each.endpoint(port) for each, port in zip((second, first), ports, strict=True)]
+    daemon = Daemon(tmp_path, [word for text in texts for word in ("--listen", text)])
+    daemon.start()
+    try:
+        first.renew()
+        (second.folder / "cert.pem").write_text("no certificate", "utf-8")
+        configure(daemon, "")
+        until(lambda: "a certificate stays as it was: " in daemon.log)
+        for each, port in zip((second, first), ports, strict=True):
+            assert pinged(each.connection(port)) == 200
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    key = (tmp_path / "privkey.pem").read_bytes()
+    authority.renew()
+    (tmp_path / "privkey.pem").write_bytes(key)
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "medamad", "run", "--data", str(tmp_path / "data")),
+            *("--listen", authority.endpoint(free_port())),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert ran.returncode == 78, ran.stderr
+    assert "server.listen: ssl:" in ran.stderr
