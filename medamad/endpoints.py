@@ -11,6 +11,7 @@ from OpenSSL.SSL import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 OF_TCP: Final = ("tcp", "tcp6", "ssl")
@@ -97,7 +98,10 @@ def read_bound(text: str) -> Bound:
     Raises whatever Twisted's parser and OpenSSL raise when they cannot be used.
     """
     asked = _Asked()
-    read_endpoint(text, asked).listen(None)
+    refused: list[Failure] = []
+    read_endpoint(text, asked).listen(None).addErrback(refused.append)
+    for failure in refused:
+        failure.raiseException()
     (bound,) = asked.heard
     return bound
 
@@ -143,6 +147,6 @@ class _Asked:
         interface: str,
     ) -> Deferred[None]:
         """Hear of a port that speaks TLS (IReactorSSL)."""
-        contextFactory.getContext()  # a key that is not the certificate's is found out here
+        contextFactory.getContext()  # what OpenSSL refuses of the files is found out here
         self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory)))
         return Deferred()

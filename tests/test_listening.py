@@ -130,6 +130,13 @@ def test_a_place_that_makes_no_sense_is_named(text: str) -> None:
 of_twisted = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWarning")
 
 
+@of_twisted
+def test_what_openssl_refuses_is_said(tmp_path: Path) -> None:
+    text = f"{Authority(tmp_path).endpoint(443)}:dhParameters={tmp_path / 'cert.pem'}"
+    with pytest.raises(ConfigError, match="no start line"):
+        configured_places(listening_on(text), MemoryReactor())
+
+
 @pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
 def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> None:
     config = evolve(Config(), server=Server(listen=Endpoints((text,))))
