@@ -50,15 +50,17 @@ class Retention:
     """Whose midnights part the days."""
 
     def of(self, hostname: str, registered: Container[str]) -> Keep:
-        """Give what holds for a website.
+        """Give what holds for a website."""
+        own = self.websites.get(hostname)
+        return self.of_others(registered) if own is None else own
+
+    def of_others(self, registered: Container[str]) -> Keep:
+        """Give what holds for the websites that have no table.
 
         A table that names none of the registered websites may be meant for any that has no table:
         it was written otherwise, or the website has another name by now. So these are all kept for
         at least as long as it says.
         """
-        own = self.websites.get(hostname)
-        if own is not None:
-            return own
         lost = (self.websites[name] for name in self.unregistered(registered))
         return reduce(Keep.or_longer, lost, self.others)
 

@@ -1,8 +1,8 @@
 """What a store does in the background: after a start, when a tail is full, and as time passes."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from attrs import define, field
@@ -130,8 +130,9 @@ class Tending:
 
     def has_past(self, now_ms: int) -> bool:
         """Tell whether anything that was sealed would be past its time at a moment."""
+        bound_of_shelf = self._bounds(now_ms)
         for shelf in self._shelves.all():
-            bound = self._bound(shelf, now_ms)
+            bound = bound_of_shelf(shelf)
             if bound is not None:
                 blocks = shelf.leaves() if bound.sums else [*shelf.leaves(), *shelf.days]
                 if any(map(bound.concerns, blocks)):
@@ -140,11 +141,21 @@ class Tending:
 
     def _bound(self, shelf: Shelf, now_ms: int | None) -> Bound | None:
         """Give which hits of a website are to go at a moment."""
-        website = self._websites.by_number(shelf.website)
-        if website is None or now_ms is None:
-            return None
-        keep = self.retention.of(website.hostname, self._websites.hostnames())
-        return bound_of(keep, self.retention.zone, now_ms)
+        return None if now_ms is None else self._bounds(now_ms)(shelf)
+
+    def _bounds(self, now_ms: int) -> Callable[[Shelf], Bound | None]:
+        """Give what tells the same of any website; once for all that are kept alike."""
+        retention = self.retention
+        of_others = retention.of_others(self._websites.hostnames())
+        bound_by = cache(partial(bound_of, zone=retention.zone, now_ms=now_ms))
+
+        def bound(shelf: Shelf) -> Bound | None:
+            website = self._websites.by_number(shelf.website)
+            if website is None:
+                return None
+            return bound_by(retention.websites.get(website.hostname, of_others))
+
+        return bound
 
     def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
         """Tell the operator what has gone of a website: it cannot be had back."""

@@ -1,10 +1,10 @@
-"""The registered websites: on disk by number, in memory by hostname."""
+"""The registered websites: on disk by number, in memory by hostname too."""
 
 import struct
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import define, evolve, field
@@ -20,16 +20,16 @@ from medamad.store.writer import Transaction
 
 _NUMBER: Final = struct.Struct(">I")
 _LAST_NUMBER_KEY: Final = b"last-website"
-_NONE: Final[Mapping[str, Website]] = MappingProxyType({})
+_NONE: Final[Mapping[Any, Website]] = MappingProxyType({})
 
 
 @define(eq=False)
 class Websites:
-    """Changed in the writer thread, read in any: the mapping is replaced, never changed."""
+    """Changed in the writer thread, read in any: the mappings are replaced, never changed."""
 
     _databases: Databases
     _by_hostname: Mapping[str, Website] = field(default=_NONE)
-    _numbers: frozenset[int] = frozenset()
+    _by_number: Mapping[int, Website] = field(default=_NONE)
     _log = Logger()
 
     def load(self, txn: Txn) -> None:
@@ -56,8 +56,7 @@ class Websites:
 
     def by_number(self, number: int) -> Website | None:
         """Give the website that has a number."""
-        websites = self._by_hostname.values()
-        return next((website for website in websites if website.number == number), None)
+        return self._by_number.get(number)
 
     def serving(self, hostname: str) -> Website | None:
         """Give the website that a page on that host belongs to, with or without `www.`."""
@@ -69,7 +68,7 @@ class Websites:
 
     def has_number(self, number: int) -> bool:
         """Tell whether a website with that number is registered."""
-        return number in self._numbers
+        return number in self._by_number
 
     def add(self, txn: Transaction, hostname: str, now: int) -> Website:
         """Register a website. Raises Conflict when the hostname is taken."""
@@ -106,7 +105,7 @@ class Websites:
 
     def clear(self, txn: Transaction) -> list[int]:
         """Delete every website; returns their numbers."""
-        numbers = sorted(self._numbers)
+        numbers = sorted(self._by_number)
         for number in numbers:
             txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
             txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
@@ -126,7 +125,7 @@ class Websites:
 
     def _publish(self, by_hostname: Mapping[str, Website]) -> None:
         self._by_hostname = by_hostname
-        self._numbers = frozenset(website.number for website in by_hostname.values())
+        self._by_number = {website.number: website for website in by_hostname.values()}
 
 
 def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:

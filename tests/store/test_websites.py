@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import pytest_twisted
@@ -23,6 +24,31 @@ async def test_websites_keep_their_number_through_a_rename(open_store: OpenStore
     store, snapshot = await reopened(store, open_store)
     assert paths(snapshot) == ["/kept"]
     assert store.websites.all() == [renamed]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_website_is_found_by_its_number_without_going_through_all(
+    open_store: OpenStore,
+) -> None:
+    looked_at = []
+
+    class Looked(dict[str, Website]):
+        def values(self) -> Any:
+            looked_at.append("all")
+            return super().values()
+
+    store = open_store()
+    one = await store.add_website("one.example", 1)
+    two = await store.add_website("two.example", 1)
+    store.websites._publish(Looked({each.hostname: each for each in (one, two)}))
+    looked_at.clear()
+    found = [store.websites.by_number(number) for number in (one.number, two.number, 99)]
+    assert (found, looked_at) == ([one, two, None], [])
+    renamed = await store.rename_website(one, "new.example", 2)
+    await store.delete_website(two)
+    found = [store.websites.by_number(number) for number in (one.number, two.number)]
+    assert found == [renamed, None]
     await store.close()
 
 
