@@ -23,7 +23,7 @@ from medamad.backups import BackupFailed
 from medamad.log_lines import reason_of
 from medamad.model.backups import Done, Task
 
-LOOK_S: Final = 5.0
+LOOK_S: Final = 1.0
 STILL_S: Final = 600.0
 """For how long a process may do nothing: to hold what was written takes a slow disk its time."""
 END_S: Final = 2.0
