@@ -27,6 +27,7 @@ from medamad.store.formats import STORE_ID, TRUSTED_TIME
 from medamad.store.grants import damaged_grants
 from medamad.store.left_over import OF_WEBSITES
 from medamad.store.name_keys import code_key, split_name
+from medamad.store.new_values import read_mark
 from medamad.store.numbers import read_number
 from medamad.store.opening import OpenBlock, OpenGroup, open_one
 from medamad.store.pages import doubt_of_last
@@ -179,6 +180,10 @@ class Checking:
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
         """Compare each text with its code; gives the texts, None where a code has none."""
         codes = self._environment.databases.codes
+        try:
+            read_mark(self._txn, self._environment.databases, (website, dimension))
+        except Damaged as error:
+            yield f"website {website}, mark of {dimension.attribute}: {error}"
         for key, value in self._items("names", struct.pack(">IB", website, dimension)):
             place = f"website {website}, {dimension.attribute} {key[5:].hex()}"
             try:

@@ -71,7 +71,8 @@ class Databases:
       the time that is trusted
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
-    - names: website u32, dimension u8, code u32 → day u16, text
+    - names: website u32, dimension u8, code u32 → day u16, text; 0 and a dimension in the place of
+      dimension and code: a mark, how much was new on the latest day by the names before some code
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - journal: website u32, time_ms u64, sequence u64 → a record
     - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;

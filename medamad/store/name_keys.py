@@ -76,6 +76,18 @@ def last_given(txn: Txn, databases: Databases, space: Space, sound: int) -> int:
     return max((code for code in named | given if code <= near or code in both), default=sound)
 
 
+def names_before(
+    txn: Txn, databases: Databases, space: Space, key: bytes
+) -> Iterator[tuple[bytes, bytes]]:
+    """Give the names of a space as they are stored, those before a key, the last first."""
+    prefix = NAMES_OF.pack(*space)
+    with txn.cursor(db=databases.names) as cursor:
+        found = cursor.prev() if cursor.set_range(key) else cursor.last()
+        while found and cursor.key().startswith(prefix):
+            yield cursor.item()
+            found = cursor.prev()
+
+
 def _entries(
     txn: Txn, database: Database, space: Space, begin: bytes = b""
 ) -> Iterator[tuple[bytes, bytes]]:

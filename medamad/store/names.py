@@ -30,12 +30,11 @@ from medamad.store.name_keys import (
     is_borne_out,
     last_given,
     name_place,
+    names_before,
     split_name,
 )
-from medamad.store.new_values import NewValues
+from medamad.store.new_values import NO_DAY, NewValues, latest_new
 
-_NO_DAY: Final = 0xFFFF
-"""The day of texts that no bound counts."""
 _MS_PER_DAY: Final = 86_400_000
 _log: Final = Logger()
 _CACHED_BYTES: Final = 48 << 20
@@ -86,7 +85,10 @@ class Coding:
         known = self._names.known(self._txn, space)
         code = self._find(known, space, text)
         if code is None:
-            code = self._put(known, space, text, _NO_DAY)
+            if space not in self._fresh_count:
+                # Many may come so: what is new is counted while there are few to go through.
+                latest_new(self._txn, self._names.databases, space, known.next_code)
+            code = self._put(known, space, text, NO_DAY)
         return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
@@ -227,9 +229,12 @@ class Names:
 
     def new_on_day(self, txn: Txn, space: Space, day: int) -> NewValues:
         """Give what is new in a space on a day, reading it the first time in that day."""
-        days = self.known(txn, space).days
-        new = days.pop(day, None)
-        days[day] = self._read_new(txn, space, day) if new is None else new
+        known = self.known(txn, space)
+        days, new = known.days, known.days.pop(day, None)
+        if new is None:
+            latest, found = latest_new(txn, self.databases, space, known.next_code)
+            new = found if latest == day else NewValues()
+        days[day] = new
         while len(days) > _KNOWN_DAYS:
             del days[next(iter(days))]
         return days[day]
@@ -287,33 +292,11 @@ class Names:
     def _last_code(self, txn: Txn, space: Space) -> int:
         """Give the last code that was given, -1 for none."""
         is_damaged = False
-        for key, value in self._backwards(txn, space):
+        website, dimension = space
+        end = NAMES_OF.pack(website, dimension + 1)
+        for key, value in names_before(txn, self.databases, space, end):
             if is_borne_out(txn, self.databases, space, key, value):
                 sound = NAME_KEY.unpack(key)[2]
                 return last_given(txn, self.databases, space, sound) if is_damaged else sound
             is_damaged = True
         return last_given(txn, self.databases, space, -1) if is_damaged else -1
-
-    def _read_new(self, txn: Txn, space: Space, day: int) -> NewValues:
-        """Count what came on a day, up to the last text."""
-        new = NewValues()
-        for _, value in self._backwards(txn, space):
-            (came,) = DAY.unpack_from(value)
-            if came == day:
-                new.add(space[1], value[DAY.size :])
-            elif came != _NO_DAY:
-                break
-        return new
-
-    def _backwards(self, txn: Txn, space: Space) -> Iterator[tuple[bytes, bytes]]:
-        """Give the names of a space as they are stored, the last first."""
-        website, dimension = space
-        prefix = NAMES_OF.pack(website, dimension)
-        with txn.cursor(db=self.databases.names) as cursor:
-            if cursor.set_range(NAMES_OF.pack(website, dimension + 1)):
-                found = cursor.prev()
-            else:
-                found = cursor.last()
-            while found and cursor.key().startswith(prefix):
-                yield cursor.item()
-                found = cursor.prev()

@@ -23,6 +23,7 @@ from medamad.store.blocks import Block, decode_head, head_key, number_of
 from medamad.store.checking import Checking
 from medamad.store.counters import Counters, decode_counters, encode_counters, merge
 from medamad.store.environment import FILE_NAME, Environment, open_as_guest, open_to_read
+from medamad.store.new_values import mark_key
 from medamad.store.planning import Sizes
 from medamad.store.reading import Writing
 from medamad.store.settings import Keep, Retention
@@ -142,6 +143,14 @@ def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
             txn.put(key, value, db=database)
     assert findings_in(guest) == []
     guest.close()
+
+
+def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
+    def put(txn: Any, database: Any, _keys: list[bytes]) -> None:
+        txn.put(mark_key((1, Dimension.PATH)), b"no mark", db=database)
+
+    edit(folder, "names", put)
+    assert findings(folder) == ["website 1, mark of path: its checksum does not match"]
 
 
 @pytest.mark.parametrize("name", ["websites", "names", "codes", "heads", "blocks", "counters"])
