@@ -5,6 +5,7 @@ import ssl
 from pathlib import Path
 
 import trustme
+from daemon import PATIENCE_S
 
 
 class Authority:
@@ -40,5 +41,5 @@ class Authority:
         context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
         bound = (source, 0) if source else None
         return http.client.HTTPSConnection(
-            host, port, timeout=20, context=context, source_address=bound
+            host, port, timeout=PATIENCE_S, context=context, source_address=bound
         )

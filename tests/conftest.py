@@ -4,10 +4,17 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from logged import LoggedFailures
 from twisted.logger import globalLogPublisher
 
 pytest.register_assert_rewrite("held", "scenes")
+
+# How long an example takes says what else the machine has to do.
+settings.register_profile(
+    "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@ import threading
 
 import pytest
 import pytest_twisted
+from daemon import PATIENCE_S
 from logged import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
@@ -129,7 +130,7 @@ async def test_a_stop_gives_up_what_waits_and_what_was_begun() -> None:
 
     def work() -> None:
         begun.set()
-        seen.append(given_up.wait(10))
+        seen.append(given_up.wait(PATIENCE_S))
 
     async def ask() -> None:
         try:

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from daemon import PATIENCE_S
 
 pytestmark = pytest.mark.daemon
 
@@ -24,7 +25,7 @@ def run(further: str) -> tuple[str, str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=PATIENCE_S,
     )
     return ended.stdout, ended.stderr
 

@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 from authority import Authority
-from daemon import PASSWORD, USERNAME, Answer, Daemon, first_headers, free_port, running, until
+from daemon import (
+    PASSWORD,
+    PATIENCE_S,
+    USERNAME,
+    Answer,
+    Daemon,
+    first_headers,
+    free_port,
+    running,
+    until,
+)
 
 pytestmark = pytest.mark.daemon
 
@@ -121,12 +131,12 @@ def proxied(folder: Path, command_of: Command) -> Iterator[Proxied]:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             proxy = Proxied(daemon, authority, port)
-            until(lambda: proxy.answers() or process.poll() is not None, 30)
+            until(lambda: proxy.answers() or process.poll() is not None)
             assert process.poll() is None, (folder / "proxy.txt").read_text("utf-8")
             yield proxy
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE_S)
 
 
 @pytest.fixture(params=["nginx", "caddy"])
@@ -190,7 +200,7 @@ def test_nginx_logs_no_visitor(tmp_path: Path) -> None:
         )
         assert plain is not None
         visit = http.client.HTTPConnection(
-            "127.0.0.1", int(plain[1]), timeout=20, source_address=(VISITOR, 0)
+            "127.0.0.1", int(plain[1]), timeout=PATIENCE_S, source_address=(VISITOR, 0)
         )
         visit.request("GET", "/share/abc", headers={"Host": "localhost"})
         assert visit.getresponse().status == 301

@@ -234,7 +234,7 @@ def test_connections_that_ask_nothing_whole_do_not_hold_the_stop_up(tmp_path: Pa
     with ExitStack() as stack, running(tmp_path) as daemon:
         strays = []
         for part in (b"", b"G", HIT[:20], HIT, HIT + b"{", b"nonsense\r\n\r\n"):
-            stray = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+            stray = socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S)
             strays.append(stack.enter_context(stray))
             stray.sendall(part)
         assert strays[-1].recv(1000).startswith(b"HTTP/1.1 400 ")
@@ -258,7 +258,7 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
     They are infinite if all was sent after all: then something else had held the answers up.
     """
     with ExitStack() as stack, running(folder) as daemon:
-        slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=10)
+        slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S)
         stack.enter_context(slow).sendall(SPECIFICATION * 300)
         # All of the answers are more than any socket holds: in the end no more arrives.
         assert slow.recv(1, socket.MSG_PEEK)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
+from daemon import PATIENCE_S
 from held import idle
 from logged import LoggedFailures
 from started import Told, config_in, daemon_of
@@ -231,7 +232,7 @@ async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
 
         def work() -> None:
             begun.append(asker)
-            seen.append(given_up.wait(10))
+            seen.append(given_up.wait(PATIENCE_S))
 
         try:
             await backends[0].ask(work, asker=(asker,))
@@ -288,7 +289,7 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     daemon.tidy_s = 0.01
     daemon.startService()
     await told.first
-    held = backends[0].store._writer.submit(lambda _txn: is_let_go.wait(10))
+    held = backends[0].store._writer.submit(lambda _txn: is_let_go.wait(PATIENCE_S))
     await deferLater(reactor, 0.05)
     threading.Timer(0.1, is_let_go.set).start()
     await daemon.stopService()
@@ -354,7 +355,7 @@ async def test_it_gives_memory_back_while_it_runs(
     daemon.return_s = 0.01
     daemon.startService()
     await told.first
-    assert await deferToThread(given_back.wait, 10)
+    assert await deferToThread(given_back.wait, PATIENCE_S)
     store = backends[0].store
     (website,) = store.websites.all()
     texts = store.ask(website, lambda seen: seen.texts)
@@ -406,7 +407,7 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     daemon.startService()
     await told.first
     now[0] += 4 * 3_600
-    seen.addTimeout(20, reactor)
+    seen.addTimeout(PATIENCE_S, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     await daemon.stopService()
     # A restart does not have it forgotten.
@@ -416,7 +417,7 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
     now[0] += 60
     again.startService()
     await told.first
-    seen.addTimeout(20, reactor)
+    seen.addTimeout(PATIENCE_S, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     globalLogPublisher.removeObserver(observe)
     await again.stopService()
@@ -432,7 +433,7 @@ async def test_what_hits_need_is_loaded_while_it_starts(
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.startService()
     await told.first
-    assert loaded.wait(60)
+    assert loaded.wait(PATIENCE_S)
     await daemon.stopService()
 
 
@@ -444,7 +445,7 @@ async def test_a_request_that_comes_while_it_stops_is_answered(tmp_path: Path) -
     started = await told.first
     assert isinstance(started, Started)
     port = int(started.urls[0].rpartition(":")[2].rstrip("/"))
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         # It is taken before the stop, and says something only after that has begun.
         await deferLater(reactor, 0.05)
         stopped = daemon.stopService()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from authority import Authority
-from daemon import Client, Daemon, configure, free_port, pinged, until
+from daemon import PATIENCE_S, Client, Daemon, configure, free_port, pinged, until
 
 pytestmark = pytest.mark.daemon
 
@@ -42,7 +42,7 @@ def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[
         yield log
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -51,7 +51,7 @@ def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamil
     with socket.create_server((host, 0), family=family) as listening:
         port = listening.getsockname()[1]
         with activated(listening, tmp_path) as log:
-            assert pinged(http.client.HTTPConnection(host, port, timeout=20)) == 200
+            assert pinged(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) == 200
     assert "listening on socket 0 of systemd" in log.read_text("utf-8")
     assert "listening on tcp:8080" not in log.read_text("utf-8")
 
@@ -63,7 +63,9 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
         places = f"tcp:{port}:interface=127.0.0.1", f"tcp:{other}:interface=127.0.0.1"
         with activated(listening, tmp_path, *places) as log:
             for each in (port, other):
-                assert pinged(http.client.HTTPConnection("127.0.0.1", each, timeout=20)) == 200
+                assert (
+                    pinged(http.client.HTTPConnection("127.0.0.1", each, timeout=PATIENCE_S)) == 200
+                )
     assert "listening on socket 0 of systemd" in log.read_text("utf-8")
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
 
@@ -84,7 +86,7 @@ def test_each_family_is_listened_on_whichever_systemd_has_opened(
         other = of_ipv4 if ":" in host else of_ipv6
         with activated(listening, tmp_path, *([of_ipv4, of_ipv6] if is_both_named else [other])):
             for each in hosts:
-                assert pinged(http.client.HTTPConnection(each, port, timeout=20)) == 200
+                assert pinged(http.client.HTTPConnection(each, port, timeout=PATIENCE_S)) == 200
 
 
 def test_an_abstract_socket_of_systemd_is_used_beside_another(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_an_abstract_socket_of_systemd_is_used_beside_another(tmp_path: Path) ->
         with activated(listening, tmp_path, f"unix:{path}"):
             for address in (listening.getsockname(), str(path)):
                 with socket.socket(socket.AF_UNIX) as asking:
-                    asking.settimeout(20)
+                    asking.settimeout(PATIENCE_S)
                     asking.connect(address)
                     asking.sendall(b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert asking.recv(4_096).startswith(b"HTTP/1.1 200 ")
@@ -110,7 +112,7 @@ def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
     try:
         for port in (one, other, both):
             for host in ("127.0.0.1", "::1"):
-                assert pinged(http.client.HTTPConnection(host, port, timeout=20)) == 200
+                assert pinged(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) == 200
     finally:
         assert daemon.stop() == 0
 
@@ -124,7 +126,7 @@ def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path)
     def answer_each() -> None:
         for host, each in authorities.items():
             assert pinged(each.connection(port, host)) == 200
-        assert pinged(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) == 200
+        assert pinged(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) == 200
 
     daemon = Daemon(tmp_path, [word for text in texts for word in ("--listen", text)])
     daemon.start()
@@ -201,7 +203,7 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
             # What was sent with it has been read, too.
             assert held[-1].recv(4_096).startswith(b"HTTP/1.1 200 ")
         for _ in range(3):
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as further:
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as further:
                 assert further.recv(1) == b""
         for one in held:
             one.sendall(b"Host: localhost\r\n\r\n")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from daemon import Daemon
+from daemon import PATIENCE_S, Daemon
 
 pytestmark = pytest.mark.daemon
 
@@ -44,7 +44,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode == 78
     assert ended.stderr == f"medamad: {file}: sever: unknown key\n"
@@ -61,7 +61,7 @@ def test_a_port_that_is_taken_ends_it(tmp_path: Path, starter: Sequence[str]) ->
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=PATIENCE_S,
         )
     assert ended.returncode == 1
     said = ended.stdout + ended.stderr

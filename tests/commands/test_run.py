@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, Client, free_port, running
+from daemon import MEDAMAD, PATIENCE_S, Client, free_port, running
 
 from medamad.store.environment import open_environment
 
@@ -20,7 +20,7 @@ def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=PATIENCE_S,
         env=os.environ | environ,
     )
 
@@ -49,7 +49,7 @@ def test_a_terminal_is_told_where_to_go_and_how_to_log_in(tmp_path: Path) -> Non
     assert str(file) in said
     Client(port).log_in(username, password)
     process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=10)
+    _, log = process.communicate(timeout=PATIENCE_S)
     os.close(ours)
     assert process.returncode == 0
     assert str(file) in log.decode()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from attrs import frozen
+from daemon import PATIENCE_S
 
 STRACE: Final = shutil.which("strace")
 _ATTACHED: Final = re.compile(rb"strace: Process \d+ attached")
@@ -79,4 +80,4 @@ def _told_at_first(tracer: subprocess.Popen[bytes]) -> bytes:
 def _end(tracer: subprocess.Popen[bytes]) -> None:
     """Let the process go on untraced; a tracer whose process has ended has ended itself."""
     tracer.terminate()
-    tracer.communicate(timeout=30)
+    tracer.communicate(timeout=PATIENCE_S)

@@ -7,14 +7,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
 from attrs import define
-from daemon import Daemon
+from daemon import PATIENCE_S, Daemon, until
 from pressing import HOSTNAME, Connection, Sent, press
 
 from medamad.commands import main
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.daemon
 SETTABLE = Path(__file__).with_name("settable_clock.py")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
-WITHIN_S = 30
 CLIENTS = 4
 
 
@@ -47,13 +46,6 @@ class Clock:
     def _dated(self) -> float:
         answer = self.daemon.client().request("GET", "/api/event/ping")
         return parsedate_to_datetime(answer.headers["date"]).timestamp()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to it"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -162,7 +154,7 @@ def test_the_supervisor_goes_on_to_hear_a_beat(
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervising:
         supervising.bind(str(tmp_path / "notify"))
-        supervising.settimeout(WITHIN_S)
+        supervising.settimeout(PATIENCE_S)
         monkeypatch.setenv("NOTIFY_SOCKET", supervising.getsockname())
         monkeypatch.setenv("WATCHDOG_USEC", "300000")
         file = tmp_path / "clock"

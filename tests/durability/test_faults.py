@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import HIT, finished, running
+from daemon import HIT, PATIENCE_S, finished, running
 
 from medamad.store.environment import FILE_NAME
 
@@ -98,7 +98,7 @@ def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> 
         assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 503
         process, daemon._process = daemon._process, None
         assert process is not None
-        assert process.wait(30) == 1
+        assert process.wait(PATIENCE_S) == 1
         assert "critical] the store cannot go on: the store has failed: store.mdb" in daemon.log
         assert "Traceback" not in daemon.log
         assert (daemon.data / FILE_NAME).read_bytes() == b"a backup, say"
@@ -110,5 +110,5 @@ def test_an_end_by_the_system_is_said(tmp_path: Path) -> None:
         process, daemon._process = daemon._process, None
         assert process is not None
         os.kill(process.pid, signal.SIGBUS)
-        assert process.wait(10) == -signal.SIGBUS
+        assert process.wait(PATIENCE_S) == -signal.SIGBUS
         assert "Fatal Python error: Bus error" in daemon.log

@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from daemon import MEDAMAD, Daemon, finished
+from daemon import MEDAMAD, PATIENCE_S, Daemon, finished
 from disks import Mounts, lack, mounts
 from held import held as all_held
 from held import settled
@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
 
 FILLED, KEPT = "filled.example", "kept.example"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
-WITHIN_S = 60
 MIB = 1 << 20
 CONFIGURATION = """
 [store]
@@ -62,7 +61,7 @@ class Site:
 
     def send(self, most: int) -> tuple[int, str]:
         """Send so many hits, some 30 KiB each, until one is refused; gives that one's answer."""
-        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=30)
+        to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=PATIENCE_S)
         with closing(to_daemon) as connection:
             for _ in range(most):
                 body = self._load(next(self._numbers))
@@ -98,7 +97,7 @@ class Site:
 
     def is_taken_again(self) -> None:
         """Wait until hits are taken again, and send many more."""
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while self.send(1)[0] != http.client.NO_CONTENT:
             assert time.monotonic() < deadline, "no hits are taken any more"
             time.sleep(0.05)

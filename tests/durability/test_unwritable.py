@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from daemon import HIT, MEDAMAD, Daemon
+from daemon import HIT, MEDAMAD, PATIENCE_S, Daemon
 from disks import Mounts, lack, mounts
 
 from medamad.store.environment import FILE_NAME, open_environment
@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
 
 NOBODY = 65_534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-WITHIN_S = 30
 SYSTEM = Path("/sys/fs/ext4")
 
 
@@ -44,7 +43,7 @@ def command(entering: tuple[str, ...], name: str, data: Path) -> subprocess.Comp
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
         stdin=subprocess.DEVNULL,
     )
 
@@ -134,6 +133,6 @@ def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -
     assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 503
     process, daemon._process = daemon._process, None
     assert process is not None
-    assert process.wait(WITHIN_S) == 1
+    assert process.wait(PATIENCE_S) == 1
     assert "the store cannot go on: the store has failed: " in daemon.log
     assert "Traceback" not in daemon.log

@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 
 import pytest
 from attrs import define
-from daemon import Answer, Daemon, running
+from daemon import PATIENCE_S, Answer, Daemon, running
 
 
 @define
@@ -24,7 +24,7 @@ class Sender:
         content_type: str | None = "application/json",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.putrequest(method, target)
             connection.putheader("Cookie", self.cookie)

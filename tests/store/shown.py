@@ -31,7 +31,7 @@ async def reopened(store: Store, open_store: OpenStore) -> tuple[Store, Snapshot
 
 async def until_removed(store: Store) -> None:
     """Wait until deleted websites have left nothing."""
-    for _ in range(1000):
+    for _ in range(10_000):
         if not any(entries(store, "journal", "names", "codes", "websites")):
             return
         await deferLater(reactor, 0.01)

@@ -194,7 +194,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     assert stored_texts(store, website, Dimension.PATH) == paths
     later = store.hold(website)
     reader.close()
-    for _ in range(1_000):
+    for _ in range(10_000):
         if stored_texts(store, website, Dimension.PATH) == paths[-1:]:
             break
         await deferLater(reactor, 0.01)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from daemon import PATIENCE_S
 from held import entries, keys_of, leaves, orphans, settled
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,7 +156,7 @@ async def ask_meanwhile(
     def question(snapshot: Snapshot) -> tuple[Any, Any]:
         first = columns(snapshot)
         reactor.callFromThread(begun.callback, None)
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return first, columns(snapshot)
 
     asked = deferToThread(store.ask, website, question)

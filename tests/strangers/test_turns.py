@@ -16,7 +16,7 @@ import pytest
 import pytest_twisted
 import turning
 from attrs import frozen
-from daemon import Daemon
+from daemon import PATIENCE_S, Daemon
 from test_crowds import Waits, for_seconds, send_hits
 from twisted.internet import reactor
 
@@ -119,7 +119,7 @@ def watched_cores(folder: Path) -> Iterator[list[Late]]:
             watches.append((process, file))
         yield pauses
         for process, file in watches:
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE_S)
             pauses += [one for one in read(file)[1] if one.late_ms > PAUSE_MS]
     pauses.sort(key=lambda one: one.due)
 

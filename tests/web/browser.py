@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 import msgspec
 from attrs import Factory, define, field, frozen
+from daemon import PATIENCE_S
 from twisted.internet import reactor
 from twisted.internet.address import IPv4Address, UNIXAddress
 from twisted.internet.defer import Deferred
@@ -16,7 +17,6 @@ from twisted.python.failure import Failure
 from medamad.web.site import Site
 
 HOST = "stats.example.com"
-PATIENCE_S = 20
 NO_BODY = (204, 304)
 
 
