@@ -88,7 +88,7 @@ def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert ran.returncode == 78, ran.stderr
     assert "server.listen: ssl:" in ran.stderr
