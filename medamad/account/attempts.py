@@ -11,7 +11,9 @@ are no more than so many one after the other.
 """
 
 import math
+import secrets
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from attrs import define
@@ -22,6 +24,10 @@ _FREE: Final = 10
 _LONGEST_S: Final = 60
 _FORGOTTEN_S: Final = 3_600
 _KNOWN: Final = 100
+_MOST_LOTS: Final = 8
+"""Who asks more often has more of them. So few are drawn before others have come with theirs."""
+
+_TOO_MANY: Final = "too many failed logins, try again later"
 
 
 @define
@@ -30,6 +36,8 @@ class _Row:
 
     failures: int
     since: float
+    lots: int = 1
+    """Of so many that come after the wait one is let in: who failed, and who was told to wait."""
 
     def forget(self, now: float) -> None:
         """Begin anew after a quiet hour; a clock that was set back makes no longer wait."""
@@ -41,8 +49,11 @@ class _Row:
 class Attempts:
     """The failures of the last hour, in bounded memory: the network that failed first goes."""
 
-    def __init__(self, capacity: int = 10_000) -> None:
+    def __init__(
+        self, capacity: int = 10_000, draw: Callable[[int], int] = secrets.randbelow
+    ) -> None:
         self._capacity = capacity
+        self._draw = draw
         self._networks: OrderedDict[bytes, _Row] = OrderedDict()
         self._account = _Row(0, -math.inf)
         self._under_way: Counter[bytes] = Counter()
@@ -63,12 +74,17 @@ class Attempts:
             delay = _delay(max(row.failures, self._account.failures))
         left = row.since + delay - now
         if left > 0:
-            raise TooMany("too many failed logins, try again later", retry_after=math.ceil(left))
+            row.lots = min(row.lots + 1, _MOST_LOTS)
+            raise TooMany(_TOO_MANY, retry_after=math.ceil(left))
         here = self._under_way[network]
         suspected = max(row.failures + here, self._account.failures + self._under_way.total())
         if here and _delay(suspected):
             raise Unavailable("too many logins at once, try again later", retry_after=1)
         if delay:
+            if delay == _LONGEST_S and self._draw(row.lots):
+                row.lots -= 1
+                raise TooMany(_TOO_MANY, retry_after=1)
+            row.lots = 1
             row.since = now
         self._under_way[network] += 1
 

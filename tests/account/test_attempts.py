@@ -1,3 +1,8 @@
+from itertools import count
+from random import Random
+
+import pytest
+
 from medamad.account.attempts import Attempts
 from medamad.model.errors import TooMany, Unavailable
 
@@ -39,7 +44,7 @@ def test_ten_failures_in_a_row_cost_nothing() -> None:
 
 
 def test_the_wait_doubles_up_to_a_minute() -> None:
-    attempts = Attempts()
+    attempts = Attempts(draw=lambda _: 0)
     fail(attempts, HOME, 10)
     now, waits = NOW, []
     for _ in range(9):
@@ -57,6 +62,50 @@ def test_attempts_sent_together_are_not_admitted_together() -> None:
     fail(attempts, HOME, 12)
     later = NOW + 4
     assert [wait(attempts, HOME, later) for _ in range(3)] == [0, 4, 4]
+
+
+def test_after_the_longest_wait_one_of_those_who_were_told_of_it_is_let_in_by_lot() -> None:
+    lots: list[int] = []
+    attempts = Attempts(draw=lambda of: lots.append(of) or of - 1)
+    fail(attempts, HOME, 20)
+    assert [wait(attempts, HOME, NOW + second) for second in (1, 30)] == [59, 30]
+    # Three may come: who has failed, and two who were told. Each is as likely as the others.
+    assert [wait(attempts, HOME, NOW + 60) for _ in range(4)] == [1, 1, 0, 60]
+    assert lots == [3, 2, 1]
+    assert [wait(attempts, HOME, NOW + 61) for _ in range(100)] == [59] * 100
+    lots.clear()
+    assert [wait(attempts, HOME, NOW + 120) for _ in range(8)] == [*([1] * 7), 0]
+    assert lots == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def test_who_is_alone_is_let_in_after_any_wait() -> None:
+    attempts = Attempts()
+    for failures in range(10, 30):
+        fail(attempts, HOME, 1, NOW + 100 * failures)
+        assert wait(attempts, HOME, NOW + 100 * failures + 60) == 0
+
+
+@pytest.mark.parametrize("every_s", [0.1, 0.5, 2, 60])
+@pytest.mark.parametrize("seed", range(5))
+def test_who_comes_when_told_gets_in_beside_a_guesser_who_is_always_earlier(
+    every_s: float, seed: int
+) -> None:
+    random = Random(seed)  # noqa: S311 - lots that come out the same each time
+    attempts = Attempts(draw=random.randrange)
+    fail(attempts, HOME, 20)
+    told, guesses = NOW + random.uniform(0, 60), 0
+    for number in count(1):
+        now = NOW + number * every_s
+        if told < now:
+            seconds = wait(attempts, HOME, told)
+            if not seconds:
+                break
+            told += seconds
+        if not wait(attempts, HOME, now):
+            attempts.failed(HOME, now)
+            guesses += 1
+        assert now < NOW + 7_200
+    assert guesses <= (now - NOW) / 60
 
 
 def test_a_success_ends_the_row() -> None:
@@ -96,7 +145,7 @@ def test_a_quiet_hour_is_forgotten() -> None:
 
 
 def test_a_clock_that_is_set_back_makes_no_longer_wait() -> None:
-    attempts = Attempts()
+    attempts = Attempts(draw=lambda _: 0)
     fail(attempts, HOME, 20)
     assert wait(attempts, HOME, NOW - 86_400) == 60
     assert wait(attempts, HOME, NOW - 86_400 + 60) == 0
