@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+import lmdb
 from attrs import define
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
@@ -238,6 +239,8 @@ class Store:
             return str(error)
         except OSError as error:
             return f"the folder of the store cannot be reached: {error.strerror}"
+        except lmdb.Error as error:
+            return f"the store cannot be read: {error}"
         return room or self._writer.lack
 
     def is_running_out(self) -> bool:

@@ -152,7 +152,7 @@ class Writer:
 
     def _lack_behind(self, error: lmdb.Error | OSError | Lost) -> str:
         """Say what there is too little of, "" when that is not what is wrong."""
-        if isinstance(error, Lost):
+        if isinstance(error, Lost) or self._has_given_up():
             return ""
         if isinstance(error, lmdb.MapFullError):
             return "the store has reached its map_size"
@@ -164,8 +164,16 @@ class Writer:
         self._fault = reason
         self._reactor.callFromThread(self._broken, reason)
 
+    def _has_given_up(self) -> bool:
+        """Tell whether LMDB does nothing more, as after a write to the file's first two pages."""
+        try:
+            self._environment.lmdb.begin().abort()
+        except lmdb.Error as error:
+            return isinstance(error, lmdb.PanicError)
+        return False
+
     def _is_disk_full(self) -> bool:
-        # A full tmpfs is a plain I/O error to LMDB.
+        # Where only a part of a write has room, it is a plain I/O error to LMDB.
         try:
             disk = os.statvfs(self._environment.path.parent)
         except OSError:

@@ -3,6 +3,8 @@
 A full disk, or quota, is no reason to stop; after any other failure the daemon ends and says so.
 """
 
+import errno
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -178,14 +180,15 @@ def test_a_full_disk_is_said_while_it_lasts_and_loses_nothing(
         said_before = len(daemon.log)
         came = struck(daemon, Fault(call, error, nth, LASTS), prefix)
         said = daemon.log[said_before:]
-        assert f"changes are not stored: {lack}" in said
         assert "Traceback" not in said
         if "the store cannot go on" in said:
             # What LMDB says of a store has not been written: it is to be opened anew.
+            assert os.strerror(getattr(errno, error)) in said
             assert daemon.ended() == 1
             daemon.start()
         else:
             went_on += 1
+            assert f"changes are not stored: {lack}" in said
             assert came.refused
             assert came.acknowledged[-1].startswith(f"{prefix}again-")
         check(owner, prefix, came)

@@ -1,10 +1,14 @@
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from fcntl import F_GETFL, fcntl
 from pathlib import Path
 
 import pytest
 import pytest_twisted
 from shown import paths, reopened, seen, until_removed
+from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
 from views import NOW_MS, a_view
 
@@ -241,6 +245,40 @@ async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> No
     with pytest.raises(Unavailable, match="cannot be shown"):
         await store.append([a_view()])
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
+    open_store: OpenStore,
+) -> None:
+    """LMDB does nothing more then, and an earlier transaction is the last."""
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([a_view()])
+    fill_what_first_pages_are_written_by(store._environment.path)
+    with pytest.raises(Unavailable, match="the store has failed"):
+        await store.append([a_view()])
+    assert "No space left on device" in await store.broken
+    assert store.lack().startswith("the store cannot be read")
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store()
+    assert [line.rpartition(".mdb: ")[2] for line in lines] == [
+        "its last transaction may be missing: its number was changed, or its writing failed"
+    ]
+    assert len(paths(seen(store, store.websites.all()[0]))) == 1
+    await store.close()
+
+
+def fill_what_first_pages_are_written_by(file: Path) -> None:
+    """Have all writes fail by the one descriptor of a file whose writes are synced at once."""
+    for link in Path("/proc/self/fd").iterdir():
+        descriptor = int(link.name)
+        with suppress(OSError):
+            if link.readlink() == file and fcntl(descriptor, F_GETFL) & os.O_DSYNC:
+                full = os.open("/dev/full", os.O_WRONLY)
+                os.dup2(full, descriptor)
+                os.close(full)
 
 
 @pytest_twisted.ensureDeferred
