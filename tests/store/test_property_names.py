@@ -17,12 +17,13 @@ from medamad.store.reading import Writing
 from medamad.store.settings import Keep, Retention
 from medamad.store.store import Store
 
+BOUNDS = {Dimension.PROPERTY: 9, Dimension.PROPERTY_NAME: 9}
 PROPERTIES = (("plan", "a"), ("size", "a"), ("plan", "b"), ("size", "b"))
 
 
 def test_properties_of_one_name_have_one_number(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, {Dimension.PROPERTY: 9}, 9).coding(txn, 0)
+        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
         names = PropertyNames(Writing(txn), environment.databases, 1)
         plan, size, *others = names(codes).tolist()
@@ -32,7 +33,7 @@ def test_properties_of_one_name_have_one_number(environment: Environment) -> Non
 
 def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, {Dimension.PROPERTY: 9}, 9).coding(txn, 0)
+        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
         names = PropertyNames(Writing(txn), environment.databases, 1)
         assert len(list(names.look_up([codes[:2], codes[[0, 0, 2]]]))) == 3
@@ -41,7 +42,7 @@ def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> 
 
 def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, {Dimension.PROPERTY: 9}, 9).coding(txn, 0)
+        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
         database = environment.databases.names
         key = NAME_KEY.pack(1, Dimension.PROPERTY, codes[1])
