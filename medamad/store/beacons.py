@@ -7,6 +7,7 @@ forgetting is dropping a range of keys. The ids themselves are not kept, only a 
 
 import secrets
 import struct
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
@@ -26,6 +27,8 @@ _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQ")
+_AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
+"""What after an hour is greater than all its keys."""
 _log: Final = Logger()
 
 
@@ -49,6 +52,8 @@ class Beacons:
     """Places as stored, without their checksum."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
+    _hours: list[int] = field(factory=list)
+    """The hours of which beacons may be stored, in order: some to come, where a clock was ahead."""
 
     def digest(self, beacon: str) -> bytes:
         """Give the 64-bit keyed hash under which a beacon id is known."""
@@ -57,6 +62,10 @@ class Beacons:
     def load(self, txn: Txn) -> None:
         """Fill the memory with the latest beacons, newest hours first."""
         with txn.cursor(db=self._database) as cursor:
+            is_more = cursor.first()
+            while is_more:
+                self._hours.append(_HOUR.unpack_from(cursor.key())[0])
+                is_more = cursor.set_range(cursor.key()[: _HOUR.size] + _AFTER_ANY)
             latest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
         newest = [(key, value) for key, stored in latest if (value := _sound(key, stored))]
         if len(newest) < len(latest):
@@ -84,6 +93,10 @@ class Beacons:
     def remember(self, digest: bytes, place: Place) -> None:
         """Keep a committed beacon in memory, at the cost of the one remembered longest."""
         self._recent[digest] = _stored(place)
+        hour = place.time_ms // _HOUR_MS
+        at = bisect_left(self._hours, hour)
+        if self._hours[at : at + 1] != [hour]:
+            self._hours.insert(at, hour)
         if len(self._recent) > self._capacity:
             # A plain dict would be gone through from its removed entries on, each time longer.
             hour = _hour_of(self._recent.popitem(last=False)[1])
@@ -106,14 +119,17 @@ class Beacons:
                 if value is not None and _hour_of(value) == hour:
                     del self._recent[digest]
                 deleted += 1
+        if deleted < most:
+            del self._hours[: bisect_left(self._hours, end_hour)]
         return deleted
 
     def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
-        last_hour = now_ms // _HOUR_MS
-        first_hour = max(0, now_ms - DAY_MS) // _HOUR_MS
-        # Hours from `_complete_since_hour` on are in memory; a clock set back may have left
-        # older ones beyond the present hour, which nobody looks for.
-        for hour in range(min(last_hour, self._complete_since_hour - 1), first_hour - 1, -1):
+        # Hours from `_complete_since_hour` on are in memory. Those to come are for last: what was
+        # stored in them was so before the clock was set back.
+        begin = bisect_left(self._hours, max(0, now_ms - DAY_MS) // _HOUR_MS)
+        come = bisect_right(self._hours, now_ms // _HOUR_MS)
+        end = bisect_left(self._hours, self._complete_since_hour)
+        for hour in self._hours[begin : min(come, end)][::-1] + self._hours[come:end]:
             key = _KEY.pack(hour, digest)
             value = txn.get(key, db=self._database)
             if value is not None:

@@ -1,3 +1,5 @@
+import pytest
+
 from medamad.store.beacons import DAY_MS, Beacons, Place
 from medamad.store.environment import Environment
 
@@ -52,6 +54,35 @@ def test_an_hour_that_is_in_memory_in_part_is_looked_up(environment: Environment
     digests = store(environment, new_beacons(environment), *times)
     again = new_beacons(environment, capacity=7)
     assert found(environment, again, digests, times[-1]) == times
+
+
+@pytest.mark.parametrize("ahead_ms", [2 * HOUR_MS, 365 * DAY_MS])
+def test_what_was_stored_while_the_clock_was_ahead_is_found(
+    environment: Environment, ahead_ms: int
+) -> None:
+    beacons = new_beacons(environment, capacity=3)
+    times = [NOW_MS - HOUR_MS, NOW_MS + ahead_ms, *(NOW_MS + hour * HOUR_MS for hour in range(5))]
+    digests = store(environment, beacons, *times)
+    for reader in (beacons, *(new_beacons(environment, capacity=most) for most in (0, 1, 5))):
+        assert found(environment, reader, digests, times[-1]) == times
+    with environment.lmdb.begin(write=True) as txn:
+        beacons.forget_before(txn, NOW_MS + 2 * HOUR_MS, 100)
+    assert found(environment, beacons, digests[1:2], times[-1]) == [NOW_MS + ahead_ms]
+
+
+def test_what_was_stored_last_is_found_first_though_the_clock_was_ahead(
+    environment: Environment,
+) -> None:
+    """As the count of a visitor's views, which is stored under the same hash again and again."""
+    beacons = new_beacons(environment, capacity=0)
+    digest = beacons.digest("visitor")
+    for count, time_ms in enumerate((NOW_MS + HOUR_MS, NOW_MS - HOUR_MS, NOW_MS), 1):
+        with environment.lmdb.begin(write=True) as txn:
+            beacons.write(txn, digest, Place(1, time_ms, count))
+        beacons.remember(digest, Place(1, time_ms, count))
+    for reader in (beacons, new_beacons(environment, capacity=0)):
+        with environment.reading() as txn:
+            assert reader.find(txn, digest, NOW_MS) == Place(1, NOW_MS, 3)
 
 
 def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:
