@@ -191,6 +191,15 @@ def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> N
         assert answer.headers["x-medamad-ignored"] == "blocked"
 
 
+def test_the_host_is_the_one_that_the_proxy_was_asked_for(proxy: Proxied) -> None:
+    claimed = {"X_Forwarded_Host": "evil.example", "Forwarded": "host=evil.example"}
+    assert proxy.request("GET", "/dashboard/", **claimed).status == 200
+    for claimed in ({}, {"X_Forwarded_Host": "localhost"}, {"Forwarded": "host=localhost"}):
+        answer = proxy.request("GET", "/dashboard/", Host="evil.example", **claimed)
+        # Caddy has no such site, and answers by itself.
+        assert answer.status == 400 or "x-api-commit" not in answer.headers
+
+
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_nginx_logs_no_visitor(tmp_path: Path) -> None:
     with proxied(tmp_path, nginx_of) as proxy:
