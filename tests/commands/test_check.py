@@ -3,7 +3,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon import HIT, finished, running
+from daemon import HIT, finished, running, until
 
 from medamad.commands import main
 from medamad.store.environment import FILE_NAME, open_as_guest
@@ -54,7 +54,7 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         assert damaged.stderr.endswith(": a damaged record\n")
         assert damaged.stdout.startswith(f"{file}: 1 things are wrong with it (")
         daemon.start()
-        assert "a record is damaged and left out: website 1" in daemon.log
+        until(lambda: "a record is damaged and left out: website 1" in daemon.log)
 
 
 def test_it_writes_nothing(tmp_path: Path) -> None:
