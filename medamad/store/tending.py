@@ -121,6 +121,8 @@ class Tending:
                 finally:
                     if bound is not None:
                         self._tell(shelf, bound, gone)
+                    if gone != Gone():
+                        self._names_due.add(shelf.website)
                 await self._upkeep.remove_doomed()
 
     async def _count_visitors(self, shelf: Shelf, now_ms: int) -> None:

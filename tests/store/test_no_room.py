@@ -14,7 +14,7 @@ from loads import imported, made
 from shown import stored_texts
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
-from views import DAY_MS, HOUR_MS, NOW_MS, event, views
+from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 
 from medamad.model.dimensions import Dimension
 from medamad.model.errors import NotFound, Unavailable
@@ -24,6 +24,7 @@ from medamad.store.doomed import LAST_BLOCK
 from medamad.store.environment import Environment
 from medamad.store.numbers import read_number
 from medamad.store.planning import Sizes
+from medamad.store.settings import NEW_VALUES, Keep, Retention
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
@@ -242,4 +243,36 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
             # Not so late that beacons are forgotten, which makes room.
             await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
     assert blocks_and_groups(store._environment) == (0, 0)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_is_past_its_time_make_room_with_it(open_store: OpenStore) -> None:
+    """Where the disk is full of them, hits would be refused until they are looked for each day."""
+    store = open_store(
+        sizes=Sizes(chunk_views=400, counted_from=0),
+        map_size=8 << 20,
+        new_values=dict.fromkeys(NEW_VALUES, 1_000_000),
+    )
+    website = await store.add_website("example.com", 1)
+
+    async def fill(time_ms: int) -> int:
+        """Store views of pages with long names until there is no room; returns how many."""
+        for batch in count():
+            first = time_ms + 100 * batch
+            paths = [f"/{first + number:01900}" for number in range(100)]
+            try:
+                await store.append([a_view(path=path, time_ms=time_ms) for path in paths])
+            except Unavailable:
+                return 100 * batch
+        raise AssertionError
+
+    many = await fill(NOW_MS)
+    later_ms = NOW_MS - NOW_MS % DAY_MS + 20 * DAY_MS
+    await store.tidy(later_ms)
+    assert len(stored_texts(store, website, Dimension.PATH)) >= many
+    assert await fill(later_ms) < many // 2
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(7, "nothing"))))
+    await store.tidy(later_ms + HOUR_MS)
+    assert await fill(later_ms + HOUR_MS) > many // 2
     await store.close()
