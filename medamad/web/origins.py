@@ -35,13 +35,13 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
     """Raise BadRequest when the service is asked by another name than the configured ones.
 
     A page whose name comes to stand for our address (DNS rebinding) is of the same origin to its
-    browser. It cannot do so by an address or by localhost, which therefore pass: so nobody is
-    locked out behind a proxy that asks for the address it connects to.
+    browser. It cannot do so by what is no public name, which therefore passes: so nobody is locked
+    out behind a proxy that asks for the name or the address it connects to.
     """
     if not settings.hostnames:
         return
-    host = clients.asked_host(peer, headers, settings)
-    if clients.host_name(host) in settings.hostnames or _names_nobody(host):
+    name = clients.host_name(clients.asked_host(peer, headers, settings))
+    if name in settings.hostnames or not _is_public(name):
         return
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
 
@@ -118,14 +118,13 @@ def _only(headers: Headers, name: bytes) -> bytes | None:
 
 def _is_local(headers: Headers) -> bool:
     """Tell whether a request was sent to no name besides localhost."""
-    host = (_only(headers, b"Host") or b"").decode("latin-1")
-    return not host or _names_nobody(host)
+    name = clients.host_name((_only(headers, b"Host") or b"").decode("latin-1"))
+    return name in {"", "localhost"} or address_of(name) is not None
 
 
-def _names_nobody(host: str) -> bool:
-    """Tell whether a host is an address or localhost, which stand for us in nobody's DNS."""
-    name = clients.host_name(host)
-    return name == "localhost" or address_of(name) is not None
+def _is_public(name: str) -> bool:
+    """Tell whether a page may have a name: none without a dot, no address, nor none at all."""
+    return "." in name and address_of(name) is None
 
 
 def _is_host(origin: str, host: str) -> bool:

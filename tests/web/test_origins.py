@@ -98,17 +98,19 @@ NAMED = evolve(SETTINGS, hostnames=frozenset({HOST, "xn--bcher-kva.example"}))
         *(HOST, "STATS.example.com", f"{HOST}:8443", f"{HOST}:", f"{HOST}."),
         "xn--bcher-kva.example",
         *("localhost", "localhost:8080", "127.0.0.1:8080", "203.0.113.1", "[::1]", "[::1]:8080"),
+        *("[::ffff:127.0.0.1]:8080", "inner", "inner:8080", "Inner."),
     ],
 )
-def test_the_service_answers_to_its_names_and_to_addresses(host: str) -> None:
+def test_the_service_answers_to_its_names_and_to_what_is_no_public_name(host: str) -> None:
     check_host(STRANGER, sent({"Host": host}), NAMED)
 
 
 @pytest.mark.parametrize(
     "host",
     [
-        *("evil.example", f"{HOST}.evil.example", "example.com", f"x.{HOST}", "inner:8080"),
-        *("localhost.evil.example", "127.0.0.1.evil.example", "1.2.3", "", f"{HOST}:80:80"),
+        *("evil.example", f"{HOST}.evil.example", "example.com", f"x.{HOST}", "inner.example:8080"),
+        *("localhost.evil.example", "127.0.0.1.evil.example", "1.2.3", f"{HOST}:80:80"),
+        *("evil.example.", "EVIL.example"),
     ],
 )
 def test_the_service_answers_to_no_other_name(host: str) -> None:
@@ -117,13 +119,20 @@ def test_the_service_answers_to_no_other_name(host: str) -> None:
     check_host(STRANGER, sent({"Host": host}), SETTINGS)
 
 
+@pytest.mark.parametrize("headers", [{}, {"Host": ""}])
+def test_who_asks_for_no_name_is_no_page(headers: dict[str, str]) -> None:
+    for peer in (PROXY, STRANGER, None):
+        check_host(peer, sent(headers), NAMED)
+
+
 def test_the_name_is_the_one_that_a_trusted_proxy_was_asked_by() -> None:
-    rewritten = sent({"Host": "inner:8080", "X-Forwarded-Host": HOST})
+    rewritten = sent({"Host": "inner.example:8080", "X-Forwarded-Host": HOST})
     check_host(PROXY, rewritten, NAMED)
     with pytest.raises(BadRequest):
         check_host(STRANGER, rewritten, NAMED)
-    with pytest.raises(BadRequest):
-        check_host(PROXY, sent({"Host": HOST, "X-Forwarded-Host": "evil.example"}), NAMED)
+    for host in (HOST, "inner:8080", ""):
+        with pytest.raises(BadRequest):
+            check_host(PROXY, sent({"Host": host, "X-Forwarded-Host": "evil.example"}), NAMED)
 
 
 def test_configured_origins_may_read_with_the_cookie() -> None:
