@@ -44,7 +44,7 @@ _NUMBER: Final = struct.Struct(">I")
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
 _STEP_BLOCKS: Final = 100
-_STEP_NAMES: Final = 2_000
+_STEP_NAMES: Final = 500
 _SHORTER: Final = 8
 """How many times shorter a step is made where there is no room for it."""
 
