@@ -1,0 +1,65 @@
+"""Memory while nothing is stored anew: what each request leaves behind adds up."""
+
+import http.client
+import json
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pytest
+from daemon import Daemon, running
+from measuring import anonymous_bytes
+
+pytestmark = pytest.mark.daemon
+
+AT_ONCE = 3_000
+LEAK_BYTES = 100
+"""What each request leaves behind at most, on an average; whatever is left takes more."""
+ROUNDS = 4
+BEACONS = 50
+AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
+
+
+def hit(number: int, hostname: str) -> tuple[str, str, bytes, int]:
+    beacon = f"beacon {number % BEACONS}"
+    url = f"https://{hostname}/{number % BEACONS}"
+    said = {"b": beacon, "e": "load", "u": url, "p": False, "q": False}
+    status = 204 if hostname == "example.com" else 404
+    return "POST", "/api/event/hit", json.dumps(said).encode(), status
+
+
+def asked(number: int) -> tuple[str, str, bytes, int]:
+    """Give a request by its number, and the status of its answer: a few kinds by turns."""
+    leaving = {"b": f"beacon {number % BEACONS}", "e": "unload", "m": 5}
+    return (
+        hit(number, "example.com"),
+        hit(number, f"unknown{number % BEACONS}.example"),
+        ("POST", "/api/event/hit", json.dumps(leaving).encode(), 204),
+        ("GET", "/api/event/ping", b"", 200),
+        ("GET", f"/nothing/{number}", b"", 404),
+        ("POST", "/api/event/hit", b"{", 400),
+    )[number % 6]
+
+
+def ask(daemon: Daemon, first: int) -> int:
+    """Ask AT_ONCE requests; gives the memory that the daemon has afterwards, in bytes."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    with closing(connection):
+        for number in range(first, first + AT_ONCE):
+            method, path, body, status = asked(number)
+            connection.request(method, path, body, {"User-Agent": AGENT})
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == status, (path, body)
+    return anonymous_bytes(daemon.pid)
+
+
+def test_requests_leave_nothing_behind(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+        # At first tables and caches fill.
+        sizes = [ask(daemon, turn * AT_ONCE) for turn in range(ROUNDS + 2)][1:]
+    growths = [after - before for before, after in pairwise(sizes)]
+    # What comes and goes is in some of the rounds, what is left behind in all.
+    assert median(growths) < AT_ONCE * LEAK_BYTES, growths
