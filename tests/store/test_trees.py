@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from medamad.store.errors import Damaged
-from medamad.store.pages import _newest
+from medamad.store.pages import _metas
 from medamad.store.trees import Entry, Pages
 
 PAGE = 4_096
@@ -39,8 +39,8 @@ def held() -> Iterator[tuple[bytes, bytes]]:
 
 def walked(content: bytes) -> list[Entry]:
     whole = np.frombuffer(content, np.uint8)
-    _, main, last, _ = _newest(whole, PAGE)
-    return Pages.of(whole[: (last + 1) * PAGE], PAGE).walk(main, keep=True)
+    _, newest = _metas(content, PAGE)
+    return Pages.of(whole[: (newest.last + 1) * PAGE], PAGE).walk(newest.main, keep=True)
 
 
 def pages_of(content: bytes, kind: int) -> list[int]:
@@ -126,17 +126,17 @@ def test_a_value_that_is_not_as_long_as_its_node_says_is_refused(sound: bytes) -
 @pytest.mark.parametrize("said", ["depth", "branches", "leaves", "overflow", "entries"])
 def test_a_tree_that_is_not_what_is_said_of_it_is_refused(sound: bytes, said: str) -> None:
     whole = np.frombuffer(sound, np.uint8)
-    _, main, last, _ = _newest(whole, PAGE)
+    _, newest = _metas(sound, PAGE)
     for more in (-1, 1):
-        pages = Pages.of(whole[: (last + 1) * PAGE], PAGE)
+        pages = Pages.of(whole[: (newest.last + 1) * PAGE], PAGE)
         with pytest.raises(Damaged, match=r"main: (page \d+ is not|\d+ entries were found where)"):
-            pages.walk(evolve(main, **{said: getattr(main, said) + more}))
+            pages.walk(evolve(newest.main, **{said: getattr(newest.main, said) + more}))
 
 
 def test_a_page_in_a_tree_of_no_depth_is_refused(sound: bytes) -> None:
     whole = np.frombuffer(sound, np.uint8)
-    _, main, last, _ = _newest(whole, PAGE)
+    _, newest = _metas(sound, PAGE)
     leaf = pages_of(sound, LEAF)[0]
-    pages = Pages.of(whole[: (last + 1) * PAGE], PAGE)
+    pages = Pages.of(whole[: (newest.last + 1) * PAGE], PAGE)
     with pytest.raises(Damaged, match=r"main: page \d+ is named in a tree of no depth"):
-        pages.walk(evolve(main, depth=0, root=leaf))
+        pages.walk(evolve(newest.main, depth=0, root=leaf))
