@@ -6,7 +6,7 @@ from urllib.parse import unquote_plus
 
 from attrs import frozen
 
-from medamad.collect.addresses import is_address
+from medamad.collect.sender import address_of
 from medamad.collect.urls import split_url
 from medamad.model.errors import BadRequest
 from medamad.model.websites import canonical_hostname
@@ -81,14 +81,15 @@ def stored_path(path: str) -> str:
 
 
 def _host(host: str) -> str:
-    """Give the one spelling of a hostname, or an address as it stands.
+    """Give the one spelling of a hostname, or an address as browsers write it.
 
-    No website is at an address, but a page may be, and its URL is no malformed one.
+    No website is at an address, but a page may be, and its URL is no malformed one. A zone is none
+    of a URL's, and may be any text.
     """
     try:
         return canonical_hostname(host, "u")
     except BadRequest:
-        if is_address(host):
+        if "%" not in host and address_of(host) is not None:
             return host
         raise
 

@@ -132,6 +132,12 @@ def test_a_utm_value_is_decoded_and_cut(value: str, kept: str) -> None:
         "http://" + "a." * 127 + "com/",
         "http://\u2100.com/",
         "http://ex\\ample.com/",
+        # What browsers take for an address, none of which they write so.
+        "http://<script>alert(1)<!-- .1/",
+        "http://a_b.1/",
+        "http://0x7f.1/",
+        "http://" + "1" * 300 + "/",
+        "http://[fe80::1%<script>]/",
     ],
 )
 def test_what_is_no_url_of_a_page_is_refused(url: str) -> None:
