@@ -20,7 +20,7 @@ from threading import Event
 import pytest
 import pytest_twisted
 from attrs import frozen
-from daemon import MEDAMAD, Daemon
+from daemon import MEDAMAD, Daemon, until
 from disks import VolatileDisk, lack_of_volatile, mounts
 from held import Row, agrees, orphans, rows, settled
 from pressing import HOSTNAME, Sent, beacon_of, press
@@ -160,7 +160,12 @@ class Recovered:
 
 @contextmanager
 def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Recovered]:
-    """Cut the power at some moment, open what is there, and compare it with what was stored."""
+    """Cut the power at some moment, open what is there, and compare it with what was stored.
+
+    Something is stored before each cut, however slow the disk is.
+    """
+    before = load.acknowledged()
+    until(lambda: load.acknowledged() > before)
     time.sleep(rng.uniform(0.02, 0.3))
     acknowledged = load.acknowledged()
     with disk.after_a_cut(rng.choice(CHANCES)) as folder:
@@ -203,7 +208,6 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int)
                     outcomes = await there.store.append(again)
                     assert set(outcomes) <= {Outcome.REPEATED}, "sent again, stored twice"
                     await there.store.close()
-            assert len(known) > len(of_it) * CLIENTS, "nothing much was stored meanwhile"
 
 
 @pytest.mark.parametrize("cuts", [4, pytest.param(200, marks=SLOW)])
@@ -219,4 +223,3 @@ async def test_nothing_is_lost_in_the_midst_of_sealing(tmp_path: Path, cuts: int
                     assert there.store.ask(there.website, questioned) == before
                     assert orphans(there.store._environment) == []
                     await there.store.close()
-            assert len(there.acknowledged) > len(of_it), "nothing much was stored meanwhile"
