@@ -12,7 +12,7 @@ from attrs import astuple, fields, frozen
 
 from medamad.store import files
 from medamad.store.backing_up import back_up_before
-from medamad.store.errors import Damaged, NoStore, StoreError, StoreInUse, WrongFormat
+from medamad.store.errors import Damaged, Lost, NoStore, StoreError, StoreInUse, WrongFormat
 from medamad.store.files import (
     LMDB_VERSION,
     OpenedFiles,
@@ -155,6 +155,17 @@ class Environment:
     def keep_room(self) -> None:
         """Keep the file longer than what the next transaction takes of it; cheap."""
         keep_room(self.lmdb, self.path)
+
+    def check_is_ours(self, txn: Txn) -> None:
+        """Raise Lost when the file is not the one that was opened, or was written over; cheap.
+
+        What is written into a file that nobody can find again, or into another's pages, is not
+        stored. At the begin of a write transaction. Raises OSError, too.
+        """
+        self.opened.check()
+        # LMDB goes by the number that its lock file has.
+        if self.lmdb.info()["last_txnid"] != txn.id() - 1:
+            raise Lost(f"{self.path.name} is no longer what was stored: it was written over")
 
     def close(self) -> None:
         """Close the file, then let another daemon have it."""

@@ -120,8 +120,7 @@ class Writer:
         begun = time.perf_counter()
         try:
             with self._environment.lmdb.begin(write=True) as txn:
-                # What is written into a file that nobody can find again is not stored.
-                self._environment.opened.check()
+                self._environment.check_is_ours(txn)
                 transaction = Transaction(txn)
                 result = change(transaction)
         except Refusal:

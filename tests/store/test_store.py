@@ -224,6 +224,30 @@ async def test_a_file_that_has_its_name_no_more_stops_the_store(
     await store.close()
 
 
+@pytest.mark.parametrize("is_older", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_is_written_over_in_place_stops_the_store(
+    open_store: OpenStore, tmp_path: Path, *, is_older: bool
+) -> None:
+    """As by cp of a copy, older or of another store; what is written after that is nowhere."""
+    store, other = open_store(), open_store(name="other")
+    website = await store.add_website("example.com", 1)
+    content = (tmp_path / "data" / FILE_NAME).read_bytes()
+    await store.append([a_view(path="/before")])
+    if not is_older:
+        for number in range(9):
+            await other.add_website(f"{number}.example.com", 1)
+        content = (tmp_path / "other" / FILE_NAME).read_bytes()
+    await other.close()
+    assert paths(seen(store, website)) == ["/before"]
+    with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
+        file.write(content)
+    with pytest.raises(Unavailable, match="it was written over"):
+        await store.append([a_view(path="/after")])
+    assert "it was written over" in await store.broken
+    await store.close()
+
+
 @pytest_twisted.ensureDeferred
 async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
