@@ -1,5 +1,6 @@
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -100,9 +101,10 @@ def on_terminal(
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
         os.write(terminal, typed)
-        if told is not None:
-            os.kill(pid, told)
         while True:
+            # What comes just before it begins to read is heard of with the next one.
+            while told is not None and not select.select([terminal], [], [], 0.2)[0]:
+                os.kill(pid, told)
             shown += os.read(terminal, 1000).decode()
     except OSError:  # the other end is closed
         os.close(terminal)
