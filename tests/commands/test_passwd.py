@@ -93,8 +93,9 @@ def on_terminal(
     """
     pid, terminal = pty.fork()
     if pid == 0:
-        # A background job of a shell is started with SIGINT ignored, and would hand that down.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # A background job of a shell, and nohup, would hand down what they ignore.
+        for ignored in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_DFL)
         os.execv(MEDAMAD[0], [*MEDAMAD, *arguments])  # noqa: S606
     shown = ""
     try:
