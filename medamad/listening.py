@@ -169,7 +169,13 @@ def systemd_first(
         found.append(place)
     if by_default:
         return found
-    return found + [place for place, at in meant if not any(one.keeps_out(at) for one in inherited)]
+    known = {at for _, at in meant}
+
+    def is_kept_out(at: Address) -> bool:
+        # A name that stands for nothing yet may be that of a socket which is nobody else's.
+        return any(one.keeps_out(at) for one in inherited if at.host or one.address not in known)
+
+    return found + [place for place, at in meant if not is_kept_out(at)]
 
 
 def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:

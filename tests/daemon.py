@@ -1,5 +1,7 @@
 """The real daemon as a process of its own, and a client that reads its interface."""
 
+import array
+import fcntl
 import http.client
 import json
 import os
@@ -7,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -234,6 +237,13 @@ def until(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come to it"
         time.sleep(0.01)
+
+
+def unread(end: socket.socket | int) -> int:
+    """Give the bytes that have arrived at a socket or a pipe and were not read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(end, termios.FIONREAD, count)
+    return count[0]
 
 
 def configure(daemon: Daemon, text: str) -> None:

@@ -275,7 +275,7 @@ def test_a_drop_in_of_the_operator_is_left(
     ports = installation.unit(PORTS)
     ports.parent.mkdir(parents=True)
     ports.write_bytes(own)
-    left = f"left {ports} as it is: the ports that it names hold"
+    left = f"left {ports} as it is: what it says of ports holds"
     assert any(line.startswith(left) for line in installation.install(PROGRAM))
     assert ("ListenStream=127.0.0.1:8081" in installation.ports) == (b"8081" in own)
     if not installation.packaged:

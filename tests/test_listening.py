@@ -206,6 +206,7 @@ def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
         # A name that stands for nothing now.
         (["a.invalid"], [PLAIN], ["a.invalid"], []),
         (["a.invalid", TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
+        (["a.invalid", PLAIN], [PLAIN], [PLAIN], ["a.invalid"]),
     ],
 )
 def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemon import HIT, MEDAMAD, Daemon
+from daemon import HIT, MEDAMAD, Daemon, unread, until
 
 from medamad.log_thread import LogThread
 
@@ -40,9 +40,14 @@ def lines(count: int) -> list[str]:
 def test_a_reader_that_stands_still_is_waited_for_by_nobody() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as reader, os.fdopen(writing, "wb") as pipe:
+        room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4_096)
         thread = started(pipe.fileno())
+        first = "." * room * 2 + "\n"
+        thread.write(first)
+        until(lambda: unread(reading) == room)
         for line in lines(LINES):
             thread.write(line)
+        assert reader.readline() == first
         read = []
         while not read or not read[-1].endswith("missing\n"):
             read.append(reader.readline())

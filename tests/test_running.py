@@ -1,14 +1,11 @@
 """The daemon as a process: what it tells its supervisor, how it reloads, how it stops."""
 
-import array
-import fcntl
 import http.client
 import json
 import math
 import os
 import signal
 import socket
-import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from daemon import PATIENCE_S, Daemon, configure, running, until
+from daemon import PATIENCE_S, Daemon, configure, running, unread, until
 
 from medamad.service import DRAIN_SECONDS
 from medamad.web.site import ARRIVE_SECONDS
@@ -272,13 +269,6 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
             return math.inf
         assert took >= DRAIN_SECONDS
     return took
-
-
-def unread(sock: socket.socket) -> int:
-    """Give the bytes that have arrived at a socket and were not read."""
-    count = array.array("i", [0])
-    fcntl.ioctl(sock, termios.FIONREAD, count)
-    return count[0]
 
 
 def test_a_reload_of_a_file_that_was_cut_deletes_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A connection: requests in the order in which they come, bounded in size and time."""
 
 import re
+from math import inf
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
@@ -134,6 +135,7 @@ class Channel(HTTPChannel):
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
         """Forget the connection."""
+        self.expires = inf
         self.site.closed(self)
         super().connectionLost(reason)
         # What holds the connection, such as the answer that was under way, holds no more than it.

@@ -84,16 +84,17 @@ def test_over_tls_who_is_slow_is_cut_as_early(house: House, sent: bytes | None) 
 
 def test_of_many_whose_time_is_up_so_many_are_closed_a_turn(house: House) -> None:
     house.set(max_connections=EXPIRED_AT_ONCE * 3, max_connections_per_network=EXPIRED_AT_ONCE * 3)
-    connections = [Connection(house.site) for _ in range(EXPIRED_AT_ONCE * 2 + 1)]
+    connections = [Connection(house.site) for _ in range(EXPIRED_AT_ONCE * 2 + 2)]
     house.reactor.advance(75)
     house.site.sweep()
     for closed in (EXPIRED_AT_ONCE, EXPIRED_AT_ONCE * 2):
         assert sum(one.wire.disconnecting for one in connections) == closed
         if closed == EXPIRED_AT_ONCE:
-            # What comes meanwhile is in time after all.
+            # Meanwhile one sends something after all, another one goes.
             connections[-1].push(PING[:9])
+            connections[-2].close()
         house.reactor.advance(0)
-    assert [one for one in connections if not one.wire.disconnecting] == connections[-1:]
+    assert [one for one in connections if not one.wire.disconnecting] == connections[-2:]
     assert house.reactor.getDelayedCalls() == []
 
 
