@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from medamad.store.errors import Damaged
 from medamad.store.trees import IS_TREE, METAS, TREE, Entry, Pages, Tree
@@ -44,8 +45,8 @@ def check_pages(path: Path) -> int:
     stays. Raises Damaged, and OSError when the file cannot be read.
     """
     page_size = read_page_size(path)
-    content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
     _, newest = _metas(_begin(path, page_size), page_size)
+    content = _content(path)
     end = (newest.last + 1) * page_size
     if end > len(content):
         raise Damaged("the file has been cut short")
@@ -77,8 +78,8 @@ def doubt_of_last(path: Path) -> str:
     Within a transaction, and of a file whose pages are sound. Raises Damaged and OSError.
     """
     page_size = read_page_size(path)
-    content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
     before, _ = _metas(_begin(path, page_size), page_size)
+    content = _content(path)
     pages = Pages.of(content[: len(content) // page_size * page_size], page_size)
     try:
         if before.has_left(pages.walk(before.free, integers=True, keep=True)):
@@ -150,6 +151,11 @@ def _begin(path: Path, page_size: int) -> bytes:
     """Read the first two pages at once: a daemon may write to them."""
     with path.open("rb", buffering=0) as file:
         return file.read(METAS * page_size)
+
+
+def _content(path: Path) -> NDArray[np.uint8]:
+    """Give what is in the file, once it is known what of it is in use: it may grow meanwhile."""
+    return np.memmap(path, np.uint8, mode="r").view(np.ndarray)
 
 
 def _metas(begin: bytes, page_size: int) -> tuple[_Meta, _Meta]:

@@ -1,5 +1,6 @@
 """What LMDB has written is sound; a page that was changed is named."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -59,6 +60,25 @@ def test_a_store_is_sound_after_each_transaction(tmp_path: Path) -> None:
                     txn.delete(key, db=env.databases.names)
         assert check_pages(env.path) > turn
         assert doubt_of_last(env.path) == ""
+    env.close()
+
+
+def test_a_store_that_is_written_meanwhile_is_sound(tmp_path: Path) -> None:
+    """As beside a daemon, whose file grows: what a transaction saw before stays."""
+    env = open_environment(tmp_path, MAP_SIZE)
+
+    def write() -> None:
+        for number in range(1_500):
+            with env.lmdb.begin(write=True) as txn:
+                txn.put(b"%d" % number, bytes(20_000), db=env.databases.blocks)
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        while not writing.done():
+            with env.reading():
+                check_pages(env.path)
+                assert doubt_of_last(env.path) == ""
+        writing.result()
     env.close()
 
 
