@@ -50,9 +50,13 @@ def do_task(task: Task, make: Callable[[Path], object]) -> Done:
     target = next(each for name in names if not (each := folder / name).exists())
     make(target)
     made = sorted(each for each in _made_in(folder) if each[0] <= task.trusted)
+    stays = ""
     for _, old in made[: -task.keep]:
-        old.unlink()
-    return Done(newest=int(task.now), made=str(target))
+        try:
+            old.unlink()
+        except OSError as error:
+            stays = reason_of(error)
+    return Done(newest=int(task.now), made=str(target), stays=stays)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -72,6 +76,9 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     except StoreError as error:
         sys.stderr.write(str(error))
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("it was told to end by a signal")
         return 1
     sys.stdout.write(msgspec.json.encode(done).decode())
     return 0

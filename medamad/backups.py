@@ -100,6 +100,8 @@ class Schedule:
             self._backups.made, self._backups.failure = done.newest, ""
             if done.made:
                 self._log.info("a backup was made: {file}", file=done.made)
+            if done.stays:
+                self._log.error("an old backup stays: {reason}", reason=done.stays)
         finally:
             self._under_way = None
 

@@ -38,6 +38,29 @@ def test_one_that_is_not_due_is_not_made_and_none_goes(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [*before[2:], tmp_path / NAME]
 
 
+def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(tmp_path: Path) -> None:
+    for day in (6, 7):
+        (tmp_path / f"medamad-2026030{day}-120000Z.mdb.zst").mkdir()
+    for day in (8, 9):
+        (tmp_path / f"medamad-2026030{day}-120000Z.mdb.zst").touch()
+    done = do_task(task_in(tmp_path), Path.touch)
+    assert (done.made, "20260307" in done.stays) == (str(tmp_path / NAME), True)
+    assert not (tmp_path / "medamad-20260308-120000Z.mdb.zst").exists()
+
+
+def test_one_that_is_told_to_end_says_so_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.nice", lambda _by: 0)
+    monkeypatch.setattr("medamad.backup_folder.make_backup", end)
+    task = msgspec.json.encode(task_in(tmp_path)).decode()
+    assert main([str(tmp_path), "1", task]) == 1
+    assert capsys.readouterr().err == "it was told to end by a signal"
+
+
 def test_one_of_the_same_second_has_a_name_of_its_own(tmp_path: Path) -> None:
     (tmp_path / NAME).touch()
     done = do_task(task_in(tmp_path, NOON + 1), Path.touch)

@@ -23,6 +23,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """When it was made, in Unix seconds."""
     made: str = ""
     """The file that was made; "" where none was due."""
+    stays: str = ""
+    """Why one that is more than enough could not be removed; "" where none stays."""
 
 
 @define

@@ -68,13 +68,16 @@ class Room:
     def is_running_out(self, txn: Txn) -> bool:
         """Tell whether a reader keeps as much from being used again as is left for hits.
 
-        Raises OSError when the folder is gone.
+        Not where there would be nothing left without it either. Raises OSError when the folder is
+        gone.
         """
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
         kept = self.lagging.kept_bytes(used, map_size)
-        left = min(self.free_disk() - self.min_free_disk, _FULL_MAP * map_size - used - kept)
-        return kept >= left
+        within = self._environment.file_bytes() - used - kept - _ROOM_WITHIN
+        on_disk = max(self.free_disk() - self.min_free_disk, 0) + max(within, 0)
+        left = min(on_disk, _FULL_MAP * map_size - used - kept)
+        return -kept < left <= kept
 
     def lack(self, txn: Txn) -> str:
         """Say what there is too little of for hits to be taken, "" when there is enough."""

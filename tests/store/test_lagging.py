@@ -167,9 +167,36 @@ def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment
     reader.abort()
     with small.lmdb.begin(write=True) as txn:
         assert not room.is_running_out(txn)
-        # What else fills the disk is told of as well.
+        # What else fills the disk is no reader's doing.
         room.min_free_disk = 1 << 60
-        assert room.is_running_out(txn)
+        assert not room.is_running_out(txn)
+    small.close()
+
+
+def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_more(
+    small: Environment,
+) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    with small.lmdb.begin():
+        change(small, 60)
+    change(small, 2)
+    room.min_free_disk = 1 << 60
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn) == ""
+        assert not room.is_running_out(txn)
+    reader = small.lmdb.begin()
+    found = []
+    lack = ""
+    while not lack:
+        change(small)
+        clock.now += 1
+        with small.lmdb.begin(write=True) as txn:
+            found.append(room.is_running_out(txn))
+            lack = room.lack(txn)
+    assert found[0] is False
+    assert any(found)
+    reader.abort()
     small.close()
 
 
