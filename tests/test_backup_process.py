@@ -36,7 +36,9 @@ def processes_of(
     open_environment(folder / "data", 16 << 20).close()
     (folder / "path").mkdir()
     (folder / "path" / "sitecustomize.py").write_text(program, "utf-8")
-    environ = {**os.environ, "PYTHONPATH": f"{folder / 'path'}:{os.environ.get('PYTHONPATH', '')}"}
+    # An empty one would be the folder where the daemon was started.
+    found = filter(None, (str(folder / "path"), os.environ.get("PYTHONPATH")))
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(found)}
     return BackupProcesses(folder / "data", environ, reactor, clock, is_short)
 
 
