@@ -27,6 +27,8 @@ _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQ")
+_NUMBER: Final = slice(12, None)
+"""Of a value: its sequence number, which can be compared as it is."""
 _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
 """What after an hour is greater than all its keys."""
 _log: Final = Logger()
@@ -75,7 +77,12 @@ class Beacons:
             # The oldest hour may be there in part only.
             self._complete_since_hour = _HOUR.unpack_from(latest[-1][0])[0] + 1
             newest = newest[: self._capacity]
-        self._recent.update((key[_HOUR.size :], value) for key, value in reversed(newest))
+        recent = self._recent
+        for key, value in reversed(newest):
+            digest = key[_HOUR.size :]
+            # Where a clock was ahead, what was stored last has the greatest number all the same.
+            if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
+                recent[digest] = value
 
     def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
         """Give the view with that beacon stored in the 24 hours before `now_ms`, if any."""

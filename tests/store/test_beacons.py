@@ -80,7 +80,7 @@ def test_what_was_stored_last_is_found_first_though_the_clock_was_ahead(
         with environment.lmdb.begin(write=True) as txn:
             beacons.write(txn, digest, Place(1, time_ms, count))
         beacons.remember(digest, Place(1, time_ms, count))
-    for reader in (beacons, new_beacons(environment, capacity=0)):
+    for reader in (beacons, *(new_beacons(environment, capacity) for capacity in (0, 5))):
         with environment.reading() as txn:
             assert reader.find(txn, digest, NOW_MS) == Place(1, NOW_MS, 3)
 
