@@ -176,11 +176,16 @@ class Store:
             tending=tending,
         )
         deleted, to_clear = store._load()
-        for number in deleted:
-            tending.start(removal.remove(number))
         tending.tell_unregistered()
-        tending.start(tending.settle(to_clear))
-        tending.start(store.imports.tidy())
+        if room.free_disk() < settings.min_free_disk:
+            # Where nothing more can be written, the first try ends a run: so not at once.
+            tending.unsettled = to_clear
+        else:
+            for number in deleted:
+                tending.start(removal.remove(number))
+            tending.start(tending.settle(to_clear))
+            tending.start(store.imports.tidy())
+        tending.start(tending.count_visitors())
         return store
 
     async def close(self) -> None:

@@ -42,6 +42,8 @@ class Tending:
     _upkeep: Upkeep
     _one_at_a_time: DeferredLock
     """Held by whatever makes blocks, or needs names to stay that nothing uses yet."""
+    unsettled: Sequence[Shelf] | None = None
+    """What is left to be settled by the next tidying, if that is to do it."""
     _waiting: set[int] = field(factory=set)
     """The websites that are waiting to be tended."""
     _trusted_ms: int | None = None
@@ -71,8 +73,16 @@ class Tending:
             for shelf in to_clear:
                 await self._upkeep.clear_journal(shelf)
             await self._upkeep.remove_doomed()
+
+    async def count_visitors(self) -> None:
+        """Have memory know the visitors of the last 24 hours, which writes nothing."""
         for shelf in self._shelves.all():
             await self._submit(partial(self._shelves.count_visitors, shelf))
+
+    async def _settle_late(self) -> None:
+        if self.unsettled is not None:
+            await self.settle(self.unsettled)
+            self.unsettled = None
 
     async def tidy(self, now_ms: int, trusted_ms: int) -> None:
         """Do what the passing of time asks for; see Store.tidy."""
@@ -80,6 +90,7 @@ class Tending:
         lacking: list[Unavailable] = []
         # First what makes room for the rest; what there is no room for leaves the rest to be done.
         for work in (
+            partial(self._settle_late),
             partial(self._removal.go_on, self._websites.has_number),
             partial(self._forget_beacons, trusted_ms - DAY_MS - JUMP_MS),
             *(partial(self._count_visitors, shelf, now_ms) for shelf in self._shelves.all()),

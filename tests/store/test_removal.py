@@ -6,14 +6,16 @@ from typing import TypeVar
 import pytest
 import pytest_twisted
 from attrs import define
-from held import orphans
+from held import entries, orphans, settled
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, fail, succeed
+from views import NOW_MS
 
 from medamad.model.errors import Unavailable
 from medamad.store.environment import TOMBSTONE, Environment
 from medamad.store.reading import Leases
 from medamad.store.removal import MOST_KEYS, Removal
+from medamad.store.store import Store
 from medamad.store.websites import tombstones
 from medamad.store.writer import Transaction
 
@@ -92,3 +94,25 @@ async def test_it_waits_for_the_questions_of_that_website_alone(environment: Env
         assert not waiting.called
     await waiting
     assert deleted(environment) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
+    open_store: Callable[..., Store],
+) -> None:
+    store = open_store()
+    fill(store._environment, 77)
+    with store._environment.lmdb.begin(write=True) as txn:
+        txn.put(bytes(15) + b"\1", b"", db=store._environment.databases.doomed)
+    await store.close()
+    store = open_store(min_free_disk=1 << 60)
+    seen = []
+    for number in range(20):
+        await store.add_website(f"a{number}.example", 0)
+        seen.append(deleted(store._environment))
+    assert seen == [[77]] * 20
+    assert entries(store, "doomed") == [1]
+    await settled(store, NOW_MS)
+    assert orphans(store._environment) == []
+    assert entries(store, "doomed") == [0]
+    await store.close()
