@@ -12,9 +12,11 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import gettempdir
+from typing import IO, Any, Final
 from urllib.parse import urlencode
 
 from attrs import define, field, frozen
@@ -25,6 +27,8 @@ MEDAMAD = (sys.executable, "-c", "import sys; from medamad.commands import main;
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 PATIENCE_S = 120.0
 """How long is waited for what comes at once, unless the machine has much else to do."""
+_PORTS: Final = range(20_000, 32_000)
+_OWN_PORTS: Final = 1_000
 
 
 def finished(
@@ -45,11 +49,33 @@ def finished(
 
 
 def free_port() -> int:
-    """Give a port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Give a port of the loopback interface that nobody listens on, nor will until it is used.
+
+    Tests run beside each other, and a daemon takes a while to start. So each of their processes has
+    ports of its own, below those that the system gives out.
+    """
+    ports = _own_ports()
+    while True:
+        ports.append(port := ports.pop(0))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+_locks: Final[list[IO[bytes]]] = []
+
+
+@cache
+def _own_ports() -> list[int]:
+    """Give the ports of this process, for as long as it runs."""
+    for first in range(_PORTS.start, _PORTS.stop, _OWN_PORTS):
+        lock = Path(gettempdir()) / f"medamad-tests-{first}.lock"
+        # One that cannot be opened is another user's.
+        with suppress(OSError):
+            _locks.append(lock.open("ab"))
+            fcntl.flock(_locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return list(range(first, first + _OWN_PORTS))
+    raise AssertionError("too many tests run beside each other")
 
 
 @frozen

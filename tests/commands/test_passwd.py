@@ -102,10 +102,12 @@ def on_terminal(
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
         os.write(terminal, typed)
-        while True:
+        if told is not None:
+            os.kill(pid, told)
             # What comes just before it begins to read is heard of with the next one.
-            while told is not None and not select.select([terminal], [], [], 0.2)[0]:
+            while not select.select([terminal], [], [], 5)[0]:
                 os.kill(pid, told)
+        while True:
             shown += os.read(terminal, 1000).decode()
     except OSError:  # the other end is closed
         os.close(terminal)
