@@ -19,7 +19,12 @@ from medamad.model.errors import Refusal
 from medamad.web import origins
 from medamad.web.backend import Backend
 from medamad.web.channel import Channel
-from medamad.web.clients import forwarding_headers, peer_address, sender_address
+from medamad.web.clients import (
+    forwarding_headers,
+    is_trusted,
+    peer_address,
+    sender_address,
+)
 from medamad.web.connections import Connections
 from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
@@ -132,6 +137,8 @@ class Site(server.Site):
 
     def network_of_sender(self, channel: Channel, arrived: bytes) -> bytes | None:
         """Give the network that what a proxy passes on is from, as far as it has arrived."""
+        if not is_trusted(channel.peer, self.settings):
+            return channel.network
         headers = forwarding_headers(arrived, self.settings)
         sender = sender_address(channel.peer, headers, self.settings)
         return self._network_of(sender)
