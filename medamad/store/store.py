@@ -253,7 +253,7 @@ class Store:
         try:
             with self._environment.reading() as txn:
                 return self._room.is_running_out(txn)
-        except OSError:
+        except (OSError, lmdb.Error):  # which `lack` tells of
             return False
 
     def figures(self) -> Figures:
