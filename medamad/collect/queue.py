@@ -4,11 +4,12 @@ A batch is handed over as soon as no further hit comes in a turn of the reactor;
 coming, after `interval_s` or `max_records`. One batch is written at a time, the next one gathers
 meanwhile. Each caller awaits its own hit; a failed batch fails exactly the callers in it.
 
-Where more wait than a batch holds, one hit of each sender is taken by turns, so that what one sends
-at once, each hit with many properties, keeps the others waiting for no more than a batch or two.
+Where more wait than a batch holds, half of it are the oldest, and of the rest one of each sender is
+taken by turns: what one sends at once, each hit with many properties, keeps the others waiting for
+no more than a batch or two, and others that keep coming keep nobody waiting for good.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
@@ -61,8 +62,11 @@ class HitQueue:
     _append: Append
     _turns: Turns
     settings: QueueSettings = QueueSettings()
-    _waiting: dict[Hashable, deque[_Waiting]] = field(factory=dict)
-    """By sender; whose turn it is comes first."""
+    _waiting: OrderedDict[Hashable, deque[_Waiting]] = field(factory=OrderedDict)
+    """By sender; whose turn it is comes first. A plain dict would be gone through from its removed
+    entries on, each time longer."""
+    _came: deque[tuple[int, Hashable]] = field(factory=deque)
+    """In which order, and from whom: those that wait, and some that do no more."""
     _count: int = 0
     """How many wait."""
     _records: int = 0
@@ -90,6 +94,7 @@ class HitQueue:
             self._since = self._turns.seconds()
         self._number += 1
         self._waiting.setdefault(sender, deque()).append((self._number, hit, stored))
+        self._came.append((self._number, sender))
         self._count += 1
         self._records += _records_of(hit)
         self._gather()
@@ -127,17 +132,37 @@ class HitQueue:
         """Take a batch off those who wait, in the order in which they came."""
         batch: list[_Waiting] = []
         room = self.settings.max_records
+        by_turns = room // 2
         while self._waiting and room > 0:
-            sender = next(iter(self._waiting))
-            theirs = self._waiting.pop(sender)
-            batch.append(theirs.popleft())
+            batch.append(
+                self._take(self._oldest() if room > by_turns else next(iter(self._waiting)))
+            )
             room -= _records_of(batch[-1][1])
-            if theirs:
-                self._waiting[sender] = theirs
+        if not self._waiting:
+            self._came.clear()
         self._count -= len(batch)
         self._records -= self.settings.max_records - room
         batch.sort(key=itemgetter(0))
         return batch
+
+    def _oldest(self) -> Hashable:
+        """Tell who sent what has waited longest: the first of theirs, as all of one sender's go."""
+        while True:
+            number, sender = self._came[0]
+            theirs = self._waiting.get(sender)
+            if theirs and theirs[0][0] == number:
+                return sender
+            self._came.popleft()
+
+    def _take(self, sender: Hashable) -> _Waiting:
+        """Take the first of a sender, who comes last then."""
+        theirs = self._waiting[sender]
+        taken = theirs.popleft()
+        if theirs:
+            self._waiting.move_to_end(sender)
+        else:
+            del self._waiting[sender]
+        return taken
 
     async def _write(self, batch: Sequence[_Waiting]) -> None:
         outcomes: Sequence[Outcome | Failure]

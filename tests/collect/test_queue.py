@@ -195,6 +195,29 @@ def test_senders_take_turns_where_more_wait_than_fit(
     assert store.batches == [["a", "b", "x", "z"], ["c", "d", "e", "y"], ["f", "g"]]
 
 
+def test_others_that_keep_coming_keep_nobody_waiting(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=4)
+    for name in "abcdef":
+        queue.add(hit(name), "one")
+    for number in range(4):
+        for other in range(4):
+            queue.add(hit(f"{number} {other}"), (number, other))
+        reactor.turn(2)
+        store.succeed(number)
+    assert {"a", "b", "c", "d", "e", "f"} <= {name for batch in store.batches for name in batch}
+    # Of whom it was the turn all the same.
+    assert store.batches[0] == ["a", "b", "0 0", "0 1"]
+    for number in range(4, 6):
+        reactor.turn(2)
+        store.succeed(number)
+    assert sorted(name for batch in store.batches for name in batch) == sorted(
+        [*"abcdef", *(f"{number} {other}" for number in range(4) for other in range(4))]
+    )
+    assert (len(queue), len(queue._came)) == (0, 0)
+
+
 def test_drained_fires_when_every_hit_was_answered(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
