@@ -65,6 +65,8 @@ def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
     environment = open_as_guest(directory)
     try:
         with failures_told(environment.path), environment.lmdb.begin(write=write) as txn:
+            if write:
+                environment.check_is_ours(txn)
             yield txn, environment.databases
     finally:
         environment.close()

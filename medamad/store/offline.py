@@ -44,6 +44,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
     environment = open_as_guest(directory)
     try:
         with failures_told(environment.path), environment.lmdb.begin(write=True) as txn:
+            environment.check_is_ours(txn)
             account = read_account(txn, environment.databases)
             if account is None:
                 raise NoStore(f"{directory}: the store has no account yet; start medamad once")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
+from daemon import finished
 from shown import paths, reopened, seen, until_removed
 from told_in_log import told_in_log
 from twisted.internet.defer import Deferred
@@ -242,6 +243,9 @@ async def test_a_file_that_is_written_over_in_place_stops_the_store(
     assert paths(seen(store, website)) == ["/before"]
     with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
         file.write(content)
+    # Nor does a command write into it, which would make it look like ours.
+    ended = finished("token", tmp_path / "data", "add", "x")
+    assert (ended.returncode, "it was written over" in ended.stderr) == (1, True)
     with pytest.raises(Unavailable, match="it was written over"):
         await store.append([a_view(path="/after")])
     assert "it was written over" in await store.broken
