@@ -1,12 +1,10 @@
-"""TLS in front of a site: handshakes go on in turns, with what else many send at once."""
+"""TLS in front of a site: handshakes go on in turns of the reactor, a few in each."""
 
 from typing import Any
 
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
-
-from medamad.web.turns import OF_A_HANDSHAKE
 
 
 class _OverTLS(BufferingTLSTransport):
@@ -17,7 +15,6 @@ class _OverTLS(BufferingTLSTransport):
     wrappedProtocol: Any
     held = b""
     """What has arrived and waits for its turn."""
-    weight = OF_A_HANDSHAKE
 
     @property
     def sender(self) -> bytes | None:
@@ -32,7 +29,7 @@ class _OverTLS(BufferingTLSTransport):
             return
         self.held += data
         self.transport.pauseProducing()
-        self.factory.wrappedFactory.turns.add(self)
+        self.factory.wrappedFactory.handshakes.add(self)
 
     def take_next(self) -> None:
         """Go on with the handshake."""
@@ -42,7 +39,7 @@ class _OverTLS(BufferingTLSTransport):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Forget the connection."""
-        self.factory.wrappedFactory.turns.remove(self)
+        self.factory.wrappedFactory.handshakes.remove(self)
         super().connectionLost(reason)
 
 

@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from medamad.endpoints import Certificate
 from medamad.over_tls import OverTLS
 from medamad.web.channel import Channel
-from medamad.web.turns import OF_A_HANDSHAKE, TAKEN_AT_ONCE, Turns
+from medamad.web.turns import HANDSHAKES_AT_ONCE, Turns
 
 
 class Echo(Protocol):
@@ -36,10 +36,10 @@ class EchoSite(Factory):
     """Takes every connection, of the network that its address begins with."""
 
     clock: Clock = field(factory=Clock)
-    turns: Turns[object] = field(init=False)
+    handshakes: Turns[object] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.turns = Turns(self.clock.callLater)
+        self.handshakes = Turns(self.clock.callLater, HANDSHAKES_AT_ONCE)
 
     def buildProtocol(self, address: IPv4Address) -> Echo:
         return Echo(address.host.encode())
@@ -110,12 +110,11 @@ def factory(tmp_path: Path) -> OverTLS:
 
 
 def turn(factory: OverTLS) -> None:
-    factory.wrappedFactory.turns.take()
+    factory.wrappedFactory.handshakes.take()
 
 
 def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
-    at_once = TAKEN_AT_ONCE // OF_A_HANDSHAKE
-    clients = [Client(factory) for _ in range(at_once * 3)]
+    clients = [Client(factory) for _ in range(HANDSHAKES_AT_ONCE * 3)]
     other = Client(factory, "b")
     for client in (*clients, other):
         client.push(client.shake())
@@ -123,9 +122,9 @@ def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
         assert not client.answered
     turn(factory)
     assert other.answered
-    assert sum(client.answered for client in clients) == at_once - 1
+    assert sum(client.answered for client in clients) == HANDSHAKES_AT_ONCE - 1
     turn(factory)
-    assert sum(client.answered for client in clients) == at_once * 2 - 1
+    assert sum(client.answered for client in clients) == HANDSHAKES_AT_ONCE * 2 - 1
 
 
 @pytest.mark.parametrize("at_once", [100_000, 100])

@@ -94,7 +94,6 @@ class Channel(HTTPChannel):
 
     transport: Any
     _networkProducer: Any
-    weight = 1
     timeOut = None
     """Twisted's own timeout is off: it knows idleness only, and logs addresses."""
 

@@ -30,7 +30,7 @@ from medamad.web.heads import Head
 from medamad.web.replies import Headers, Reply
 from medamad.web.request import Request
 from medamad.web.settings import WebSettings
-from medamad.web.turns import Turns, Waiting
+from medamad.web.turns import HANDSHAKES_AT_ONCE, Turns, Waiting
 
 SWEEP_SECONDS: Final = 1.0
 EXPIRED_AT_ONCE: Final = 50
@@ -72,7 +72,9 @@ class Site(server.Site):
         self._reactor = reactor
         self.channels: Connections[Channel] = Connections()
         self.turns: Turns[Waiting] = Turns(reactor.callLater)
-        """What is done in the turns of the reactor, as also the handshakes of TLS are."""
+        """What is done in the turns of the reactor."""
+        self.handshakes: Turns[Waiting] = Turns(reactor.callLater, HANDSHAKES_AT_ONCE)
+        """What else is: no request waits for these."""
         self.is_leaving = False
         """Whether every connection closes after the next answer."""
         self._drained: Deferred[None] | None = None

@@ -8,8 +8,8 @@ from attrs import define, field
 TAKEN_AT_ONCE: Final = 16
 """How many requests are taken in a turn of the reactor, of all connections together: whoever comes
 in the next one waits for these at most, and for one of each other network that has more."""
-OF_A_HANDSHAKE: Final = 8
-"""As how many requests a handshake of TLS counts: signing by a long key takes milliseconds."""
+HANDSHAKES_AT_ONCE: Final = 2
+"""How many handshakes of TLS go on beside them: signing by a long key takes milliseconds."""
 
 
 class Waiting(Hashable, Protocol):
@@ -18,10 +18,6 @@ class Waiting(Hashable, Protocol):
     @property
     def sender(self) -> bytes | None:
         """The network that sends, the same while it waits; None where it stands for itself."""
-
-    @property
-    def weight(self) -> int:
-        """As how many requests the next one counts."""
 
     def take_next(self) -> None:
         """Take the next request."""
@@ -35,6 +31,7 @@ class Turns(Generic[C]):
     """The connections that wait, by network: of each in the order in which they come on."""
 
     _call_later: Callable[..., object]
+    _at_once: int = TAKEN_AT_ONCE
     _waiting: dict[Hashable, dict[C, None]] = field(factory=dict)
     """The network whose turn it is comes first."""
     _taking: dict[C, None] = field(factory=dict)
@@ -46,10 +43,10 @@ class Turns(Generic[C]):
 
         They are counted on through turns in which few come, so that usually nothing is to be done.
         """
-        if self._taken >= TAKEN_AT_ONCE:
+        if self._taken >= self._at_once:
             return False
         self._taken += 1
-        if self._taken == TAKEN_AT_ONCE:
+        if self._taken == self._at_once:
             self._wait()
         return True
 
@@ -70,18 +67,16 @@ class Turns(Generic[C]):
     def take(self) -> None:
         """Let one of each network take a request, and again, up to as many as are taken at once."""
         self._is_due = False
-        self._taken = sum(connection.weight for connection in self._taking)
-        while self._waiting and self._taken < TAKEN_AT_ONCE:
-            connection = self._next()
-            self._taking[connection] = None
-            self._taken += connection.weight
+        while self._waiting and len(self._taking) < self._at_once:
+            self._taking[self._next()] = None
+        self._taken = len(self._taking)
         try:
             while self._taking:
                 connection = next(iter(self._taking))
                 del self._taking[connection]
                 connection.take_next()
         finally:
-            if self._taking or self._taken >= TAKEN_AT_ONCE:
+            if self._taking or self._taken == self._at_once:
                 self._wait()
 
     def _next(self) -> C:

@@ -13,7 +13,6 @@ class One:
     left: int
     sender: bytes | None = None
     taken: int = 0
-    weight: int = 1
 
     def take_next(self) -> None:
         self.left -= 1
@@ -84,22 +83,6 @@ def test_of_a_turn_so_much_is_taken_as_it_comes() -> None:
     clock.advance(0)
     assert turns.takes_more()
     assert clock.getDelayedCalls() == []
-
-
-def test_what_weighs_more_leaves_less_room() -> None:
-    clock = Clock()
-    turns: Turns[One] = Turns(clock.callLater)
-    heavy = [One(turns, 1, b"a", weight=TAKEN_AT_ONCE // 2 + 1) for _ in range(3)]
-    light = [One(turns, 1, b"b") for _ in range(2)]
-    for one in heavy + light:
-        turns.add(one)
-    turns.take()
-    assert [one.taken for one in heavy + light] == [1, 1, 0, 1, 0]
-    # Nothing else is taken as it comes.
-    assert not turns.takes_more()
-    clock.advance(0)
-    assert [one.taken for one in heavy + light] == [1] * 5
-    assert turns.takes_more()
 
 
 def test_one_that_is_gone_while_others_are_taken_gets_none() -> None:
