@@ -1,6 +1,6 @@
 """What a store does in the background: after a start, when a tail is full, and as time passes."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -89,14 +89,15 @@ class Tending:
         self._trusted_ms = trusted_ms
         lacking: list[Unavailable] = []
         # First what makes room for the rest; what there is no room for leaves the rest to be done.
-        for work in (
-            partial(self._settle_late),
+        works: tuple[Callable[[], Awaitable[object]], ...] = (
+            self._settle_late,
             partial(self._removal.go_on, self._websites.has_number),
             partial(self._forget_beacons, trusted_ms - DAY_MS - JUMP_MS),
             *(partial(self._count_visitors, shelf, now_ms) for shelf in self._shelves.all()),
             *(partial(self.tend, shelf, now_ms) for shelf in self._shelves.all()),
             partial(self._look_at_all_names, now_ms // DAY_MS),
-        ):
+        )
+        for work in works:
             try:
                 await work()
             except Unavailable as error:

@@ -149,17 +149,23 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
     small.close()
 
 
+def running_out(room: Room, environment: Environment, clock: Clock) -> list[bool]:
+    """Tell after each change whether room is running out, until there is none for hits."""
+    lack, found = "", []
+    while not lack:
+        change(environment)
+        clock.now += 1
+        with environment.lmdb.begin(write=True) as txn:
+            found.append(room.is_running_out(txn))
+            lack = room.lack(txn)
+    return found
+
+
 def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
     clock = Clock()
     room = Room(small, 0, Lagging(small, clock))
     reader = small.lmdb.begin()
-    lack, found = "", []
-    while not lack:
-        change(small)
-        clock.now += 1
-        with small.lmdb.begin(write=True) as txn:
-            found.append(room.is_running_out(txn))
-            lack = room.lack(txn)
+    found = running_out(room, small, clock)
     # Whoever ends the reader at once has lost no hit.
     first = found.index(True)
     assert 0.3 < first / len(found) < 0.7
@@ -186,14 +192,7 @@ def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_mo
         assert room.lack(txn) == ""
         assert not room.is_running_out(txn)
     reader = small.lmdb.begin()
-    found = []
-    lack = ""
-    while not lack:
-        change(small)
-        clock.now += 1
-        with small.lmdb.begin(write=True) as txn:
-            found.append(room.is_running_out(txn))
-            lack = room.lack(txn)
+    found = running_out(room, small, clock)
     assert found[0] is False
     assert any(found)
     reader.abort()

@@ -10,9 +10,11 @@ from twisted.internet import reactor
 from twisted.internet.address import IPv4Address, UNIXAddress
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import INegotiated
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
+from zope.interface import directlyProvides
 
 from medamad.web.site import Site
 
@@ -214,3 +216,15 @@ class Browser:
         cookie, _ = answer.headers["set-cookie"]
         self.cookie = cookie.partition(";")[0].removeprefix("_me_sess=")
         return answer
+
+
+def over_tls(site: Site) -> Connection:
+    wire = Wire("203.0.113.9")
+    directlyProvides(wire, INegotiated)
+    connection = Connection(site, wire=wire)
+    connection.channel.handshakeCompleted()
+    return connection
+
+
+def answers(*connections: Connection) -> int:
+    return sum(one.wire.value().count(b"HTTP/1.1 ") for one in connections)

@@ -1,20 +1,11 @@
 """What comes over a connection before it is a request, and what is refused there."""
 
 from collections.abc import Callable
-from ipaddress import ip_network
-from typing import get_args
 
 import pytest
 import pytest_twisted
-from browser import Connection, Wire, encoded
+from browser import Connection, answers, encoded, over_tls
 from house import House
-from twisted.internet.interfaces import INegotiated
-from zope.interface import directlyProvides
-
-from medamad.collect.networks import Networks
-from medamad.web.channel import SHORT_BYTES
-from medamad.web.settings import ProxyHeader
-from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = "/event/ping"
 
@@ -71,17 +62,9 @@ async def test_what_is_no_sound_request_is_400(
     assert connection.wire.value() == b""
 
 
-def over_tls(house: House) -> Connection:
-    wire = Wire("203.0.113.9")
-    directlyProvides(wire, INegotiated)
-    connection = Connection(house.site, wire=wire)
-    connection.channel.handshakeCompleted()
-    return connection
-
-
 @pytest_twisted.ensureDeferred
 async def test_over_tls_a_refused_connection_is_closed_by_tls_itself(house: House) -> None:
-    connection = over_tls(house)
+    connection = over_tls(house.site)
     assert (await connection.talk(b"nonsense\r\n\r\n")).status == 400
     assert connection.wire.disconnecting
     assert not connection.wire.half_closed
@@ -117,7 +100,7 @@ def closed_by_a_stop(house: House, _connection: Connection) -> None:
 def test_over_tls_a_closed_connection_may_not_send_on_for_long(
     house: House, close: Callable[[House, Connection], None]
 ) -> None:
-    connection = over_tls(house)
+    connection = over_tls(house.site)
     close(house, connection)
     assert connection.wire.disconnecting
     # Sending on gives it no more time.
@@ -130,7 +113,7 @@ def test_over_tls_a_closed_connection_may_not_send_on_for_long(
 
 
 def test_over_tls_a_closed_connection_may_not_send_on_much(house: House) -> None:
-    connection = over_tls(house)
+    connection = over_tls(house.site)
     closed_by_itself(house, connection)
     check_drops(connection)
 
@@ -214,227 +197,6 @@ async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
         statuses.append((await connection.answer()).status)
         house.reactor.advance(0)
     assert statuses == [204, 204, 204, 404, 200]
-
-
-def turn(house: House) -> None:
-    """Do what is due, and not yet what comes of it, as a reactor does in a turn."""
-    for call in house.reactor.getDelayedCalls():
-        if call.getTime() <= house.reactor.seconds():
-            func, args = call.func, call.args
-            call.cancel()
-            func(*args)
-
-
-def answers(*connections: Connection) -> int:
-    return sum(one.wire.value().count(b"HTTP/1.1 ") for one in connections)
-
-
-def ahead(count: int) -> bytes:
-    return encoded("GET", PING, {}) * count
-
-
-def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
-    connection = Connection(house.site)
-    connection.push(ahead(3) + encoded("GET", PING, {})[:9])
-    for answered in (1, 2, 3):
-        assert answers(connection) == answered
-        # Meanwhile no more is read.
-        assert connection.wire.producerState == "paused"
-        turn(house)
-    assert connection.wire.producerState == "producing"
-    connection.push(encoded("GET", PING, {})[9:] + b"nonsense\r\n\r\n")
-    assert answers(connection) == 4
-    turn(house)
-    assert b" 400 Bad Request" in connection.wire.value()
-    assert connection.wire.producerState == "producing"
-
-
-def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
-    # Those of a proxy, so that each stands for itself.
-    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2)]
-    for connection in connections:
-        connection.push(ahead(2))
-    for answered in (1, 2, 3, 4):
-        assert answers(*connections) == answered * TAKEN_AT_ONCE
-        turn(house)
-    assert [answers(one) for one in connections] == [2] * len(connections)
-    turn(house)
-    assert not [one for one in connections if one.wire.producerState == "paused"]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})],
-        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})[:-1], b"\n"],
-        [encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES)],
-        [encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES)[:-1], b"x"],
-        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
-        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}), b"1\r\nx\r\n0\r\n\r\n"],
-    ],
-)
-def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: list[bytes]) -> None:
-    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2 + 1)]
-    for part in parts:
-        while house.reactor.getDelayedCalls():
-            turn(house)
-        assert answers(*connections) == 0
-        for connection in connections:
-            connection.push(part)
-    for answered in (0, TAKEN_AT_ONCE, TAKEN_AT_ONCE * 2, TAKEN_AT_ONCE * 2 + 1):
-        assert answers(*connections) == answered
-        turn(house)
-    assert not [one for one in connections if one.wire.producerState == "paused"]
-    # The next one is told by itself.
-    connections[0].push(ahead(1))
-    assert answers(connections[0]) == 2
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [encoded("GET", PING, {})],
-        [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})],
-        [encoded("POST", "/event/hit", {}, b"x")[:-1], b"x"],
-        [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
-    ],
-)
-def test_whatever_a_network_sends_at_once_others_wait_for_few(
-    house: House, parts: list[bytes]
-) -> None:
-    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 3)]
-    for part in parts:
-        while house.reactor.getDelayedCalls():
-            turn(house)
-        for one in many:
-            one.push(part)
-    peers = ("198.51.100.1", "198.51.100.2", "192.0.2.1", "127.0.0.1", None)
-    hits = [Connection(house.site, peer) for peer in peers]
-    for hit in hits:
-        hit.push(ahead(1))
-    assert answers(*many, *hits) <= TAKEN_AT_ONCE
-    while (before := answers(*many, *hits)) < len(many) + len(hits):
-        turn(house)
-        assert answers(*hits) == len(hits)
-        assert before < answers(*many, *hits) <= before + TAKEN_AT_ONCE
-    # Usual ones were read all the while: nobody sent more.
-    assert not [one for one in many if one.wire.producerState == "paused"]
-
-
-@pytest.mark.parametrize("written", get_args(ProxyHeader))
-def test_networks_have_their_turns_behind_a_proxy_too(house: House, written: ProxyHeader) -> None:
-    house.set(trusted_proxies=Networks([ip_network("127.0.0.1")]), proxy_header=written)
-
-    def passed_on(sender: str) -> Connection:
-        value = f"198.51.100.7, {sender}" if written == "X-Forwarded-For" else f"for={sender}"
-        connection = Connection(house.site, "127.0.0.1")
-        # What stands in a body is nobody's word.
-        body = b"\r\n%b: 192.0.2.8\r\n" % written.encode()
-        connection.push(encoded("POST", "/event/hit", {written.lower(): value}, body))
-        return connection
-
-    many = [passed_on("203.0.113.9") for _ in range(TAKEN_AT_ONCE * 3)]
-    hits = [passed_on(sender) for sender in ("198.51.100.1", "198.51.100.2", "192.0.2.1")]
-    # A neighbour of those many waits with them.
-    neighbour = passed_on("203.0.113.10")
-    assert answers(*many, *hits) == TAKEN_AT_ONCE
-    for answered in range(2, 4):
-        turn(house)
-        assert answers(*hits) == len(hits)
-        assert answers(*many, *hits, neighbour) == answered * TAKEN_AT_ONCE
-    assert answers(neighbour) == 0
-    turn(house)
-    assert answers(neighbour) == 1
-
-
-def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
-    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
-    for one in many:
-        one.push(ahead(1))
-    assert answers(many[-1]) == 0
-    assert many[-1].wire.producerState == "producing"
-    many[-1].push(ahead(1))
-    assert many[-1].wire.producerState == "paused"
-    for answered in (1, 2):
-        turn(house)
-        assert answers(many[-1]) == answered
-    turn(house)
-    assert many[-1].wire.producerState == "producing"
-
-
-def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> None:
-    connection = Connection(house.site)
-    for answered in range(1, TAKEN_AT_ONCE * 3):
-        connection.push(ahead(1))
-        assert answers(connection) == answered
-        turn(house)
-
-
-def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:
-    connection = Connection(house.site)
-    connection.push(encoded("POST", "/event/hit", {"Content-Length": "16000"}))
-    expires = connection.channel.expires
-    for _ in range(3):
-        house.reactor.advance(1)
-        connection.push(b"x" * SHORT_BYTES)
-        turn(house)
-    assert connection.channel.expires == expires
-
-
-def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
-    connection = over_tls(house)
-    # Each part that was encrypted by itself comes by itself.
-    for _ in range(3):
-        connection.push(ahead(1))
-    for answered in (1, 2, 3):
-        assert answers(connection) == answered
-        turn(house)
-    connection.push(ahead(1))
-    assert answers(connection) == 4
-
-
-def test_nothing_more_is_answered_while_answers_wait_to_be_received(house: House) -> None:
-    connection = Connection(house.site)
-    connection.push(ahead(1))
-    # The transport has more than it takes.
-    connection.wire.producer.pauseProducing()
-    connection.push(ahead(3))
-    turn(house)
-    assert answers(connection) == 1
-    assert connection.wire.producerState == "paused"
-    connection.wire.producer.resumeProducing()
-    assert answers(connection) == 1
-    turn(house)
-    assert answers(connection) == 2
-    connection.wire.producer.pauseProducing()
-    turn(house)
-    assert answers(connection) == 2
-    assert connection.wire.producerState == "paused"
-    connection.wire.producer.resumeProducing()
-    turn(house)
-    turn(house)
-    assert answers(connection) == 4
-    assert connection.wire.producerState == "producing"
-
-
-def test_what_is_sent_ahead_is_no_idle_connections(house: House) -> None:
-    house.set(max_connections=1)
-    connection = Connection(house.site)
-    connection.push(ahead(2))
-    assert Connection(house.site).channel is None
-    turn(house)
-    assert Connection(house.site).channel is not None
-    assert answers(connection) == 2
-
-
-def test_of_a_connection_that_is_gone_nothing_more_is_taken(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(3)]
-    for connection in connections:
-        connection.push(ahead(2))
-    connections[0].close()
-    connections[1].channel.loseConnection()
-    turn(house)
-    assert [answers(one) for one in connections] == [1, 1, 2]
 
 
 @pytest_twisted.ensureDeferred
