@@ -102,7 +102,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     assert f"1 websites, {expected.total()} views" in checked.stdout
 
 
-@pytest.mark.parametrize("rounds", [50, MANY])
+@pytest.mark.parametrize("rounds", [30, MANY])
 @pytest_twisted.ensureDeferred
 async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
     daemon = Daemon(tmp_path, configuration=CONFIGURATION)
