@@ -143,7 +143,7 @@ class _Stated(msgspec.Struct, frozen=True, kw_only=True):
     )
     userAgent: Annotated[str, msgspec.Meta(max_length=1_024)] | msgspec.UnsetType = msgspec.UNSET
     language: Annotated[str, msgspec.Meta(max_length=256)] | msgspec.UnsetType = msgspec.UNSET
-    country: Annotated[str, msgspec.Meta(pattern="^[A-Za-z]{2}$")] | msgspec.UnsetType = (
+    country: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{2}\Z")] | msgspec.UnsetType = (
         msgspec.UNSET
     )
 
@@ -201,8 +201,10 @@ _UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 _NUL: Final = b"\\u0000"
 """As JSON writes it; the plain octet is refused by the decoder."""
 
-_AT: Final = re.compile(r"at `\$\.(\w+)|required field `(\w+)`")
-"""Where msgspec's messages name the field."""
+_MISSING: Final = "Object missing required field `"
+_AT: Final = " - at `$."
+"""What msgspec's messages say before the name of the field. The one at the end is its own: a value
+that does not fit may be quoted before it."""
 
 
 def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
@@ -273,12 +275,13 @@ def _text(name: str, value: Any) -> str:
 
 def _refuse(message: str) -> NoReturn:
     """Raise BadRequest for what msgspec says of a value that does not fit."""
-    match = _AT.search(message)
-    if match is None:
+    if message.startswith(_MISSING):
+        field = message.removeprefix(_MISSING).rstrip("`")
+        raise BadRequest(f"{field}: required, {_EXPECTED[field]}")
+    _, at, place = message.rpartition(_AT)
+    if not at:
         raise BadRequest("body: expected a JSON object")
-    field, missing = match.groups()
-    if missing:
-        raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
+    field = place.rstrip("`").partition("[")[0]
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
 
 

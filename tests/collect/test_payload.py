@@ -139,6 +139,12 @@ def test_properties_beyond_thirty_and_long_names_lose_no_hit() -> None:
         (b"{}", 'e: required, expected "load", "unload" or "custom"'),
         (b'{"e":1}', 'e: expected "load", "unload" or "custom"'),
         (b'{"e":"hit"}', 'e: expected "load", "unload" or "custom"'),
+        (sent(LOAD, e="at `$.b`"), 'e: expected "load", "unload" or "custom"'),
+        (sent(LOAD, e="' - at `$.zzz`"), 'e: expected "load", "unload" or "custom"'),
+        (
+            sent(LOAD, e="Object missing required field `q1`"),
+            'e: expected "load", "unload" or "custom"',
+        ),
         (b'{"e":"load"}', "b: required, expected a text of 1 to 64 characters"),
         (sent(LOAD, b=1), "b: expected a text of 1 to 64 characters"),
         (sent(LOAD, b=""), "b: expected a text of 1 to 64 characters"),
@@ -215,6 +221,12 @@ def test_what_a_server_states_holds_no_nul(field: str) -> None:
     body = json.dumps(LOAD | {field: "a\0", "x": "?"}).encode().replace(b"?", b"\xff")
     with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
         decode_stated(body)
+
+
+@pytest.mark.parametrize("country", ["D", "DEU", "D1", "DE\n", "\nDE"])
+def test_a_country_is_stated_by_two_letters(country: str) -> None:
+    with pytest.raises(BadRequest, match=r"^country: expected a country's code of two letters"):
+        decode_stated(sent(LOAD, country=country))
 
 
 def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:

@@ -79,6 +79,8 @@ ODD: Final[tuple[bytes, ...]] = (
     b"javascript:",
     b"data:,",
     b"Etc/GMT+14",
+    b"Object missing required field `q`",
+    b"' - at `$.q1`",
 )
 VALUES: Final[tuple[Any, ...]] = (
     None,
@@ -94,6 +96,8 @@ VALUES: Final[tuple[Any, ...]] = (
     " ",
     "x" * 65,
     "\N{GRINNING FACE}" * 64,
+    "Object missing required field `q1`",
+    "at `$.q1`",
     "example.com",
     "https://example.com/",
     "https://example.com:443/\N{LATIN SMALL LETTER U WITH DIAERESIS}?utm_source=%zz&utm_source=b",
