@@ -33,14 +33,17 @@ _MAX_TOLD_BYTES: Final = 4_096
 
 @frozen(eq=False)
 class BackupProcesses:
-    """Used in the reactor's thread. `_is_short` tells whether the store runs out of room."""
+    """Used in the reactor's thread.
+
+    `_keeps_too_much` tells of a process whether hits lack the room of the store that it keeps.
+    """
 
     _data_dir: Path
     _environ: Mapping[str, str]
     _reactor: Any
     _clock: Any
     """The time that processes go by: the reactor, too."""
-    _is_short: Callable[[], bool]
+    _keeps_too_much: Callable[[int], bool]
     _there: "set[_Process]" = field(factory=set)
 
     def do(self, task: Task, spare_bytes: int) -> "Deferred[Done]":
@@ -51,7 +54,7 @@ class BackupProcesses:
         for process in self._there:
             if process.folder == task.folder:
                 return fail(BackupFailed(process.told_left()))
-        process = _Process(task.folder, self._clock, self._is_short, self._there)
+        process = _Process(task.folder, self._clock, self._keeps_too_much, self._there)
         # -P: what lies where the daemon was started is no module of ours.
         command = [sys.executable, "-P", "-m", "medamad.backup_folder"]
         command += [str(self._data_dir), str(spare_bytes), msgspec.json.encode(task).decode()]
@@ -68,17 +71,16 @@ class BackupProcesses:
 
 @define(eq=False)
 class _Process(ProcessProtocol):
-    """Is ended when nobody waits for it, when it stands still, and when room runs out beside it."""
+    """Is ended when nobody waits for it, when it stands still, and when it keeps too much room."""
 
     folder: str
     _clock: Any
-    _is_short: Callable[[], bool]
+    _keeps_too_much: Callable[[int], bool]
     _there: "set[_Process]"
     """Has it from its begin to its end."""
     done: "Deferred[Done]" = field(init=False)
     transport: Any = None
     _watch: LoopingCall = field(init=False)
-    _was_short: bool = False
     _worked: str | None = None
     _worked_at: float = 0.0
     _said: bytes = b""
@@ -108,8 +110,6 @@ class _Process(ProcessProtocol):
     def connectionMade(self) -> None:
         """Look after it from now on."""
         self._there.add(self)
-        # While no hits are taken at all, it makes nothing worse.
-        self._was_short = self._is_short()
         self._watch.start(LOOK_S).addErrback(self._not_watched)
 
     def outReceived(self, data: bytes) -> None:
@@ -143,7 +143,7 @@ class _Process(ProcessProtocol):
         if now - self._worked_at >= STILL_S:
             minutes = int(STILL_S / 60)
             self._give_up(f"{self.folder}: given up, as nothing went on for {minutes} minutes")
-        elif self._is_short() and not self._was_short:
+        elif self._keeps_too_much(self.transport.pid):
             self._give_up(f"{self.folder}: given up, as the store was running out of room")
 
     def _give_up(self, reason: str) -> None:

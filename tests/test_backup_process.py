@@ -30,7 +30,7 @@ def processes_of(
     folder: Path,
     clock: Clock,
     program: str = "",
-    is_short: Callable[[], bool] = lambda: False,
+    keeps_too_much: Callable[[int], bool] = lambda _: False,
 ) -> BackupProcesses:
     """Give what has work done on a store in `folder`, each time by `program` first."""
     open_environment(folder / "data", 16 << 20).close()
@@ -39,7 +39,7 @@ def processes_of(
     # An empty one would be the folder where the daemon was started.
     found = filter(None, (str(folder / "path"), os.environ.get("PYTHONPATH")))
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(found)}
-    return BackupProcesses(folder / "data", environ, reactor, clock, is_short)
+    return BackupProcesses(folder / "data", environ, reactor, clock, keeps_too_much)
 
 
 def stat_of(processes: BackupProcesses) -> tuple[str, list[str]]:
@@ -101,7 +101,7 @@ async def test_why_none_was_made_is_told(tmp_path: Path) -> None:
         await processes.do(task_in(tmp_path / "backups"), 1 << 60)
     with pytest.raises(BackupFailed, match=rf"^{tmp_path}/data/store.mdb/b: Not a directory$"):
         await processes.do(task_in(tmp_path / "data" / "store.mdb" / "b"), 1)
-    none = BackupProcesses(tmp_path / "no", os.environ, reactor, Clock(), lambda: False)
+    none = BackupProcesses(tmp_path / "no", os.environ, reactor, Clock(), lambda _: False)
     with pytest.raises(BackupFailed, match=f"^{tmp_path}/no: there is no store here$"):
         await none.do(task_in(tmp_path / "backups"), 1)
     assert backups_in(tmp_path / "backups") == []
@@ -161,20 +161,19 @@ async def test_one_that_works_may_take_its_time(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_is_given_up_when_room_runs_out_beside_it(tmp_path: Path) -> None:
-    clock, short = Clock(), [True]
-    processes = processes_of(tmp_path, clock, STANDS_STILL, lambda: short[0])
-    begun_without = processes.do(task_in(tmp_path / "one"), 1)
-    short[0] = False
-    begun_with = processes.do(task_in(tmp_path / "two"), 1)
-    short[0] = True
+async def test_one_is_given_up_when_room_runs_out_that_it_keeps(tmp_path: Path) -> None:
+    clock, keeping = Clock(), set[int]()
+    processes = processes_of(tmp_path, clock, STANDS_STILL, keeping.__contains__)
+    first = processes.do(task_in(tmp_path / "one"), 1)
+    keeping.update(process.transport.pid for process in processes._there)
+    second = processes.do(task_in(tmp_path / "two"), 1)
     clock.advance(LOOK_S)
     with pytest.raises(BackupFailed, match="given up, as the store was running out of room"):
-        await begun_with
-    assert not begun_without.called, "it had begun when no hits were taken"
-    begun_without.cancel()
+        await first
+    assert not second.called
+    second.cancel()
     with pytest.raises(CancelledError):
-        await begun_without
+        await second
     clock.advance(END_S)
     await all_gone()
 

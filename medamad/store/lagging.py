@@ -52,14 +52,19 @@ class Lagging:
     _lock: Lock = field(factory=Lock)
     _log = Logger()
 
-    def kept_bytes(self, used_bytes: int, map_bytes: int) -> int:
-        """Give the bytes of freed pages that cannot be used again, 0 as long as others are."""
+    def kept_bytes(self, used_bytes: int, map_bytes: int, by: int | None = None) -> int:
+        """Give the bytes of freed pages that cannot be used again, 0 as long as others are.
+
+        Where a process is named, those that can be once it ends: none beside an older reader.
+        """
         lag, age = self._observe()
         if lag is None or age < _LAGS_AFTER_S:
             return 0
         # That of a process which has died keeps nothing any more, once LMDB knows of it.
         if self._environment.lmdb.reader_check():
-            return self.kept_bytes(used_bytes, map_bytes)
+            return self.kept_bytes(used_bytes, map_bytes, by)
+        if by not in (None, lag.reader.process):
+            return 0
         file_bytes = self._environment.file_bytes()
         if file_bytes - lag.file_bytes <= min(map_bytes // _GROWTH_SHARE, _MOST_GROWTH):
             return 0

@@ -65,15 +65,15 @@ class Room:
         if lack:
             raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
 
-    def is_running_out(self, txn: Txn) -> bool:
-        """Tell whether a reader keeps as much from being used again as is left for hits.
+    def is_running_out(self, txn: Txn, process: int) -> bool:
+        """Tell whether a process keeps as much from being used again as is left for hits.
 
-        Not where there would be nothing left without it either. Raises OSError when the folder is
-        gone.
+        Not where there would be nothing left without it either, or an older reader keeps it too.
+        Raises OSError when the folder is gone.
         """
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
-        kept = self.lagging.kept_bytes(used, map_size)
+        kept = self.lagging.kept_bytes(used, map_size, process)
         within = self._environment.file_bytes() - used - kept - _ROOM_WITHIN
         on_disk = max(self.free_disk() - self.min_free_disk, 0) + max(within, 0)
         left = min(on_disk, _FULL_MAP * map_size - used - kept)

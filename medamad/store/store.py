@@ -248,11 +248,11 @@ class Store:
             return f"the store cannot be read: {error}"
         return room or self._writer.lack
 
-    def is_running_out(self) -> bool:
-        """Tell whether a reader, as a backup, may soon keep hits from being stored."""
+    def is_running_out(self, process: int) -> bool:
+        """Tell whether what a process reads, as a backup, may soon keep hits from being stored."""
         try:
             with self._environment.reading() as txn:
-                return self._room.is_running_out(txn)
+                return self._room.is_running_out(txn, process)
         except (OSError, lmdb.Error):  # which `lack` tells of
             return False
 

@@ -288,7 +288,7 @@ async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
         await store.append([a_view()])
     assert "No space left on device" in await store.broken
     assert store.lack().startswith("the store cannot be read")
-    assert not store.is_running_out()
+    assert not store.is_running_out(os.getpid())
     await store.close()
     with told_in_log() as lines:
         store = open_store()
