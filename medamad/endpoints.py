@@ -66,10 +66,12 @@ _WITH_BACKLOG: Final = (*OF_TCP, "unix")
 @implementer(IOpenSSLServerConnectionCreator)
 @define(eq=False)
 class Certificate:
-    """What each new connection of a port goes by; `options` may be replaced at any time."""
+    """What each new connection of a port goes by; it may be replaced at any time."""
 
     options: Any
     """Twisted's CertificateOptions: key, certificate and chain."""
+    text: str
+    """The endpoint whose files these are."""
 
     def serverConnectionForTLS(self, _protocol: Any) -> Connection:
         """Give the TLS of a new connection."""
@@ -97,7 +99,7 @@ def read_bound(text: str) -> Bound:
 
     Raises whatever Twisted's parser and OpenSSL raise when they cannot be used.
     """
-    asked = _Asked()
+    asked = _Asked(text)
     refused: list[Failure] = []
     read_endpoint(text, asked).listen(None).addErrback(refused.append)
     for failure in refused:
@@ -130,7 +132,8 @@ def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:
 class _Asked:
     """In the place of a reactor: hears what an endpoint would listen on."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.heard: list[Bound] = []
 
     def listenTCP(self, port: int, _factory: Any, backlog: int, interface: str) -> Deferred[None]:
@@ -148,5 +151,5 @@ class _Asked:
     ) -> Deferred[None]:
         """Hear of a port that speaks TLS (IReactorSSL)."""
         contextFactory.getContext()  # what OpenSSL refuses of the files is found out here
-        self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory)))
+        self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory, self.text)))
         return Deferred()

@@ -210,19 +210,32 @@ def _numeric(place: Place) -> Address:
 def renew(listening: Sequence[Place], config: Config) -> list[ConfigError]:
     """Have new connections go by the certificates as their files now are.
 
-    Gives what is wrong with those that cannot be read, in whose place nothing changes.
+    One that the configuration has no certificate for is renewed as well: until the next start, it
+    is listened there. Gives what is wrong with those that cannot be read, in whose place nothing
+    changes.
     """
-    refused = []
-    for text in _of_tcp(config):
+    refused: dict[str, ConfigError] = {}
+    read: dict[Address, Certificate] = {}
+
+    def read_one(text: str) -> None:
         try:
             bound = _bound(config, text)
         except ConfigError as error:
-            refused.append(error)
+            refused[text] = error
+        else:
+            if bound.certificate is not None:
+                read[bound.address] = bound.certificate
+
+    for text in _of_tcp(config):
+        read_one(text)
+    for place in listening:
+        if (used := place.certificate) is None:
             continue
-        for place in listening:
-            if place.address == bound.address and place.certificate and bound.certificate:
-                place.certificate.options = bound.certificate.options
-    return refused
+        if place.address not in read and used.text not in refused:
+            read_one(used.text)
+        if (now := read.get(place.address)) is not None:
+            used.options, used.text = now.options, now.text
+    return list(refused.values())
 
 
 def _of_tcp(config: Config) -> list[str]:

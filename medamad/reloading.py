@@ -64,6 +64,7 @@ class Reloading:
 
     async def _reload(self) -> None:
         self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        told = ""
         try:
             read = await self._read()
             if self._is_over:
@@ -71,7 +72,8 @@ class Reloading:
             configured_places(read.config, self.reactor)
             self._apply(read)
         except ConfigError as error:
-            self._log.error("the configuration stays as it was: {error}", error=str(error))
+            told = str(error)
+            self._log.error("the configuration stays as it was: {error}", error=told)
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
             # A stop gives up what is under way in threads.
             if not (self._is_over and isinstance(error, CancelledError)):
@@ -80,8 +82,10 @@ class Reloading:
             self._log.info("the configuration was read again")
         finally:
             if not self._is_over:
-                for refused in renew(self.places, self._goes_by):
-                    self._log.error("a certificate stays as it was: {error}", error=str(refused))
+                for refused in map(str, renew(self.places, self._goes_by)):
+                    # That of a certificate may be why the configuration stays.
+                    if refused != told:
+                        self._log.error("a certificate stays as it was: {error}", error=refused)
                 self.supervisor.tell(READY)
 
     async def _read(self) -> Replaceable:

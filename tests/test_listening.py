@@ -58,7 +58,7 @@ def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    place = Place("socket 0 of systemd", at, ANY, Certificate(None))
+    place = Place("socket 0 of systemd", at, ANY, Certificate(None, ""))
     assert place.url(at) == "https://localhost:443"
 
 
@@ -84,7 +84,7 @@ class Full(Factory):
         return Protocol() if self.room >= 0 else None
 
 
-@pytest.mark.parametrize("certificate", [None, Certificate(None)])
+@pytest.mark.parametrize("certificate", [None, Certificate(None, "")])
 def test_a_connection_that_is_not_taken_is_closed_over_tls_too(
     certificate: Certificate | None,
 ) -> None:
@@ -175,7 +175,7 @@ PLAIN, TLS = "127.0.0.1", "127.0.0.2"
 def configured(*hosts: str, port: int = 443) -> list[Place]:
     """Give places of one port, of which the one at TLS speaks it."""
     return [
-        Place(host, Ear(), Address(host, port), Certificate(None) if host == TLS else None)
+        Place(host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None)
         for host in hosts
     ]
 
@@ -248,6 +248,14 @@ def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:
     assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
 
 
+def serial_of(place: Place) -> int:
+    """Give the number of a place's certificate, 0 where it has none."""
+    if place.certificate is None:
+        return 0
+    number: int = place.certificate.options.certificate.get_serial_number()
+    return number
+
+
 @of_twisted
 def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> None:
     authorities = {host: Authority(tmp_path / host, host) for host in ("192.0.2.1", "192.0.2.2")}
@@ -257,11 +265,8 @@ def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> No
     def read() -> list[Place]:
         return configured_places(config, MemoryReactor())
 
-    def shown(places: list[Place]) -> list[int | None]:
-        return [
-            place.certificate and place.certificate.options.certificate.get_serial_number()
-            for place in places
-        ]
+    def shown(places: list[Place]) -> list[int]:
+        return [serial_of(place) for place in places]
 
     listening, sockets = read(), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")
     inherited = systemd_first(read(), sockets, by_default=False)
@@ -286,3 +291,28 @@ def test_each_certificate_is_renewed_by_itself(tmp_path: Path) -> None:
     assert refused.reason.startswith(f"{second.endpoint(444)}: ")
     after = [place.certificate and place.certificate.options for place in listening]
     assert [new is old for new, old in zip(after, before, strict=True)] == [True, False, True]
+
+
+@of_twisted
+def test_a_certificate_is_renewed_where_the_next_start_listens_no_more(tmp_path: Path) -> None:
+    first, second = (Authority(tmp_path / name) for name in ("first", "second"))
+    (place,) = configured_places(listening_on(first.endpoint(443)), MemoryReactor())
+    replaced = listening_on(second.endpoint(443))
+    elsewhere = listening_on(first.endpoint(8443), "tcp:443:interface=127.0.0.1")
+
+    def after(config: Config) -> int:
+        assert renew([place], config) == []
+        return serial_of(place)
+
+    before = serial_of(place)
+    first.renew()
+    assert after(elsewhere) != before
+    before = after(replaced)
+    assert after(elsewhere) == before, "it goes on by what it went by last"
+    first.renew()
+    assert after(elsewhere) == before
+    second.renew()
+    assert after(elsewhere) != before
+    (second.folder / "cert.pem").write_text("no certificate", "utf-8")
+    (refused,) = renew([place], elsewhere)
+    assert refused.reason.startswith(f"{second.endpoint(443)}: ")

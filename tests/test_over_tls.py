@@ -102,7 +102,7 @@ class Options:
 def factory(tmp_path: Path) -> OverTLS:
     site = EchoSite()
     return OverTLS(
-        Certificate(Options(Authority(tmp_path).folder)),
+        Certificate(Options(Authority(tmp_path).folder), ""),
         isClient=False,
         wrappedFactory=site,
         clock=site.clock,
