@@ -63,9 +63,10 @@ class BatchRemoval:
 
     def _hide_known(self, website: int, number: int, txn: Transaction) -> Batch:
         batch = read_batch(txn.lmdb, self._environment.databases, website, number)
-        if batch is None or batch.state is State.LEAVING:
+        shelf = self._shelves.find(website)
+        if shelf is None or batch is None or batch.state is State.LEAVING:
             raise NotFound(f"batch: nothing was imported as number {number}")
-        self._hide(batch, self._shelves.of(website), txn)
+        self._hide(batch, shelf, txn)
         return batch
 
     def _hide(self, batch: Batch, shelf: Shelf, txn: Transaction) -> None:

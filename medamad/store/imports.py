@@ -65,7 +65,7 @@ class Imports:
     _one_at_a_time: DeferredLock
     _removal: BatchRemoval
     _visitors: dict[int, int] = field(factory=dict)
-    """The visitors of what came in so far, by the number of the batch."""
+    """The visitors of what came in so far, by the number of each batch that takes more."""
     _log = Logger()
 
     def batches(self, website: Website) -> list[Batch]:
@@ -97,22 +97,23 @@ class Imports:
         """
         check_ranges(ranges)
         await self._removal.go_on()
-        return await self._submit(
+        batch = await self._submit(
             partial(self._begin, website, source, digest, ranges, newest, now)
         )
+        self._visitors[batch.number] = 0
+        return batch
 
     async def load(self, batch: Batch, pieces: Sequence[Imported]) -> None:
         """Take in some hits of a batch that was begun; as many as make a block are best.
 
-        Raises NotFound when the batch was given up, BadRequest for numbers that are not its own,
-        and Unavailable where hits would be refused.
+        Raises NotFound when the batch was given up or its website deleted, BadRequest for numbers
+        that are not its own, and Unavailable where hits would be refused.
         """
         for piece in pieces:
             _check_numbers(batch, piece.content)
-        shelf = self._shelves.of(batch.website)
         # Nothing uses the names until the hits are there: they must not be tidied away.
         async with self._one_at_a_time:
-            await self._submit(partial(self._check_unfinished, batch))
+            shelf = await self._submit(partial(self._shelf_of, batch))
             contents = [await self._coded(shelf, batch, piece) for piece in pieces]
             whole = joined(contents)
             if len(whole) or len(whole.events):
@@ -123,14 +124,14 @@ class Imports:
     async def load_days(self, batch: Batch, counts: Sequence[DayCounts]) -> None:
         """Take in days that were added up elsewhere: those of a day together, and each day once.
 
-        Raises NotFound when the batch was given up, Unavailable where hits would be refused.
+        Raises NotFound when the batch was given up or its website deleted, Unavailable where hits
+        would be refused.
         """
-        shelf = self._shelves.of(batch.website)
         texts = texts_by_dimension(counts)
         first_ms = min((each.span[0] for each in counts), default=0)
         # Nothing uses the names until the days are there: they must not be tidied away.
         async with self._one_at_a_time:
-            await self._submit(partial(self._check_unfinished, batch))
+            shelf = await self._submit(partial(self._shelf_of, batch))
             found = await self._coding.codes(shelf, texts.items(), max(0, first_ms))
             codes = {
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
@@ -142,9 +143,9 @@ class Imports:
 
     async def finish(self, batch: Batch) -> Batch:
         """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
-        shelf = self._shelves.of(batch.website)
         async with self._one_at_a_time:
-            whole = await self._submit(partial(self._finish, batch, shelf))
+            whole, shelf = await self._submit(partial(self._finish, batch))
+            self._visitors.pop(batch.number, None)
             await self._upkeep.tend(shelf, whole.last_ms)
         await self._submit(partial(self._shelves.count_visitors, shelf))
         return whole
@@ -156,16 +157,16 @@ class Imports:
         `tidy` goes on with that.
         """
         batch = await self._removal.hide(website.number, number)
-        await self._removal.go_on()
         self._visitors.pop(number, None)
+        await self._removal.go_on()
         return batch
 
     async def give_up(self, website: Website, batch: Batch) -> None:
         """Remove a batch that nobody is going to finish. Raises Unavailable as `undo`."""
         self._tell_unfinished(website, batch)
         self._removal.add(batch)
-        await self._removal.go_on()
         self._visitors.pop(batch.number, None)
+        await self._removal.go_on()
 
     async def tidy(self) -> None:
         """Remove what is left of batches that were undone, given up or never finished.
@@ -198,7 +199,8 @@ class Imports:
     # Steps
 
     def _add_visitors(self, batch: Batch, visitors: int) -> None:
-        self._visitors[batch.number] = self._visitors.get(batch.number, 0) + visitors
+        if batch.number in self._visitors:
+            self._visitors[batch.number] += visitors
 
     def _begin(  # noqa: PLR0917 - given by name above
         self,
@@ -211,9 +213,9 @@ class Imports:
         txn: Transaction,
     ) -> Batch:
         databases = self._environment.databases
-        shelf = self._shelves.of(website.number)
         if not self._coding.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
+        shelf = self._shelves.of(website.number)
         self._check_room(txn.lmdb)
         batches = sound_batches(txn.lmdb, databases, website.number)
         check_new(batches, digest, newest)
@@ -235,13 +237,18 @@ class Imports:
         txn.after_commit(lambda: shelf.hide(batch.number))
         return batch
 
-    def _check_unfinished(self, batch: Batch, txn: Transaction) -> None:
+    def _shelf_of(self, batch: Batch, txn: Transaction) -> Shelf:
+        """Give the shelf of a batch that takes more."""
         databases = self._environment.databases
+        shelf = self._shelves.find(batch.website)
+        if shelf is None:
+            raise NotFound("hostname: the website has been deleted")
         known = read_batch(txn.lmdb, databases, batch.website, batch.number)
         if known is None or known.state is State.LEAVING:
             raise NotFound(f"batch: the import of number {batch.number} was given up")
         if known.state is State.WHOLE:
             raise Conflict(f"batch: the import of number {batch.number} has ended")
+        return shelf
 
     async def _coded(self, shelf: Shelf, batch: Batch, piece: Imported) -> Content:
         content = piece.content
@@ -263,8 +270,8 @@ class Imports:
             ),
         )
 
-    def _finish(self, batch: Batch, shelf: Shelf, txn: Transaction) -> Batch:
-        self._check_unfinished(batch, txn)
+    def _finish(self, batch: Batch, txn: Transaction) -> tuple[Batch, Shelf]:
+        shelf = self._shelf_of(batch, txn)
         heads = [block.head for block in shelf.of_batch(batch.number) if not block.members]
         bounds = joint(
             pair for head in heads for pair in (head.time_bounds, head.event_time_bounds)
@@ -274,7 +281,7 @@ class Imports:
             batch,
             state=State.WHOLE,
             views=sum(head.views for head in heads),
-            visitors=self._visitors.pop(batch.number, 0),
+            visitors=self._visitors.get(batch.number, 0),
             events=sum(head.events for head in heads),
             first_ms=first_ms,
             last_ms=last_ms,
@@ -286,7 +293,7 @@ class Imports:
             self._shelves.publish(shelf)
 
         txn.after_commit(shown)
-        return whole
+        return whole, shelf
 
 
 def _check_numbers(batch: Batch, content: Content) -> None:

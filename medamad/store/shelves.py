@@ -148,8 +148,9 @@ class Shelves:
             self.publish(shelf)
 
     def publish(self, shelf: Shelf) -> None:
-        """Let questions see a shelf as it is now."""
-        self._published[shelf.website] = shelf.publish()
+        """Let questions see a shelf as it is now, if it is not deleted."""
+        if not shelf.is_deleted:
+            self._published[shelf.website] = shelf.publish()
 
     def forget(self, websites: Iterable[int]) -> None:
         """Drop websites that were deleted."""

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC
 from itertools import pairwise
 from pathlib import Path
@@ -241,7 +242,51 @@ async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
     assert entries(store, "batches", "blocks", "heads") == [0] * 3
     with pytest.raises(NotFound):
         await begun(store, website, newest=99)
+    assert store._shelves.all() == []
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.delete_website(website)
+    for refused in (
+        load(store, batch, made(1, 20, 5)),
+        store.imports.load_days(batch, []),
+        store.imports.finish(batch),
+        store.imports.undo(website, batch.number),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    await store.imports.give_up(website, batch)
+    await settled(store, NOW_MS)
+    assert store._shelves.all() == []
+    assert store.imports._visitors == {}
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
+    open_store: OpenStore,
+) -> None:
+    for ends in (
+        lambda store, _, batch: load(store, batch, made(1, 20, 5)),
+        lambda store, _, batch: store.imports.finish(batch),
+        lambda store, website, batch: store.imports.undo(website, batch.number),
+        lambda store, website, batch: store.imports.give_up(website, batch),
+    ):
+        store, website, batch = await loaded(open_store)
+        deleting = Deferred.fromCoroutine(store.delete_website(website))
+        with suppress(NotFound):
+            await ends(store, website, batch)
+        await deleting
+        await store.imports.give_up(website, batch)
+        await settled(store, NOW_MS)
+        assert store._shelves.all() == []
+        assert store._shelves._published == store.imports._visitors == {}
+        assert orphans(store._environment) == findings(store) == []
+        await store.close()
 
 
 @pytest.mark.parametrize("of_undoing", [False, True])

@@ -153,6 +153,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
     store = open_store(map_size=2 << 20)
     website = await store.add_website("example.com", 1)
     batch = await begun(store, website)
+    await store.imports.load(batch, [imported(made(1, 20, 5), batch.spans[0].at)])
     if is_whole:
         await store.imports.finish(batch)
     taken = Taken(store._environment)
@@ -172,6 +173,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
             await store.imports.undo(website, batch.number)
     await store.tidy(NOW_MS)
     assert entries(store, "batches", "blocks", "doomed") == [0] * 3
+    assert store.imports._visitors == {}
     await begun(store, website)
     await store.close()
 
