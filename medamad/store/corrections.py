@@ -1,7 +1,9 @@
 """What becomes known of a hit after it was sealed: how long a view was seen, whose an event was.
 
 Kept under the sequence number of the view or event, so that it stays true whatever block that is
-moved to; folded into the block after a day, when nothing more can come.
+moved to; folded into the block after a day, when nothing more can come. That a view which is not
+sealed yet was seen for longer than its first leaving says is kept here too: in one place, however
+often the page is left.
 """
 
 import struct

@@ -44,14 +44,17 @@ class Outcome(Enum):
     """The website was deleted while the hit waited."""
 
 
-class Sealed(Protocol):
-    """What the blocks have already, which no record can change any more."""
+class Known(Protocol):
+    """What is known of the hits that were stored before."""
+
+    def duration_ms(self, website: int, view: int) -> int:
+        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
 
     def is_sealed(self, website: int, sequence: int) -> bool:
-        """Tell whether a block has the view or event with that number."""
+        """Tell whether a block has the view or event with that number: no record can change it."""
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        """Give what is known to be corrected of a hit, 0 for nothing."""
 
 
 def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
@@ -90,11 +93,11 @@ class Journal:
         txn: Txn,
         hits: Sequence[Hit],
         has_website: Callable[[int], bool],
-        sealed: Sealed,
+        known: Known,
     ) -> "Batch":
         """Write hits in order. The batch's `committed` is to be called once they are on disk."""
         coding = self.names.coding(txn, hits[0].time_ms)
-        batch = Batch(self, txn, has_website, sealed, coding)
+        batch = Batch(self, txn, has_website, known, coding)
         for hit in hits:
             batch.add(hit)
         self.keep_sequence(txn)
@@ -122,13 +125,15 @@ class Batch:
     _journal: Journal
     _txn: Txn
     _has_website: Callable[[int], bool]
-    _sealed: Sealed
+    _known: Known
     _coding: Coding
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
-    """What the hits tell of sealed ones: value by kind and sequence number, by website."""
+    """What the hits tell of earlier ones: value by kind and sequence number, by website."""
     _fresh: dict[bytes, Place] = field(factory=dict)
+    _durations: dict[int, int] = field(factory=dict)
+    """How long views were seen that this batch tells of, by sequence number."""
 
     def add(self, hit: Hit) -> None:
         """Write one hit."""
@@ -214,7 +219,7 @@ class Batch:
         if duration_ms:
             self._last(place, place.time_ms, duration_ms)
         for event in early.events(digest, place.website, place.time_ms):
-            if self._sealed.is_sealed(place.website, event):
+            if self._known.is_sealed(place.website, event):
                 self._correct(place.website, Corrected.VIEW, event, place.sequence)
                 continue
             key = journal_key(place.website, place.time_ms, self._journal.next_sequence())
@@ -234,9 +239,17 @@ class Batch:
         return Outcome.STORED
 
     def _last(self, place: Place, time_ms: int, duration_ms: int) -> None:
-        """Write how long a view was seen."""
+        """Write how long a view was seen, if that is longer than is known.
+
+        What a record or a block tells of it already is corrected in place: a page that is left
+        again and again takes no more room.
+        """
         website, view = place.website, place.sequence
-        if self._sealed.is_sealed(website, view):
+        known_ms = self._durations.get(view) or self._known.duration_ms(website, view)
+        if duration_ms <= known_ms:
+            return
+        self._durations[view] = duration_ms
+        if known_ms or self._known.is_sealed(website, view):
             self._correct(website, Corrected.DURATION, view, duration_ms)
             return
         key = journal_key(website, time_ms, self._journal.next_sequence())
@@ -275,9 +288,9 @@ class Batch:
         return place
 
     def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> None:
-        """Write what is known of a sealed hit; the greatest value counts."""
+        """Write what is known of a hit in the place of that; the greatest value counts."""
         known = self.corrections.setdefault(website, {})
-        before = known.get((kind, sequence), self._sealed.correction(website, kind, sequence))
+        before = known.get((kind, sequence), self._known.correction(website, kind, sequence))
         if value > before:
             known[kind, sequence] = value
             correction = Correction(kind, sequence, value)

@@ -151,8 +151,14 @@ class Shelf:
         """Give all blocks, those of groups too."""
         return [leaf for block in self.blocks for leaf in block.blocks()]
 
+    def duration_ms(self, view: int) -> int:
+        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
+        if view > self.watermark:
+            return self.tail.duration_ms(view)
+        return self.correction(Corrected.DURATION, view)
+
     def correction(self, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        """Give what is known to be corrected of a hit, 0 for nothing."""
         return self._corrections[kind].get(sequence)
 
     def still(self, corrections: Iterable[Correction]) -> list[Correction]:
@@ -164,11 +170,20 @@ class Shelf:
         ]
 
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
-        """Lay corrections over the blocks that have their hits."""
+        """Lay corrections over the blocks that have their hits; the tail takes in its own."""
         touched: set[int] = set()
+        raised: dict[int, int] = {}
         for kind, sequence, value in corrections:
             self._corrections[kind].put(sequence, value)
-            touched.add(sequence)
+            if kind is Corrected.DURATION and sequence > self.watermark:
+                raised[sequence] = value
+            else:
+                touched.add(sequence)
+        if raised:
+            self.tail.lengthen(
+                np.fromiter(raised.keys(), np.uint64, len(raised)),
+                np.fromiter(raised.values(), np.uint32, len(raised)),
+            )
         if touched:
             self._lay(self._having(touched), reading)
 
@@ -218,8 +233,8 @@ class Shelf:
     def idle_corrections(self, settled: Iterable[Block]) -> list[Correction]:
         """Give the corrections of blocks, to which none is added any more, that change nothing.
 
-        Blocks may reach over each other: what another one may be concerned by is left out. Those
-        that concern no block are of hits of which sums remain, at most.
+        Blocks may reach over each other, and over the tail: what another one may be concerned by
+        is left out. Those that concern none are of hits of which sums remain, at most.
         """
         idle = {block.number for block in settled} - self._late.keys() - self.damaged
         leaves = self.leaves()
@@ -237,7 +252,8 @@ class Shelf:
             for kind, values in self._corrections.items()
             for sequence in _outside(values.all(), map(_reach, leaves))
         )
-        return list(dict.fromkeys(chain(found, of_none)))
+        both = chain(found, of_none)
+        return list(dict.fromkeys(each for each in both if each.sequence <= self.watermark))
 
     def may_stay(
         self, block: Block | None, before_ms: int

@@ -117,14 +117,20 @@ class Shelves:
 
     # In the writer thread
 
+    def duration_ms(self, website: int, view: int) -> int:
+        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
+        shelf = self._shelves.get(website)
+        return 0 if shelf is None else shelf.duration_ms(view)
+
     def is_sealed(self, website: int, sequence: int) -> bool:
         """Tell whether a block has the view or event with that number."""
         shelf = self._shelves.get(website)
         return shelf is not None and sequence <= shelf.watermark
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
-        return self._shelves[website].correction(kind, sequence)
+        """Give what is known to be corrected of a hit, 0 for nothing."""
+        shelf = self._shelves.get(website)
+        return 0 if shelf is None else shelf.correction(kind, sequence)
 
     def extend(self, batch: Batch) -> None:
         """Take in what has been committed."""

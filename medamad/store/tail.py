@@ -170,8 +170,14 @@ class _Chunk:
         self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
         self.published = None
 
+    def duration_ms(self, sequence: int) -> int:
+        arrays = self.columns.arrays
+        known = arrays["sequence"][: self.columns.length]
+        place = known.searchsorted(np.uint64(sequence))
+        is_here = place < len(known) and known[place] == sequence
+        return int(arrays["duration_ms"][place]) if is_here else 0
+
     def lengthen(self, sequences: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
-        """Raise the durations of views by sequence number; the longest counts."""
         arrays = self.columns.arrays
         if self.shared:
             for name in _CHANGING:
@@ -259,7 +265,8 @@ class Tail:
             views = rows[Kind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
         if Kind.LEAVING in rows:
-            self._add_leavings(rows[Kind.LEAVING])
+            left = rows[Kind.LEAVING].values
+            self.lengthen(left["view"].astype(np.uint64), left["duration_ms"].astype(np.uint32))
         if Kind.PROPERTY in rows:
             events = rows[Kind.PROPERTY]
             self._add_properties(_ascending(events, events.values["event"]))
@@ -269,6 +276,23 @@ class Tail:
             chunk.latest_ms = max(chunk.latest_ms, latest_ms)
         if not self.chunks:
             self._latest_ms = max(self._latest_ms, latest_ms)
+
+    def lengthen(self, views: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
+        """Raise the durations of views by sequence number; the longest counts."""
+        if not self.chunks:
+            return
+        firsts = [chunk.first_sequence for chunk in self.chunks]
+        chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
+        for number in np.unique(chunk_of[chunk_of >= 0]):
+            here = chunk_of == number
+            self.chunks[number].lengthen(views[here], durations[here])
+
+    def duration_ms(self, view: int) -> int:
+        """Give how long a view was seen, 0 where that is not known."""
+        for chunk in reversed(self.chunks):
+            if chunk.first_sequence <= view:
+                return chunk.duration_ms(view)
+        return 0
 
     def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
         """Give the views and events as parts that never change."""
@@ -353,17 +377,6 @@ class Tail:
             chunk.extend(Rows(rows.keys[:room], rows.values[:room]))
             chunk.is_closed = len(chunk) == self.chunk_views
             rows = Rows(rows.keys[room:], rows.values[room:])
-
-    def _add_leavings(self, rows: Rows) -> None:
-        if not self.chunks:
-            return
-        firsts = [chunk.first_sequence for chunk in self.chunks]
-        views = rows.values["view"].astype(np.uint64)
-        durations = rows.values["duration_ms"].astype(np.uint32)
-        chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
-        for number in np.unique(chunk_of[chunk_of >= 0]):
-            here = chunk_of == number
-            self.chunks[number].lengthen(views[here], durations[here])
 
     def _add_properties(self, rows: Rows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))

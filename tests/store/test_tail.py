@@ -101,6 +101,13 @@ def test_the_longest_leaving_counts() -> None:
     assert part.duration_ms.tolist() == [500, 1]
 
 
+def test_how_long_each_view_was_seen_is_known() -> None:
+    tail = Tail(chunk_views=2)
+    assert tail.duration_ms(1) == 0
+    extend(tail, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
+    assert [tail.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
+
+
 def test_leavings_of_unknown_views_are_left_out() -> None:
     tail = Tail()
     extend(tail, [leaving(1, 99, 500)])

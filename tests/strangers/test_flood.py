@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,8 @@ SMALL_BYTES = NEW_NAMES * BYTES_A_NAME * 1_000_000 // 8
 """An eighth of what the names of a million hits would take; to seal and to merge takes some."""
 BYTES_A_HIT = 1_500
 """What a hit may take in the file while it waits to be sealed, beacon, journal and all."""
+FEW_BYTES = 64 * 1_024
+"""What the pages of a few commits take."""
 
 
 @define(eq=False)
@@ -102,6 +104,20 @@ class Place:
             taken += sum(bool(result) for _, result in results)
         return taken
 
+    async def leave(self, beacon: str, durations_ms: Sequence[int]) -> None:
+        """Send unloads of one view, each from a network of its own, many of them at once."""
+        for first in range(0, len(durations_ms), AT_ONCE):
+            some = [
+                Deferred.fromCoroutine(
+                    self.collector.collect(
+                        f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
+                        Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
+                    )
+                )
+                for number, duration_ms in enumerate(durations_ms[first : first + AT_ONCE], first)
+            ]
+            await DeferredList(some, fireOnOneErrback=True)
+
     def rows(self, website: Website, report: Callable[..., object]) -> Any:
         """Give all the rows of a report, as they are sent."""
         found = self.store.ask(website, lambda seen: report(seen, Question(), SOURCES))
@@ -124,12 +140,16 @@ class Place:
         return self.store.ask(website, lambda seen: set(seen.texts(dimension)))
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def open_in(folder: Path) -> Store:
     settings = StoreSettings(
         map_size=8 << 30, min_free_disk=0, new_values=BOUNDS, other_new_values=OTHERS
     )
-    store = Store.open(tmp_path, settings, reactor)
+    return Store.open(folder, settings, reactor)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    store = open_in(tmp_path)
     attacked, other = (
         pytest_twisted.blockon(Deferred.fromCoroutine(store.add_website(host, NOW)))
         for host in ("attacked.example", "other.example")
@@ -144,7 +164,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     )
     built = Place(store, collector, attacked, other, tmp_path)
     yield built
-    pytest_twisted.blockon(Deferred.fromCoroutine(store.close()))
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
 def one_network(number: int) -> Address:
@@ -214,6 +234,27 @@ async def test_from_one_network_few_are_taken(place: Place, count: int) -> None:
     assert await place.send("attacked.example", 1, IPv4Address("198.51.100.1"), "known")
     place.now += 60
     assert await place.send("attacked.example", 1, one_network(1), "known")
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
+@pytest_twisted.ensureDeferred
+async def test_a_page_that_is_left_again_and_again_takes_no_more_room(
+    place: Place, count: int
+) -> None:
+    await known_before(place)
+    await place.leave("known-0", [1, 2])
+    others = place.figures(place.other)
+    before = place.store.usage().used
+    await place.leave("known-0", [7] * count)
+    await place.leave("known-0", range(8, 8 + count))
+    assert place.store.usage().used - before <= FEW_BYTES
+    seen = place.figures(place.attacked)
+    await place.store.close()
+    place.store = open_in(place.folder)
+    assert place.figures(place.attacked) == seen
+    assert place.figures(place.other) == others
+    paths = {row["path"]: row for row in place.rows(place.attacked, pages.report)}
+    assert paths["/known"]["pageviews"] == 5
 
 
 @pytest.mark.slow
