@@ -55,7 +55,6 @@ TOKEN: Final = b"token:"
 SHARE: Final = b"share:"
 """What the names of share links in meta begin with, before their ids."""
 _MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
-_TRIES: Final = 5
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
 Txn: TypeAlias = files.Txn
@@ -240,7 +239,7 @@ def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
     env = open_lmdb(path, 0, readonly=True)
     with _closed_on_failure(env, path):
         txn = env.begin()
-        _check_pages(path, tries=_TRIES)
+        _check_pages(path)
     return env, txn, path
 
 
@@ -339,14 +338,9 @@ def _closed_on_failure(env: lmdb.Environment, path: Path) -> Iterator[None]:
         raise
 
 
-def _check_pages(path: Path, tries: int = 1) -> None:
-    """Raise WrongFormat when LMDB would go astray in the file. Within a transaction.
-
-    Beside a daemon the first page may be written just when it is read: then another try tells.
-    """
+def _check_pages(path: Path) -> None:
+    """Raise WrongFormat when LMDB would go astray in the file. Within a transaction."""
     try:
         check_pages(path)
     except Damaged as error:
-        if tries == 1:
-            raise WrongFormat(f"{path}: not a sound store: {error}") from error
-        _check_pages(path, tries - 1)
+        raise WrongFormat(f"{path}: not a sound store: {error}") from error

@@ -8,7 +8,7 @@ through before it reads them. What the first two pages say is laid out as in LMD
 import os
 import stat
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,7 @@ _INTEGER_KEYS: Final = 8
 _PLAIN: Final = bytes(6)
 """What a named tree begins with where its keys are in the order of their bytes, as ours all are."""
 _NUMBER_BYTES: Final = 8
+_READS: Final = 100
 _OTHER_NUMBER: Final = "the number of its last transaction is not what was written"
 
 
@@ -75,10 +76,13 @@ def doubt_of_last(path: Path) -> str:
 
     Beside the last one the file names the one before. Where the trees there are of another, either
     the number of the last was changed, or its writing failed and LMDB put the earlier number back.
-    Within a transaction, and of a file whose pages are sound. Raises Damaged and OSError.
+    Within a transaction, and of a file whose pages are sound. Raises OSError.
     """
-    page_size = read_page_size(path)
-    before, _ = _metas(_begin(path, page_size), page_size)
+    try:
+        page_size = read_page_size(path)
+        before, _ = _metas(_begin(path, page_size), page_size)
+    except Damaged as error:
+        return str(error)
     content = _content(path)
     pages = Pages.of(content[: len(content) // page_size * page_size], page_size)
     try:
@@ -148,9 +152,22 @@ class _Meta:
 
 
 def _begin(path: Path, page_size: int) -> bytes:
-    """Read the first two pages at once: a daemon may write to them."""
+    """Read the first two pages as they are at one moment: a daemon may write to them."""
     with path.open("rb", buffering=0) as file:
-        return file.read(METAS * page_size)
+        return settled(lambda: os.pread(file.fileno(), METAS * page_size, 0))
+
+
+def settled(read: Callable[[], bytes]) -> bytes:
+    """Give what two reads in a row agree on, as one alone may fall into a writing or between two.
+
+    The last, where none do.
+    """
+    found = read()
+    for _ in range(_READS):
+        before, found = found, read()
+        if found == before:
+            break
+    return found
 
 
 def _content(path: Path) -> NDArray[np.uint8]:

@@ -1,7 +1,7 @@
 """What LMDB has written is sound; a page that was changed is named."""
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,14 @@ from pages_changed import NUMBERS_AT, PAGE, hide_last
 
 from medamad.store.environment import FILE_NAME, open_environment
 from medamad.store.errors import Damaged
-from medamad.store.pages import _META, _metas, check_pages, doubt_of_last, read_page_size
+from medamad.store.pages import (
+    _META,
+    _metas,
+    check_pages,
+    doubt_of_last,
+    read_page_size,
+    settled,
+)
 from medamad.store.trees import Pages, Tree
 
 MAP_SIZE = 64 << 20
@@ -80,6 +87,37 @@ def test_a_store_that_is_written_meanwhile_is_sound(tmp_path: Path) -> None:
                 assert doubt_of_last(env.path) == ""
         writing.result()
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("reads", "found"),
+    [
+        (("old", "old"), "old"),
+        (("half", "new", "new"), "new"),
+        (("old", "half", "new", "newer", "newer"), "newer"),
+        (("old", "half", "old", "half", "half"), "half"),
+    ],
+)
+def test_what_is_written_as_it_is_read_is_read_again(reads: tuple[str, ...], found: str) -> None:
+    left = [each.encode() for each in reads]
+    assert settled(lambda: left.pop(0)) == found.encode()
+    assert left == []
+
+
+def test_what_is_never_read_twice_alike_is_given_as_it_was_last() -> None:
+    numbers = count()
+    last = settled(lambda: b"%d" % next(numbers))
+    assert int(last) == next(numbers) - 1
+
+
+def test_a_number_that_cannot_be_is_a_doubt_of_the_last_transaction(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[NUMBERS_AT[0]] ^= 16
+    file.write_bytes(content)
+    told = "the number of its last transaction is not what was written"
+    with pytest.raises(Damaged, match=told):
+        check_pages(file)
+    assert doubt_of_last(file) == told
 
 
 @pytest.mark.parametrize(
