@@ -45,6 +45,7 @@ DEFERRED = {
     "account/surroundings.py",
     "account/tokens.py",
     "collect/queue.py",
+    "collect/waiting.py",
     "operator/imports.py",
     "store/batch_removal.py",
     "store/imports.py",

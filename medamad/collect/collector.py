@@ -131,6 +131,7 @@ class Collector:
             user_agent=sender.user_agent if agent is None else agent,
             accept_language=sender.accept_language if language is None else language,
             gpc=sender.gpc,
+            sent_bytes=sender.sent_bytes,
         )
         said = _Said(websites, happened_ms, visitor, stated.country)
         return await self._collect(lambda: payload, named, said)
@@ -289,7 +290,7 @@ class Collector:
     async def _store(self, hit: Hit, sender: Sender, now: float) -> None:
         network = None if sender.address is None else prefix_of(sender.address)
         try:
-            outcome = await self.queue.add(hit, network)
+            outcome = await self.queue.add(hit, network, sender.sent_bytes)
         except Unavailable:
             website = None if isinstance(hit, Leaving) else hit.website
             self._refuse(website, CAPACITY, now)

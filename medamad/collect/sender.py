@@ -29,6 +29,8 @@ class Sender:
     gpc: bool = False
     """Whether the browser objects to being followed (Global Privacy Control); told where rules
     ask for it."""
+    sent_bytes: int = 0
+    """How much is sent in all."""
 
 
 def address_of(text: str) -> Address | None:

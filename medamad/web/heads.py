@@ -28,7 +28,7 @@ _FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
 class Head:
     """A request's first line and its fields, in order, with names as they were sent.
 
-    `length` is that of the body in bytes, None for a body in chunks.
+    `length` is that of the body in bytes, None for a body in chunks; `size` is its own.
     """
 
     method: bytes
@@ -36,6 +36,7 @@ class Head:
     version: bytes
     fields: Sequence[tuple[bytes, bytes]]
     length: int | None
+    size: int
 
 
 def read_head(head: bytes) -> Head:
@@ -62,7 +63,7 @@ def read_head(head: bytes) -> Head:
     hosts, lengths, encodings = framing.values()
     _check_host(hosts, needed=is_modern)
     length = _body_length(lengths, encodings, chunks=is_modern)
-    return Head(method, target, version, fields, length)
+    return Head(method, target, version, fields, length, len(head))
 
 
 def _check_host(hosts: Sequence[bytes], *, needed: bool) -> None:

@@ -46,7 +46,8 @@ _WITHOUT_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 class Request(server.Request):
     """A request of a site.
 
-    `path` and `query` are the two parts of its address as they were sent; `body` is complete.
+    `path` and `query` are the two parts of its address as they were sent; `body` is complete, and
+    `sent_bytes` is the size of all.
     """
 
     defaultContentType = None
@@ -71,6 +72,7 @@ class Request(server.Request):
         self._serve = serve
         self.peer: Address | None = channel.peer
         self._fields = head.fields
+        self.sent_bytes = head.size
         for name, value in head.fields:
             if known := _READ.get(name.lower()):
                 self.requestHeaders.addRawHeader(known, value)
@@ -105,6 +107,8 @@ class Request(server.Request):
     def requestReceived(self, _command: bytes, _path: bytes, _version: bytes) -> None:
         """Begin to answer. Forms are none of this interface's, so nothing is parsed as one."""
         self.body = bytes(self._received)
+        self._received.clear()
+        self.sent_bytes += len(self.body)
         self.process()
 
     def process(self) -> None:

@@ -145,14 +145,65 @@ def test_too_many_waiting_hits_are_refused(
     queue.add(hit("written"))
     reactor.turn(2)
     waiting = results([queue.add(hit(str(number))) for number in range(5)])
-    with pytest.raises(Unavailable, match="too many hits wait") as refused:
-        queue.add(hit("refused"))
+    (refused,) = results([queue.add(hit("refused"))])
+    assert isinstance(refused, Failure)
+    assert refused.check(Unavailable)
     assert refused.value.retry_after == 1
+    assert "too many hits wait" in str(refused.value)
     for number in range(3):
         store.succeed(number)
         reactor.turn(3)
     assert waiting == [Outcome.STORED] * 5
     assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
+
+
+def test_what_was_long_takes_the_place_of_several(queue: HitQueue) -> None:
+    sizes = [1_023, 3_072, 0]
+    (short, long, late) = (queue.add(hit(str(size)), size, size) for size in sizes)
+    assert_refused(long)
+    assert [short.called, late.called] == [False, False]
+    assert len(queue) == 2
+
+
+def test_whoever_has_most_that_waits_gives_way(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=1, max_waiting=6)
+    many = [queue.add(hit(name), "many") for name in "abcd"]
+    few = [queue.add(hit(name), "few") for name in "xy"]
+    other = queue.add(hit("o"), "other")
+    assert_refused(many[3])
+    # Whose own has most is not helped at the cost of others.
+    assert_refused(queue.add(hit("e"), "many"))
+    for number in range(6):
+        reactor.turn(2)
+        store.succeed(number)
+    assert results([*many[:3], *few, other]) == [Outcome.STORED] * 6
+    assert sorted(name for batch in store.batches for name in batch) == [*"abc", "o", *"xy"]
+
+
+def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: HitQueue) -> None:
+    queue.settings = QueueSettings(max_waiting=20)
+    many = [queue.add(hit(str(number)), "many") for number in range(20)]
+    long = queue.add(hit("long"), "other", 3 * 1_024)
+    for late in many[16:]:
+        assert_refused(late)
+    assert [one.called for one in (*many[:16], long)] == [False] * 17
+
+
+def test_a_caller_that_no_longer_waits_may_give_way(queue: HitQueue) -> None:
+    waiting = [queue.add(hit(name)) for name in "abcde"]
+    gone = results(waiting[4:])
+    waiting[4].cancel()
+    queue.add(hit("f"), "other")
+    assert len(gone) == 1
+    assert [one.called for one in waiting[:4]] == [False] * 4
+
+
+def assert_refused(stored: "Deferred[Outcome]") -> None:
+    (refused,) = results([stored])
+    assert isinstance(refused, Failure)
+    assert refused.check(Unavailable)
 
 
 def event(name: str, properties: int) -> Event:
@@ -215,7 +266,7 @@ def test_others_that_keep_coming_keep_nobody_waiting(
     assert sorted(name for batch in store.batches for name in batch) == sorted(
         [*"abcdef", *(f"{number} {other}" for number in range(4) for other in range(4))]
     )
-    assert (len(queue), len(queue._came)) == (0, 0)
+    assert len(queue) == 0
 
 
 def test_drained_fires_when_every_hit_was_answered(

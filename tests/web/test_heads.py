@@ -32,6 +32,7 @@ def test_a_head_is_taken_apart() -> None:
             (b"X-Text", b"a: b  c"),
         ],
         12,
+        94,
     )
 
 

@@ -41,6 +41,7 @@ def sender_of(request: Request, backend: Backend) -> Sender:
         accept_language=_text(request, b"Accept-Language"),
         origin=_text(request, b"Origin"),
         gpc=backend.collector.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
+        sent_bytes=request.sent_bytes,
     )
 
 

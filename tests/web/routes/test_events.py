@@ -9,6 +9,7 @@ from house import NOW, House
 from logged import LoggedFailures
 
 from medamad.collect.networks import Networks
+from medamad.collect.queue import QueueSettings
 from medamad.model.errors import Unavailable
 
 HIT, PING = "/event/hit", "/event/ping"
@@ -206,6 +207,22 @@ async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browse
     assert answer.error
     assert answer.header("Retry-After") == "60"
     assert open_to_all(answer)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_long_request_counts_for_several_of_the_hits_that_may_wait(
+    house: House, stranger: Browser
+) -> None:
+    house.collector.queue.settings = QueueSettings(max_waiting=2)
+    assert (await stranger.ask("POST", HIT, load())).status == 204
+    long = "x" * 2_000
+    by_body = await stranger.ask("POST", HIT, load(u=f"https://example.com/?{long}"))
+    by_head = await stranger.ask("POST", HIT, load(), headers={"Cookie": f"a={long}"})
+    for answer in (by_body, by_head):
+        assert (answer.status, answer.error) == (503, "too many hits wait to be stored")
+        assert answer.header("Retry-After") == "1"
+        assert open_to_all(answer)
 
 
 @pytest.mark.usefixtures("website")

@@ -10,6 +10,7 @@ from browser import Answer, Browser
 from house import NOW, House, build_house
 
 from medamad.account.tokens import make_token
+from medamad.collect.queue import QueueSettings
 from medamad.model.tokens import Scope
 
 HIT = "/api/event/hit"
@@ -44,6 +45,15 @@ async def ask(owner: Browser, name: str, **parameters: str) -> Any:
     answer = await owner.ask("GET", f"/website/example.com/{name}?{query}")
     assert answer.status == 200
     return answer.json
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_long_one_counts_for_several_of_the_hits_that_may_wait(house: House) -> None:
+    house.collector.queue.settings = QueueSettings(max_waiting=2)
+    sender = await server(house)
+    assert (await sender.load("/", visitor="v1")).status == 204
+    assert (await sender.load("/?" + "x" * 2_000, visitor="v1")).status == 503
 
 
 @pytest.mark.parametrize("scope", [Scope.SEND, Scope.FULL])
