@@ -1,6 +1,7 @@
 """The thread that writes the log: where its reader stands still, nobody else waits for that."""
 
 import os
+import select
 from collections import deque
 from collections.abc import Callable
 from threading import Condition, Thread
@@ -34,6 +35,8 @@ class LogThread:
     _has_ended: bool = field(default=False, init=False)
     _lost: int = field(default=0, init=False)
     """How many texts are missing at this place of the log."""
+    _rest: bytes = field(default=b"", init=False)
+    """What is still to be written of a text that was begun."""
     _told_lost: Callable[[int], str] = field(init=False)
     _thread: Thread = field(init=False)
 
@@ -92,6 +95,27 @@ class LogThread:
             self._lost += bool(text)
 
     def _write(self, text: str) -> None:
-        data = text.encode(self._encoding, "backslashreplace")
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        """Write a text, after what was begun before; of one that is begun the rest comes later.
+
+        Raises OSError where nothing of it can be written.
+        """
+        self._go_on()
+        whole = self._rest = text.encode(self._encoding, "backslashreplace")
+        try:
+            self._go_on()
+        except OSError:
+            if self._rest == whole:
+                self._rest = b""
+                raise
+
+    def _go_on(self) -> None:
+        while self._rest:
+            try:
+                written = os.write(self._descriptor, self._rest)
+            except BlockingIOError:
+                # Another process that has it as well may have had it wait for nobody.
+                writable = select.poll()
+                writable.register(self._descriptor, select.POLLOUT)
+                writable.poll()
+            else:
+                self._rest = self._rest[written:]

@@ -84,6 +84,39 @@ def test_what_could_not_be_written_is_told_of_once_something_can(tmp_path: Path)
     assert file.read_text("utf-8") == f"{missing(3)}after\n"
 
 
+def test_a_line_that_was_begun_is_ended_once_something_can_be_written(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    file = tmp_path / "log"
+    with os.fdopen(writing, "wb") as pipe, file.open("wb") as stream:
+        room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4_096)
+        thread = started(pipe.fileno())
+        thread.write("." * room + "rest\n")
+        until(lambda: unread(reading) == room)
+        os.close(reading)
+        thread.write("missing\n")
+        thread.end(60)
+        os.dup2(stream.fileno(), pipe.fileno())
+        thread.write("after\n")
+    assert file.read_text("utf-8") == f"rest\n{missing(1)}after\n"
+
+
+def test_what_would_block_waits_for_its_reader() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), os.fdopen(writing, "wb"):
+        room = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4_096)
+        os.set_blocking(writing, False)
+        thread = started(writing, 1 << 20)
+        for line in lines(LINES):
+            thread.write(line)
+        until(lambda: unread(reading) > room // 2)
+        read = b""
+        while read.count(b"\n") < LINES:
+            until(lambda: unread(reading) > 0)
+            read += os.read(reading, room)
+        assert read.decode("utf-8") == "".join(lines(LINES))
+        thread.end(60)
+
+
 @pytest.mark.daemon
 def test_a_crash_loses_nothing() -> None:
     ended = subprocess.run(
