@@ -274,11 +274,12 @@ class Pages:
 
     def _check_large(self, walk: _Walk, numbers: Integers, sizes: Integers) -> None:
         """Go through values that have pages of their own."""
-        counts = (_HEADER - 1 + sizes) // self._size + 1
         self.use(walk.tree.name, numbers)
         first = self._rows[numbers, :_HEADER]
-        is_sound = first.view("<i8")[:, 0] == numbers
-        is_sound &= (first.view("<u2")[:, 5] == _OVERFLOW) & (first.view("<u4")[:, 3] == counts)
+        counts = first.view("<u4")[:, 3].astype(np.int64)
+        is_sound = (first.view("<i8")[:, 0] == numbers) & (first.view("<u2")[:, 5] == _OVERFLOW)
+        # What a transaction makes shorter that it wrote itself keeps its pages.
+        is_sound &= (sizes + _HEADER <= counts * self._size) & (counts <= len(self._rows))
         walk.require(is_sound, numbers)
         total = int(counts.sum())
         if total > len(self._rows):
