@@ -17,7 +17,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.store.errors import Damaged
-from medamad.store.trees import IS_TREE, METAS, TREE, Entry, Pages, Tree
+from medamad.store.trees import METAS, TREE, Entry, Pages, Tree
 
 _PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
 """A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
@@ -32,6 +32,8 @@ _META_PAGE: Final = 8
 _MAGIC: Final = 0xBEEFC0DE
 _VERSION: Final = 1
 _INTEGER_KEYS: Final = 8
+_NO_FOLDER: Final = 0x4000
+"""How the file was opened when it was made, noted beside the kind of the tree of free pages."""
 _PLAIN: Final = bytes(6)
 """What a named tree begins with where its keys are in the order of their bytes, as ours all are."""
 _NUMBER_BYTES: Final = 8
@@ -52,8 +54,8 @@ def check_pages(path: Path) -> int:
     if end > len(content):
         raise Damaged("the file has been cut short")
     pages = Pages.of(content[:end], page_size)
-    for entry in pages.walk(newest.main, keep=True):
-        if entry.flags != IS_TREE or len(entry.value) != TREE.size:
+    for entry in pages.walk(newest.main, of_trees=True, keep=True):
+        if len(entry.value) != TREE.size:
             raise Damaged(f"main: {entry.key!r} is no tree")
         if not entry.value.startswith(_PLAIN):
             raise Damaged(f"main: the kind of {entry.key!r} is not what was written")
@@ -65,7 +67,9 @@ def check_pages(path: Path) -> int:
         if len(entry.value) % _NUMBER_BYTES or not any(entry.key):
             raise Damaged("free pages: an entry is not what it should be")
         numbers = np.frombuffer(entry.value, "<i8")
-        if numbers[:1].tolist() != [len(numbers) - 1]:
+        # LMDB looks for pages in a row by how far on the number is that should be their last.
+        descends = (numbers[2:] < numbers[1:-1]).all()
+        if numbers[:1].tolist() != [len(numbers) - 1] or not descends:
             raise Damaged("free pages: an entry is not what it should be")
         pages.use("free pages", numbers[1:])
     return newest.number
@@ -182,6 +186,6 @@ def _metas(begin: bytes, page_size: int) -> tuple[_Meta, _Meta]:
     # Transactions write to the two in turn; else the last one would be left out.
     if before.number != newest.number - 1 or metas[newest.number % METAS] is not newest:
         raise Damaged(_OTHER_NUMBER)
-    if (newest.free.flags & ~0xFFF0, newest.main.flags) != (_INTEGER_KEYS, 0):
+    if (newest.free.flags & ~_NO_FOLDER, newest.main.flags) != (_INTEGER_KEYS, 0):
         raise Damaged("the kind of its trees is not what was written")
     return before, newest

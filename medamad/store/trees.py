@@ -19,8 +19,6 @@ METAS: Final = 2
 """The pages that a file begins with, which belong to no tree."""
 TREE: Final = struct.Struct("<IHHQQQQQ")
 """Page size or 0, flags, depth, branches, leaves, overflow pages, entries, root."""
-ELSEWHERE, IS_TREE = 1, 2
-"""Flags of a node: its value has pages of its own, or names a tree."""
 
 _HEADER: Final = 16
 """Number u64, two bytes of no use here, flags u16, end of the offsets u16, begin of the nodes u16.
@@ -29,6 +27,8 @@ On the first page of a large value the last two are one: how many pages it has.
 """
 _NODE: Final = 8
 """Size of the value in two halves, flags, size of the key; in a branch the first three: a page."""
+_ELSEWHERE, _IS_TREE = 1, 2
+"""Flags of a node: its value has pages of its own, or names a tree."""
 _BRANCH, _LEAF, _OVERFLOW = 1, 2, 4
 _NOWHERE: Final = (1 << 64) - 1
 _MAX_KEY: Final = 511
@@ -64,10 +64,9 @@ class Tree:
 
 @frozen
 class Entry:
-    """A key of a tree with its flags and its value."""
+    """A key of a tree with its value."""
 
     key: bytes
-    flags: int
     value: bytes
 
 
@@ -106,6 +105,7 @@ class _Walk:
 
     tree: Tree
     order: str
+    of_trees: bool
     keep: bool
     branches: int = 0
     leaves: int = 0
@@ -141,15 +141,18 @@ class Pages:
         size: int = self._rows.shape[1]
         return size
 
-    def walk(self, tree: Tree, *, integers: bool = False, keep: bool = False) -> list[Entry]:
+    def walk(
+        self, tree: Tree, *, integers: bool = False, of_trees: bool = False, keep: bool = False
+    ) -> list[Entry]:
         """Go through a tree; returns its entries if they are to be kept. Raises Damaged.
 
-        `integers`: its keys are numbers of 64 bits, little-endian.
+        `integers`: its keys are numbers of 64 bits, little-endian. `of_trees`: what it holds are
+        trees, and nothing else; in any other there is none.
         """
-        walk = _Walk(tree, _INTEGERS if integers else _BYTES, keep)
+        walk = _Walk(tree, _INTEGERS if integers else _BYTES, of_trees, keep)
+        if (tree.root == _NOWHERE) != (tree.depth == 0):
+            _refuse(tree.name, f"its depth of {tree.depth} is not what was written")
         if tree.root != _NOWHERE:
-            if tree.depth == 0:
-                _refuse(tree.name, f"page {tree.root} is named in a tree of no depth")
             numbers, least = np.array([tree.root], np.uint64).view(np.int64), [b""]
             for _ in range(1, tree.depth):
                 numbers, least = self._below(walk, numbers, least)
@@ -180,6 +183,7 @@ class Pages:
         pages, keys = [], []
         for piece in _pieces(len(numbers)):
             nodes = self._nodes(walk, numbers[piece], _BRANCH)
+            self._check_full(walk, nodes, _NODE + nodes.key_size)
             low, middle, high = nodes.words
             pages.append(low | middle << 16 | high << 32)
             # The key of the first node says nothing.
@@ -194,16 +198,15 @@ class Pages:
         nodes = self._nodes(walk, numbers, _LEAF)
         low, high, flags = nodes.words
         size = low | high << 16
-        is_elsewhere = flags & ELSEWHERE != 0
+        is_elsewhere = flags == _ELSEWHERE
         held = np.where(is_elsewhere, _WORD, size)
         taken = _NODE + nodes.key_size + held
-        is_sound = (flags & ~(ELSEWHERE | IS_TREE) == 0) & (nodes.offset + taken <= self._size)
-        walk.require(is_sound, numbers[nodes.page])
+        # LMDB takes the flags for granted, and refuses to write where there is one of a tree.
+        is_sound = flags == _IS_TREE if walk.of_trees else is_elsewhere | (flags == 0)
+        walk.require(is_sound & (nodes.offset + taken <= self._size), numbers[nodes.page])
         if walk.order == _INTEGERS:
             walk.require(nodes.key_size == _WORD, numbers[nodes.page])
-        # Between the nodes there is nothing.
-        sums = np.add.reduceat((taken + 1) & ~1, nodes.first)
-        walk.require(sums == self._size - nodes.upper, numbers)
+        self._check_full(walk, nodes, taken)
         self._check_order(walk, nodes, least)
         walk.leaves += len(numbers)
         walk.entries += len(nodes.at)
@@ -216,7 +219,7 @@ class Pages:
             for node, place in enumerate(places.tolist()):
                 source = self._rows.ravel() if is_elsewhere[node] else nodes.content
                 value = source[place : place + int(size[node])].tobytes()
-                walk.kept.append(Entry(nodes.key(node), int(flags[node]), value))
+                walk.kept.append(Entry(nodes.key(node), value))
 
     def _nodes(self, walk: _Walk, numbers: Integers, kind: int) -> _Nodes:
         """Read the nodes of pages that are all to be of one kind."""
@@ -251,6 +254,11 @@ class Pages:
             key_size=key_size,
             content=content.ravel(),
         )
+
+    def _check_full(self, walk: _Walk, nodes: _Nodes, taken: Integers) -> None:
+        """Refuse pages that have something between their nodes, each of which takes so much."""
+        sums = np.add.reduceat((taken + 1) & ~1, nodes.first)
+        walk.require(sums == self._size - nodes.upper, nodes.numbers)
 
     def _check_order(self, walk: _Walk, nodes: _Nodes, least: Sequence[bytes]) -> None:
         """Refuse keys that do not ascend, or are less than the least of their page."""

@@ -23,6 +23,8 @@ from medamad.store.trees import Pages, Tree
 
 MAP_SIZE = 64 << 20
 PAGE_SIZE_AT = 16 + 24
+FREE_FLAGS_AT = PAGE_SIZE_AT + 4
+MAIN_FLAGS_AT = FREE_FLAGS_AT + 48
 
 
 @pytest.fixture
@@ -160,12 +162,67 @@ def test_each_bit_of_what_is_said_of_a_tree_matters(tmp_path: Path) -> None:
             check_pages(env.path)
 
 
+def test_an_entry_that_is_said_to_be_a_tree_is_noticed(tmp_path: Path) -> None:
+    """It could be read, and neither be written nor be deleted."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"sequence", b"1", db=env.databases.meta)
+    env.close()
+    content = bytearray(env.path.read_bytes())
+    content[content.rindex(b"sequence") - 4] ^= 2
+    env.path.write_bytes(content)
+    with pytest.raises(Damaged, match=r"meta: page \d+ is not what it should be"):
+        check_pages(env.path)
+
+
+def test_an_entry_of_the_main_tree_that_is_said_to_be_none_is_noticed(tmp_path: Path) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    file = tmp_path / FILE_NAME
+    content = bytearray(file.read_bytes())
+    content[content.rindex(b"journal") - 4] ^= 2
+    file.write_bytes(content)
+    with pytest.raises(Damaged, match=r"main: page \d+ is not what it should be"):
+        check_pages(file)
+
+
+@pytest.mark.parametrize("at", [FREE_FLAGS_AT, MAIN_FLAGS_AT])
+def test_each_bit_of_the_kind_of_the_two_trees_without_a_name_matters(
+    tmp_path: Path, at: int
+) -> None:
+    """But one, by which LMDB notes that it was not given a folder."""
+    open_environment(tmp_path, MAP_SIZE).close()
+    file = tmp_path / FILE_NAME
+    content = file.read_bytes()
+    for bit in set(range(16)) - ({14} if at == FREE_FLAGS_AT else set()):
+        changed = bytearray(content)
+        for place in (0, PAGE):
+            changed[place + at + bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        with pytest.raises(Damaged, match="the kind of its trees is not what was written"):
+            check_pages(file)
+
+
+def test_a_list_of_free_pages_that_does_not_descend_is_noticed(file: Path) -> None:
+    """LMDB would take pages for free that are between two that it thinks are in a row."""
+    content = bytearray(file.read_bytes())
+    _, newest = _metas(bytes(content), PAGE)
+    pages = Pages.of(np.frombuffer(content, np.uint8)[: (newest.last + 1) * PAGE], PAGE)
+    lists = [entry.value for entry in pages.walk(newest.free, integers=True, keep=True)]
+    found = max(lists, key=len)
+    assert len(found) > 8 * 3
+    swapped = found[:8] + found[16:24] + found[8:16] + found[24:]
+    assert content.count(found) == 1
+    file.write_bytes(bytes(content).replace(found, swapped))
+    with pytest.raises(Damaged, match="free pages: an entry is not what it should be"):
+        check_pages(file)
+
+
 def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
     """Give the leaves whose first byte matters to someone: those that are in use."""
     whole = np.frombuffer(content, np.uint8)
     _, newest = _metas(bytes(content), size)
     pages = Pages.of(whole[: (newest.last + 1) * size], size)
-    for entry in pages.walk(newest.main, keep=True):
+    for entry in pages.walk(newest.main, of_trees=True, keep=True):
         pages.walk(Tree.read(entry.key.decode(), entry.value))
     leaf = (2).to_bytes(2, "little")
     return [

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from medamad.store.errors import Damaged
 from medamad.store.pages import _metas
-from medamad.store.trees import Entry, Pages
+from medamad.store.trees import Entry, Pages, Tree
 
 PAGE = 4_096
 ENTRIES = 20_000
@@ -64,7 +64,7 @@ def refused(content: bytes | bytearray) -> str:
 
 
 def test_all_entries_are_given_in_order(sound: bytes) -> None:
-    assert walked(sound) == [Entry(key, len(value) > PAGE, value) for key, value in sorted(held())]
+    assert walked(sound) == [Entry(key, value) for key, value in sorted(held())]
 
 
 def test_a_key_of_a_leaf_that_is_out_of_order_is_refused(sound: bytes) -> None:
@@ -139,8 +139,38 @@ def test_a_page_in_a_tree_of_no_depth_is_refused(sound: bytes) -> None:
     _, newest = _metas(sound, PAGE)
     leaf = pages_of(sound, LEAF)[0]
     pages = Pages.of(whole[: (newest.last + 1) * PAGE], PAGE)
-    with pytest.raises(Damaged, match=r"main: page \d+ is named in a tree of no depth"):
+    with pytest.raises(Damaged, match=r"main: its depth of 0 is not what was written"):
         pages.walk(evolve(newest.main, depth=0, root=leaf))
+
+
+def test_a_depth_of_a_tree_without_a_page_is_refused(sound: bytes) -> None:
+    """LMDB would go on from it, and what it then stores could not be read."""
+    pages = Pages.of(np.frombuffer(sound, np.uint8), PAGE)
+    nowhere = (1 << 64) - 1
+    empty = Tree("main", 0, 0, branches=0, leaves=0, overflow=0, entries=0, root=nowhere)
+    assert pages.walk(empty, keep=True) == []
+    with pytest.raises(Damaged, match=r"main: its depth of 1 is not what was written"):
+        pages.walk(evolve(empty, depth=1))
+
+
+@pytest.mark.parametrize("bit", range(1, 16))
+def test_flags_of_an_entry_that_are_not_what_was_written_are_refused(
+    sound: bytes, bit: int
+) -> None:
+    """Where there is one of a tree, LMDB would read the entry and refuse to write it."""
+    for page in pages_of(sound, LEAF)[::20]:
+        changed = bytearray(sound)
+        changed[node(sound, page, 1) + 4 + bit // 8] ^= 1 << bit % 8
+        assert refused(changed) == f"main: page {page} is not what it should be"
+
+
+@pytest.mark.parametrize("kind", [LEAF, BRANCH])
+def test_a_page_with_something_between_its_nodes_is_refused(sound: bytes, kind: int) -> None:
+    for page in pages_of(sound, kind)[::20]:
+        changed = bytearray(sound)
+        (upper,) = struct.unpack_from("<H", sound, page * PAGE + 14)
+        struct.pack_into("<H", changed, page * PAGE + 14, upper - 2)
+        assert refused(changed) == f"main: page {page} is not what it should be"
 
 
 def test_pages_that_a_large_value_does_not_have_are_refused(sound: bytes) -> None:
@@ -162,4 +192,4 @@ def test_a_large_value_that_its_transaction_made_shorter_is_sound(
         txn.put(b"key", b"x" * size)
         assert txn.stat()["overflow_pages"] == 5
     env.close()
-    assert walked((tmp_path / "file").read_bytes()) == [Entry(b"key", True, b"x" * size)]
+    assert walked((tmp_path / "file").read_bytes()) == [Entry(b"key", b"x" * size)]
