@@ -101,4 +101,4 @@ def _read(key: bytes, value: bytes) -> Correction | str:
             return Correction(Corrected(kind), sequence, number)
     except (struct.error, ValueError):
         pass
-    return f"correction {key.hex()}"
+    return f"website {int.from_bytes(key[:4], 'big')}, correction {key.hex()}"

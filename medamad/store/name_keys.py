@@ -23,9 +23,9 @@ Space: TypeAlias = tuple[int, Dimension]
 
 
 def name_place(key: bytes) -> str:
-    """Tell in words where a name stands."""
+    """Tell in words where a name of a website stands."""
     if len(key) != NAME_KEY.size:
-        return f"name {key.hex()}"
+        return f"website {int.from_bytes(key[:4], 'big')}, name {key.hex()}"
     website, dimension, code = NAME_KEY.unpack(key)
     return f"website {website}, dimension {dimension}, code {code}"
 

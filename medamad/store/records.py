@@ -88,9 +88,9 @@ def sequence_of(key: bytes) -> int:
 
 
 def journal_place(key: bytes) -> str:
-    """Tell in words where a record stands."""
+    """Tell in words where a record of a website stands."""
     if len(key) != _KEY.size:
-        return f"key {key.hex()}"
+        return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"
     website, time_ms, sequence = _KEY.unpack(key)
     return f"website {website}, time {time_ms} ms, sequence {sequence}"
 

@@ -54,7 +54,7 @@ def test_every_flipped_bit_is_noticed(environment: Environment, bit: int) -> Non
         key, value = cursor.key(), bytearray(cursor.value())
         value[bit // 8] ^= 1 << bit % 8
         txn.put(key, bytes(value), db=database)
-    assert read(environment, 1) == [f"correction {key.hex()}", VIEW]
+    assert read(environment, 1) == [f"website 1, correction {key.hex()}", VIEW]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_flipped_bit_is_noticed(environment: Environment, bit: int) -> Non
 def test_what_is_none_is_told(environment: Environment, key: bytes, value: bytes) -> None:
     with environment.lmdb.begin(write=True) as txn:
         txn.put(key, value, db=environment.databases.corrections)
-    assert read(environment, 1) == [f"correction {key.hex()}"]
+    assert read(environment, 1) == [f"website 1, correction {key.hex()}"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9), st.booleans())))

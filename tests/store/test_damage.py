@@ -237,7 +237,8 @@ async def test_a_damaged_correction_is_left_out(
             assert len(changed) == (key[4] == 1)
             assert [row["duration_ms"] for row in changed] == [0] * len(changed)
             await store.close()
-        assert lines == [f"a record is damaged and left out: correction {key.hex()}"]
+        place = f"website {website.number}, correction {key.hex()}"
+        assert lines == [f"a record is damaged and left out: {place}"]
 
 
 @pytest_twisted.ensureDeferred

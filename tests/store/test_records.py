@@ -92,4 +92,5 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
 
 def test_a_place_is_told_in_words() -> None:
     assert journal_place(KEY) == "website 7, time 1790000000123 ms, sequence 42"
-    assert journal_place(b"\x01") == "key 01"
+    strange = KEY + b"x"
+    assert journal_place(strange) == f"website 7, key {strange.hex()}"
