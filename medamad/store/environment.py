@@ -2,8 +2,9 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -55,6 +56,8 @@ TOKEN: Final = b"token:"
 SHARE: Final = b"share:"
 """What the names of share links in meta begin with, before their ids."""
 _MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
+_LOCK_TRIES: Final = 5
+_LOCK_PAUSE_S: Final = 0.02
 
 Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
 Txn: TypeAlias = files.Txn
@@ -267,16 +270,20 @@ def check_there(directory: Path) -> None:
         raise NoStore(f"{directory}: there is no store here")
 
 
-def take_lock(directory: Path) -> int:
+def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) -> int:
     """Keep daemons off a directory until the descriptor is closed. Raises StoreInUse, OSError."""
     path = directory / LOCK_NAME
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise StoreInUse(f"{directory}: another medamad uses this directory") from error
-    return descriptor
+    with ExitStack() as undone:
+        undone.callback(os.close, descriptor)
+        for _ in range(_LOCK_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                undone.pop_all()
+                return descriptor
+            # Whoever asks whether it is in use has it for a moment.
+            sleep(_LOCK_PAUSE_S)
+    raise StoreInUse(f"{directory}: another medamad uses this directory")
 
 
 def _check_begin(path: Path) -> None:

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import resource
 import stat
@@ -7,7 +8,13 @@ import lmdb
 import pytest
 from paged import copy_with_pages_of
 
-from medamad.store.environment import FILE_NAME, open_as_guest, open_environment
+from medamad.store.environment import (
+    FILE_NAME,
+    LOCK_NAME,
+    open_as_guest,
+    open_environment,
+    take_lock,
+)
 from medamad.store.errors import NoStore, StoreError, StoreInUse, WrongFormat
 
 MAP_SIZE = 16 << 20
@@ -39,6 +46,22 @@ def test_a_second_daemon_is_refused_until_the_first_has_closed(tmp_path: Path) -
         open_environment(tmp_path, MAP_SIZE)
     first.close()
     open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_whoever_asks_whether_a_directory_is_in_use_keeps_no_daemon_off_it(tmp_path: Path) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    asking = os.open(tmp_path / LOCK_NAME, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            os.close(asking)
+
+    os.close(take_lock(tmp_path, sleep))
+    assert len(pauses) == 2
+    assert sum(pauses) < 0.1
 
 
 def test_a_guest_needs_a_store(tmp_path: Path) -> None:
