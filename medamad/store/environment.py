@@ -324,7 +324,7 @@ def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody)
         if is_older(found) and lock is not None:
             check_names(env, path, _DATABASES)
             back_up_before(env, path, FORMAT, tell)
-            take_over(env, found, _DATABASES, tell)
+            take_over(env, path, found, _DATABASES, tell)
         else:
             check_format(path, found)
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]

@@ -21,6 +21,9 @@ _MAX_READERS: Final = 126
 _LOCK_BYTES: Final = 8192
 """What LMDB's lock file takes for as many readers."""
 _READ_AT_ONCE: Final = 1 << 20
+_FULL_DISK_BYTES: Final = 1 << 20
+_OVER_QUOTA: Final = os.strerror(errno.EDQUOT)
+"""All by which an error of LMDB tells it."""
 _BLOCK: Final = 512
 """The unit of st_blocks."""
 _ROOM_PAGES: Final = 1_024
@@ -93,7 +96,16 @@ def failures_told(path: Path) -> Iterator[None]:
     try:
         yield
     except lmdb.Error as error:
-        raise StoreError(f"{path}: {error}") from error
+        raise StoreError(f"{path}: {lack_behind(error, path.parent) or error}") from error
+
+
+def lack_behind(error: Exception, folder: Path) -> str:
+    """Say what a store in a folder had too little of, "" when that is not what went wrong."""
+    if isinstance(error, lmdb.MapFullError):
+        return "all that store.map_size allows is in use"
+    if isinstance(error, lmdb.DiskError) or _is_full(folder):
+        return "the disk is full"
+    return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
 
 
 def lock_of(path: Path) -> Path:
@@ -149,6 +161,13 @@ def free_bytes(folder: Path) -> int:
     """Give the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
+
+
+def _is_full(folder: Path) -> bool:
+    # Where only a part of a write has room, it is a plain I/O error to LMDB.
+    with suppress(OSError):
+        return free_bytes(folder) < _FULL_DISK_BYTES
+    return False
 
 
 def _end_of_used(env: lmdb.Environment) -> int:

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import lmdb
 
-from medamad.store.errors import WrongFormat
-from medamad.store.files import Txn
+from medamad.store.errors import StoreError, WrongFormat
+from medamad.store.files import Txn, lack_behind
 from medamad.store.sealed import sealed
 
 FORMAT: Final = 4
@@ -95,19 +95,28 @@ def make_ours(env: lmdb.Environment, txn: Txn, names: Collection[str]) -> None:
 
 
 def take_over(
-    env: lmdb.Environment, found: bytes | None, names: Collection[str], tell: Tell
+    env: lmdb.Environment, path: Path, found: bytes | None, names: Collection[str], tell: Tell
 ) -> None:
-    """Make an older store ours: all of it, or nothing when this is ended before it is done."""
-    with env.begin(write=True) as txn:
-        if found != _WITHOUT_BATCHES:
-            total = sum(
-                txn.stat(env.open_db(name.encode(), txn=txn))["entries"] for name in _SEALED
-            )
-            for done in _seal(env, txn):
-                if done % _TOLD_EVERY == 1:
-                    tell("adding checksums", done, total)
-        make_ours(env, txn, names)
-        tell("storing the new format", 0, 0)
+    """Make an older store ours: all of it, or nothing when this is ended before it is done.
+
+    Raises StoreError.
+    """
+    try:
+        with env.begin(write=True) as txn:
+            if found != _WITHOUT_BATCHES:
+                _seal_all(env, txn, tell)
+            make_ours(env, txn, names)
+            tell("storing the new format", 0, 0)
+    except lmdb.Error as error:
+        told = lack_behind(error, path.parent) or error
+        raise StoreError(f"{path}: not taken over into format {FORMAT}: {told}") from error
+
+
+def _seal_all(env: lmdb.Environment, txn: Txn, tell: Tell) -> None:
+    total = sum(txn.stat(env.open_db(name.encode(), txn=txn))["entries"] for name in _SEALED)
+    for done in _seal(env, txn):
+        if done % _TOLD_EVERY == 1:
+            tell("adding checksums", done, total)
 
 
 def _seal(env: lmdb.Environment, txn: Txn) -> Iterator[int]:

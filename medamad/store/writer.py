@@ -4,8 +4,6 @@ A change is a function of the transaction. It may register what is to happen onc
 and synced: that is where the state that questions see is replaced, before the caller is told.
 """
 
-import errno
-import os
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -22,14 +20,12 @@ from medamad.model.errors import Refusal, Unavailable
 from medamad.model.timings import Timings
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Lost
+from medamad.store.files import lack_behind
 
 T = TypeVar("T")
 
 _log: Final = Logger()
 _RETRY_AFTER_S: Final = 10
-_FULL_DISK_BYTES: Final = 1 << 20
-_OVER_QUOTA: Final = os.strerror(errno.EDQUOT)
-"""All by which an error of LMDB tells it."""
 
 
 class CallsFromThread(Protocol):
@@ -153,11 +149,7 @@ class Writer:
         """Say what there is too little of, "" when that is not what is wrong."""
         if isinstance(error, Lost) or self._has_given_up():
             return ""
-        if isinstance(error, lmdb.MapFullError):
-            return "the store has reached its map_size"
-        if isinstance(error, lmdb.DiskError) or self._is_disk_full():
-            return "the disk is full"
-        return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
+        return lack_behind(error, self._environment.path.parent)
 
     def _fail(self, reason: str) -> None:
         self._fault = reason
@@ -170,14 +162,6 @@ class Writer:
         except lmdb.Error as error:
             return isinstance(error, lmdb.PanicError)
         return False
-
-    def _is_disk_full(self) -> bool:
-        # Where only a part of a write has room, it is a plain I/O error to LMDB.
-        try:
-            disk = os.statvfs(self._environment.path.parent)
-        except OSError:
-            return False
-        return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
 
 
 def _fire(done: "Deferred[Any]", result: object) -> None:

@@ -1,8 +1,11 @@
 """Stores of earlier versions of the program: opened, they become what this one makes."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
+import lmdb
 import pytest
 import pytest_twisted
 from held import agrees, blocks_and_groups, durations, held, orphans, settled
@@ -10,7 +13,12 @@ from killed import killed
 from views import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
 from medamad.model.accounts import Account, Login
-from medamad.store.environment import open_as_guest, open_to_copy
+from medamad.store.environment import (
+    FILE_NAME,
+    open_as_guest,
+    open_environment,
+    open_to_copy,
+)
 from medamad.store.errors import StoreError, WrongFormat
 from medamad.store.formats import FORMAT, tell_nobody
 from medamad.store.journal import Outcome
@@ -112,6 +120,20 @@ def everything(folder: Path) -> dict[bytes, list[tuple[bytes, bytes]]]:
     return found
 
 
+def fill_up(file: Path) -> int:
+    """Store something until there is no more room; returns the map size by which that is so."""
+    map_size = file.stat().st_size
+    env = lmdb.open(str(file), subdir=False, max_dbs=16, lib_version=0, map_size=map_size)
+    journal = env.open_db(b"journal")
+    for size in (1_000_000, 3_000, 1):
+        with suppress(lmdb.MapFullError):
+            for number in count():
+                with env.begin(write=True) as txn:
+                    txn.put(b"\xff-%d-%d" % (size, number), bytes(size), db=journal)
+    env.close()
+    return map_size
+
+
 @pytest.mark.parametrize("version", [b"1", b"2", b"3"])
 @pytest_twisted.ensureDeferred
 async def test_a_take_over_can_be_killed_at_any_step_and_be_undone(
@@ -154,6 +176,29 @@ async def test_none_is_taken_over_without_a_backup(open_store: OpenStore, tmp_pa
     with pytest.raises(StoreError, match=r"not taken over into format 4, since no backup could"):
         open_store()
     assert everything(folder) == older
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_for_which_there_is_no_room_is_not_taken_over(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """It is told what there is too little of, not that it is no store."""
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append(views(1, 2_000))
+    await store.close()
+    folder = tmp_path / "data"
+    make_older(folder, b"2")
+    map_size = fill_up(folder / FILE_NAME)
+    older = everything(folder)
+    told = "not taken over into format 4: all that store.map_size allows is in use$"
+    with pytest.raises(StoreError, match=told) as refused:
+        open_environment(folder, map_size)
+    assert not isinstance(refused.value, WrongFormat)
+    assert everything(folder) == older
+    store = open_store()
+    assert len(held(store, store.websites.all()[0])[0]) == 2_000
+    await store.close()
 
 
 @pytest_twisted.ensureDeferred
