@@ -30,7 +30,9 @@ _PROGRAM: Final = "/opt/medamad/bin/medamad"
 """What the shipped unit runs."""
 _WRITTEN: Final = "# Written by `medamad service install`."
 """What tells a drop-in of ours from one that an operator has given the same name."""
-_OPERATORS: Final = "what it says of ports holds, whatever the configuration says"
+_OPERATORS: Final = ": what it says of ports holds, whatever the configuration says"
+_IN_THE_WAY: Final = ": it names no port, those of the configuration go there once it is renamed"
+"""Said of an operator's drop-in that has the name of the one which a package's socket needs."""
 _LEFT: Final = ": it was a package's"
 """Why a drop-in of ours goes that a package which was not purged has left: it would be stronger."""
 _LISTEN: Final = "ListenStream=127.0.0.1:8080"
@@ -75,8 +77,7 @@ class Installation:
     @property
     def ports(self) -> list[str]:
         """The ports that systemd opens, as its files have them."""
-        lines = _lines(self._read(SOCKET)) + _lines(self.unit(PORTS))
-        return [line for line in lines if line.startswith("ListenStream=")]
+        return _listen_streams(self._read(SOCKET)) + _listen_streams(self.unit(PORTS))
 
     def install(self, program: Sequence[str]) -> Iterator[str]:
         """Write what is missing of the configuration, and the units; tells what was done.
@@ -143,7 +144,9 @@ class Installation:
 
     def _remove_ports(self, reason: str = "") -> Iterator[str]:
         if self._ports_are_the_operators:
-            yield f"left {self.unit(PORTS)} as it is: {_OPERATORS}"
+            in_the_way = _IN_THE_WAY if self.packaged else ""
+            why = _OPERATORS if _listen_streams(self.unit(PORTS)) else in_the_way
+            yield f"left {self.unit(PORTS)} as it is{why}"
         else:
             yield from self._remove(PORTS, reason)
 
@@ -202,6 +205,10 @@ def listened_on(file: Path) -> list[str]:
 def _lines(unit: Path) -> list[str]:
     """Give the lines of a unit or drop-in, in whatever encoding an operator has written it."""
     return unit.read_text("utf-8", "replace").splitlines() if unit.is_file() else []
+
+
+def _listen_streams(unit: Path) -> list[str]:
+    return [line for line in _lines(unit) if line.startswith("ListenStream=")]
 
 
 def _stream(address: Address) -> str:
