@@ -2,7 +2,8 @@
 
 A batch is handed over as soon as no further hit comes in a turn of the reactor; while hits keep
 coming, after `interval_s` or `max_records`. One batch is written at a time, the next one gathers
-meanwhile. Each caller awaits its own hit; a failed batch fails exactly the callers in it.
+meanwhile, and is larger where much waits by then. Each caller awaits its own hit; a failed batch
+fails exactly the callers in it.
 
 Where more wait than a batch holds, half of it are the oldest, and of the rest one of each sender is
 taken by turns: what one sends at once, each hit with many properties, keeps the others waiting for
@@ -27,6 +28,10 @@ from medamad.store.journal import Outcome
 _RETRY_AFTER_S: Final = 1
 _PLACE_BYTES: Final = 1_024
 """In memory it is up to eight times as much: the request, what was read of it, and the hit."""
+_SHARE: Final = 8
+_MOST_RECORDS: Final = 5_000
+"""Where more waits, a batch holds this part of it, or so much: the slower the disk is to sync, the
+more there has to be in each batch. To write so much takes some 12 ms besides."""
 _log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
@@ -49,7 +54,7 @@ class QueueSettings:
     interval_s: float = 0.010
     """How long a batch gathers at most while hits keep coming."""
     max_records: int = 500
-    """How much a batch holds at most: hits, and properties of hits."""
+    """How much a batch holds at most, unless much waits: hits, and properties of hits."""
     max_waiting: int = 20_000
     """How many hits may wait in all; one counts once more for each 1,024 bytes it was sent in.
 
@@ -121,12 +126,14 @@ class HitQueue:
             self._is_writing = True
             writing = Deferred.fromCoroutine(self._write(self._next_batch()))
             writing.addErrback(lambda failure: _log.failure("a batch went wrong", failure))
+        else:
+            self._tell_drained()  # what waited has given way
 
     def _next_batch(self) -> Sequence[Entry]:
         """Take a batch off those who wait, in the order in which they came."""
         waiting = self._waiting
         batch: list[Entry] = []
-        room = self.settings.max_records
+        room = max(self.settings.max_records, min(waiting.records // _SHARE, _MOST_RECORDS))
         by_turns = room // 2
         while waiting and room > 0:
             batch.append(waiting.oldest() if room > by_turns else waiting.next_in_turn())

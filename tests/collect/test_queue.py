@@ -230,6 +230,29 @@ def test_properties_count_to_the_size_of_a_batch(
     assert len(queue) == 0
 
 
+def test_batches_are_larger_where_much_waits(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=2)
+    for number in range(40):
+        queue.add(hit(str(number)))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # An eighth of what waits.
+    assert [len(batch) for batch in store.batches] == [5, 4, 3]
+
+
+def test_however_much_waits_others_do_not_wait_for_long(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings()
+    for number in range(1_000):
+        queue.add(event(str(number), 99))
+    reactor.turn(2)
+    assert len(store.batches[0]) == 50
+
+
 def test_senders_take_turns_where_more_wait_than_fit(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
@@ -279,6 +302,17 @@ def test_drained_fires_when_every_hit_was_answered(
     assert drained == []
     store.succeed(0)
     assert (got, drained) == ([Outcome.STORED], [None])
+
+
+def test_drained_fires_when_what_waited_gave_way(queue: HitQueue, reactor: Reactor) -> None:
+    refused = [queue.add(hit("a"))]
+    drained = results([queue.drained()])
+    queue.settings = QueueSettings(max_waiting=0)
+    refused.append(queue.add(hit("b")))
+    reactor.turn()
+    assert drained == [None]
+    for one in refused:
+        assert_refused(one)
 
 
 def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
