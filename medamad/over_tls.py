@@ -1,20 +1,31 @@
-"""TLS in front of a site: handshakes go on in turns of the reactor, a few in each."""
+"""TLS in front of a site: handshakes and long or many records are taken in turns of the reactor."""
 
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
+from medamad.web.turns import Turns, Waiting
+
+AT_ONCE_BYTES: Final = 2_048
+"""How much of what arrived is decrypted at once, as the usual hits are: it may be ninety records of
+a byte, each of which takes microseconds."""
+
 
 class _OverTLS(BufferingTLSTransport):
-    """TLS of a connection, whose handshake takes longer than most requests."""
+    """TLS of a connection, whose handshake takes longer than most requests.
+
+    What has arrived and waits for its turn is held; meanwhile no more is read.
+    """
 
     factory: Any
     transport: Any
     wrappedProtocol: Any
     held = b""
     """What has arrived and waits for its turn."""
+    _is_paused = False
+    """Whether the connection wants no more for now."""
 
     @property
     def sender(self) -> bytes | None:
@@ -22,24 +33,53 @@ class _OverTLS(BufferingTLSTransport):
         network: bytes | None = self.wrappedProtocol.network
         return network
 
+    @property
+    def _turns(self) -> Turns[Waiting]:
+        site = self.factory.wrappedFactory
+        turns: Turns[Waiting] = site.records if self._handshakeDone else site.handshakes
+        return turns
+
     def dataReceived(self, data: bytes) -> None:
-        """Take what arrived; what is of a handshake waits for a turn."""
-        if self._handshakeDone:
+        """Take what arrived: at once if it is little, and little comes; else in turns."""
+        is_little = self._handshakeDone and not self.held and len(data) <= AT_ONCE_BYTES
+        if is_little and self._turns.takes_more():
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
         self.held += data
         self.transport.pauseProducing()
-        self.factory.wrappedFactory.handshakes.add(self)
+        self._go_on()
 
     def take_next(self) -> None:
-        """Go on with the handshake."""
-        held, self.held = self.held, b""
-        self.transport.resumeProducing()
-        super().dataReceived(held)  # type: ignore[no-untyped-call]
+        """Go on with what is held."""
+        taken, self.held = self.held[:AT_ONCE_BYTES], self.held[AT_ONCE_BYTES:]
+        super().dataReceived(taken)  # type: ignore[no-untyped-call]
+        self._go_on()
+
+    def pauseProducing(self) -> None:
+        """Read no more, and take nothing of what is held."""
+        self._is_paused = True
+        self._turns.remove(self)
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """Go on, first of all with what is held."""
+        self._is_paused = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._is_paused or self._lostTLSConnection:
+            return
+        if self.held:
+            self._turns.add(self)
+        else:
+            self.transport.resumeProducing()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Forget the connection."""
-        self.factory.wrappedFactory.handshakes.remove(self)
+        """Forget the connection, and what is held."""
+        self._turns.remove(self)
+        self.held = b""
+        # Nothing is to come of what was decrypted so far; to have OpenSSL say so takes its time.
+        self._lostTLSConnection = True
         super().connectionLost(reason)
 
 

@@ -1,101 +1,18 @@
-"""TLS without sockets: bytes of OpenSSL's client in, bytes of ours out."""
+"""What TLS has decrypted at once, and what in turns."""
 
 import ssl
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from attrs import define, field, frozen
 from authority import Authority
-from OpenSSL import SSL
-from twisted.internet.address import IPv4Address
+from tls_in_memory import Client, EchoSite, Options
 from twisted.internet.error import ConnectionDone
-from twisted.internet.protocol import Factory, Protocol
-from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
-from twisted.python.failure import Failure
 
 from medamad.endpoints import Certificate
-from medamad.over_tls import OverTLS
+from medamad.over_tls import AT_ONCE_BYTES, OverTLS
 from medamad.web.channel import Channel
-from medamad.web.turns import HANDSHAKES_AT_ONCE, Turns
-
-
-class Echo(Protocol):
-    """Sends back what it receives."""
-
-    def __init__(self, network: bytes | None) -> None:
-        self.network = network
-
-    def dataReceived(self, data: bytes) -> None:
-        self.transport.write(data)
-
-
-@define(eq=False)
-class EchoSite(Factory):
-    """Takes every connection, of the network that its address begins with."""
-
-    clock: Clock = field(factory=Clock)
-    handshakes: Turns[object] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.handshakes = Turns(self.clock.callLater, HANDSHAKES_AT_ONCE)
-
-    def buildProtocol(self, address: IPv4Address) -> Echo:
-        return Echo(address.host.encode())
-
-
-@define(eq=False)
-class Client:
-    """A connection over TLS, and both of its ends."""
-
-    factory: OverTLS
-    network: str = "a"
-    wire: StringTransport = field(factory=StringTransport)
-    came: ssl.MemoryBIO = field(factory=ssl.MemoryBIO)
-    sent: ssl.MemoryBIO = field(factory=ssl.MemoryBIO)
-    tls: ssl.SSLObject = field(init=False)
-    server: Protocol = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        self.tls = context.wrap_bio(self.came, self.sent)
-        self.server = self.factory.buildProtocol(IPv4Address("TCP", self.network, 50_000))
-        self.server.makeConnection(self.wire)
-
-    @property
-    def answered(self) -> bool:
-        """Whether anything came back."""
-        return bool(self.wire.value())
-
-    def shake(self) -> bytes:
-        """Go on with the handshake; gives what is to be sent for it."""
-        self.came.write(self.wire.value())
-        self.wire.clear()
-        with suppress(ssl.SSLWantReadError):
-            self.tls.do_handshake()
-        return self.sent.read()
-
-    def push(self, data: bytes) -> None:
-        self.server.dataReceived(data)
-
-    def close(self) -> None:
-        self.server.connectionLost(Failure(ConnectionDone()))
-
-
-@frozen
-class Options:
-    """What Twisted's CertificateOptions are to the certificates in a folder."""
-
-    folder: Path
-
-    def getContext(self) -> SSL.Context:
-        context = SSL.Context(SSL.TLS_METHOD)
-        context.use_certificate_chain_file(self.folder / "fullchain.pem")
-        context.use_privatekey_file(self.folder / "privkey.pem")
-        return context
+from medamad.web.turns import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
 
 
 @pytest.fixture
@@ -111,6 +28,10 @@ def factory(tmp_path: Path) -> OverTLS:
 
 def turn(factory: OverTLS) -> None:
     factory.wrappedFactory.handshakes.take()
+
+
+def turn_of_records(factory: OverTLS) -> None:
+    factory.wrappedFactory.records.take()
 
 
 def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
@@ -150,6 +71,128 @@ def test_after_the_handshake_everything_is_taken_as_it_comes(
     assert client.tls.read() == b"hello"
 
 
+def test_little_is_taken_as_it_comes(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    for number in range(TAKEN_AT_ONCE * 3):
+        client.push(client.records(b"hello"))
+        assert len(client.echo.received) == number + 1
+        assert client.wire.producerState == "producing"
+        factory.wrappedFactory.clock.advance(0)
+
+
+def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    data = client.records(*[b"a"] * 1_000)
+    bytes_of_one = len(data) // 1_000
+    half = len(data) // 2 + 7
+    client.push(data[:half])
+    assert client.echo.received == []
+    turn_of_records(factory)
+    # Not that it could send on meanwhile.
+    assert client.wire.producerState == "paused"
+    client.push(data[half:])
+    turns = 1
+    while client.wire.producerState == "paused":
+        assert turns * AT_ONCE_BYTES // bytes_of_one == len(client.echo.received)
+        turn_of_records(factory)
+        turns += 1
+    assert client.echo.received == [b"a"] * 1_000
+
+
+def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    texts = [b"%d," % number * (number * 37 % 5_000) for number in range(1, 40)]
+    for text in texts:
+        client.push(client.records(text))
+        if len(text) % 3:
+            turn_of_records(factory)
+    while client.wire.producerState == "paused":
+        turn_of_records(factory)
+    assert b"".join(client.echo.received) == b"".join(texts)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_of_what_many_send_at_once_so_much_is_taken_a_turn(factory: OverTLS, ends: bool) -> None:
+    clients = [Client(factory, str(number)).shake_hands() for number in range(TAKEN_AT_ONCE * 3)]
+
+    def taken() -> int:
+        if ends:
+            return sum(client.wire.disconnecting for client in clients)
+        return sum(len(client.echo.received) for client in clients)
+
+    for client in clients:
+        if ends:
+            with suppress(ssl.SSLWantReadError):
+                client.tls.unwrap()
+        client.push(client.sent.read() if ends else client.records(b"hello"))
+    for turns in (1, 2, 3):
+        assert taken() == TAKEN_AT_ONCE * turns
+        turn_of_records(factory)
+
+
+def test_other_networks_wait_for_one_turn(factory: OverTLS) -> None:
+    many = [Client(factory).shake_hands() for _ in range(TAKEN_AT_ONCE * 2)]
+    other = Client(factory, "b").shake_hands()
+    for client in many:
+        client.push(client.records(*[b"a"] * 500))
+    turn_of_records(factory)
+    other.push(other.records(b"hello"))
+    turn_of_records(factory)
+    assert other.echo.received == [b"hello"]
+
+
+def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: OverTLS) -> None:
+    client = Client(factory)
+    client.push(client.shake())
+    turn(factory)
+    client.push(client.shake() + client.records(*[b"a"] * 500))
+    turn(factory)
+    assert 0 < len(client.echo.received) < 100
+    turn(factory)
+    assert len(client.echo.received) < 100
+    turn_of_records(factory)
+    assert len(client.echo.received) > 100
+
+
+def test_nothing_is_taken_while_no_more_is_wanted(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    client.push(client.records(*[b"a"] * 500))
+    turn_of_records(factory)
+    taken = len(client.echo.received)
+    client.echo.transport.pauseProducing()
+    turn_of_records(factory)
+    # What was read before it came to pause is held as well.
+    client.push(client.records(b"b"))
+    turn_of_records(factory)
+    assert (len(client.echo.received), client.wire.producerState) == (taken, "paused")
+    client.echo.transport.resumeProducing()
+    while client.wire.producerState == "paused":
+        assert len(client.echo.received) == taken
+        turn_of_records(factory)
+        assert len(client.echo.received) > taken
+        taken = len(client.echo.received)
+    assert client.echo.received == [b"a"] * 500 + [b"b"]
+    client.echo.transport.pauseProducing()
+    assert client.wire.producerState == "paused"
+    client.echo.transport.resumeProducing()
+    assert client.wire.producerState == "producing"
+
+
+def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    data = client.records(*[b"a"] * 200)
+    with suppress(ssl.SSLWantReadError):
+        client.tls.unwrap()
+    client.echo.transport.loseConnection()
+    client.push(data + client.sent.read())
+    turns = 0
+    while not client.wire.disconnecting:
+        turn_of_records(factory)
+        turns += 1
+    assert turns == len(data) // AT_ONCE_BYTES + 1
+    assert client.echo.received == [b"a"] * 200
+
+
 def test_what_waits_for_its_turn_has_arrived(factory: OverTLS) -> None:
     """As with TLS 1.3, where a request comes with the end of the handshake: a stop waits for it."""
     client = Client(factory)
@@ -169,3 +212,17 @@ def test_a_connection_that_is_gone_goes_on_with_none(factory: OverTLS) -> None:
     client.wire.clear()
     turn(factory)
     assert not client.answered
+
+
+def test_nothing_held_of_a_connection_that_is_gone_is_taken(factory: OverTLS) -> None:
+    client = Client(factory).shake_hands()
+    echo = client.echo
+    client.push(client.records(*[b"a"] * 500))
+    turn_of_records(factory)
+    taken = len(echo.received)
+    client.close()
+    turn_of_records(factory)
+    assert len(echo.received) == taken
+    assert client.server.held == b""
+    # OpenSSL is not asked what it makes of an end that was not announced.
+    assert echo.lost == [ConnectionDone]

@@ -75,6 +75,8 @@ class Site(server.Site):
         """What is done in the turns of the reactor."""
         self.handshakes: Turns[Waiting] = Turns(reactor.callLater, HANDSHAKES_AT_ONCE)
         """What else is: no request waits for these."""
+        self.records: Turns[Waiting] = Turns(reactor.callLater)
+        """What is decrypted before there are requests in it."""
         self.is_leaving = False
         """Whether every connection closes after the next answer."""
         self._drained: Deferred[None] | None = None
