@@ -45,6 +45,9 @@ class _OverTLS(BufferingTLSTransport):
         if is_little and self._turns.takes_more():
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
+        if not self._handshakeDone:
+            # It gives way no sooner than one over which a request comes.
+            self.factory.wrappedFactory.works(self.wrappedProtocol)
         self.held += data
         self.transport.pauseProducing()
         self._go_on()

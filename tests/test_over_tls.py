@@ -48,6 +48,13 @@ def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
     assert sum(client.answered for client in clients) == HANDSHAKES_AT_ONCE * 2 - 1
 
 
+def test_who_shakes_hands_is_at_work(factory: OverTLS) -> None:
+    client = Client(factory)
+    assert factory.wrappedFactory.working == []
+    client.push(client.shake()[:9])
+    assert factory.wrappedFactory.working == [client.echo]
+
+
 @pytest.mark.parametrize("at_once", [100_000, 100])
 def test_after_the_handshake_everything_is_taken_as_it_comes(
     factory: OverTLS, at_once: int

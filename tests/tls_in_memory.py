@@ -40,6 +40,7 @@ class EchoSite(Factory):
     clock: Clock = field(factory=Clock)
     handshakes: Turns[object] = field(init=False)
     records: Turns[object] = field(init=False)
+    working: list[Echo] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.handshakes = Turns(self.clock.callLater, HANDSHAKES_AT_ONCE)
@@ -47,6 +48,9 @@ class EchoSite(Factory):
 
     def buildProtocol(self, address: IPv4Address) -> Echo:
         return Echo(address.host.encode())
+
+    def works(self, connection: Echo) -> None:
+        self.working.append(connection)
 
 
 @define(eq=False)

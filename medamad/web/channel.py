@@ -64,7 +64,10 @@ class Owner(Protocol):
         """Give the network that what a proxy passes on is from, as far as it has arrived."""
 
     def works(self, channel: "Channel") -> None:
-        """Count a connection as one that has begun a request."""
+        """Count a connection as one over which a request comes, or the handshake before."""
+
+    def answers(self, channel: "Channel") -> None:
+        """Count a connection as one whose request has come, and is being answered."""
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
@@ -131,6 +134,7 @@ class Channel(HTTPChannel):
         """Begin to wait for a request, of which TLS can now tell."""
         self._shakes_hands = False
         self.expires = self.site.seconds() + self.site.settings.idle_seconds
+        self.site.waits(self)
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
         """Forget the connection."""
@@ -301,6 +305,7 @@ class Channel(HTTPChannel):
         if not self.refused:
             self._ahead = 0
             self.expires = self.site.seconds() + self.site.settings.answer_seconds
+            self.site.answers(self)
             super().allContentReceived()
 
     def wait_for(self, seconds: float) -> None:

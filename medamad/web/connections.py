@@ -1,76 +1,126 @@
 """The open connections of a site: how many there are, from which networks, which one gives way."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from attrs import define, field
 
 
-class Connection(Protocol):
+class Connection(Hashable, Protocol):
     """A connection."""
 
     network: bytes | None
-    """What it is counted under, None where there is no bound."""
+    """What it is counted under, None where there is no bound: it stands for itself."""
 
 
 C = TypeVar("C", bound=Connection)
 
 
 @define(eq=False)
-class _Group(Generic[C]):
-    """Some connections, and those of them that wait for a request, the longest waiting first."""
+class _Network(Generic[C]):
+    """The connections of a network."""
 
     all: dict[C, None] = field(factory=dict)
     waiting: dict[C, None] = field(factory=dict)
+    """Those that wait for a request, the longest waiting first."""
+    arriving: dict[C, None] = field(factory=dict)
+    """Those over which one has begun to come, the earliest first."""
 
 
 @define(eq=False)
 class Connections(Generic[C]):
-    """The open connections, and which of them wait for a request."""
+    """The open connections: which wait for a request, over which one comes, which are answered.
 
-    _all: _Group[C] = field(factory=_Group)
-    _by_network: dict[bytes, _Group[C]] = field(factory=dict)
+    Each call takes the same time however many there are.
+    """
+
+    _all: dict[C, None] = field(factory=dict)
+    _waiting: dict[C, None] = field(factory=dict)
+    """Those that wait for a request, the longest waiting first."""
+    _networks: dict[Hashable, _Network[C]] = field(factory=dict)
+    _with_arriving: dict[int, dict[Hashable, None]] = field(factory=dict)
+    """The networks that have so many of those over which a request comes."""
+    _most_arriving: int = 0
 
     def __len__(self) -> int:
-        return len(self._all.all)
+        return len(self._all)
 
     def __iter__(self) -> Iterator[C]:
         """Give each; connections may be closed meanwhile."""
-        return iter(list(self._all.all))
+        return iter(list(self._all))
 
     def of(self, network: bytes) -> int:
         """Tell how many there are of a network."""
-        group = self._by_network.get(network)
-        return 0 if group is None else len(group.all)
+        found = self._networks.get(network)
+        return 0 if found is None else len(found.all)
 
     def waits(self, connection: C) -> None:
         """Count a connection as the latest that began to wait for a request."""
-        if connection.network is not None:
-            self._by_network.setdefault(connection.network, _Group())
-        for group in self._groups_of(connection):
-            group.all[connection] = None
-            group.waiting.pop(connection, None)
-            group.waiting[connection] = None
+        network = self._networks.setdefault(_key(connection), _Network())
+        self._all[connection] = network.all[connection] = None
+        self.answers(connection)
+        self._waiting[connection] = network.waiting[connection] = None
 
     def works(self, connection: C) -> None:
-        """Count a connection as one that has begun a request."""
-        for group in self._groups_of(connection):
-            group.waiting.pop(connection, None)
+        """Count a connection as one over which a request comes, the latest unless it was one."""
+        network = self._networks.get(_key(connection))
+        if network is None or connection not in network.all or connection in network.arriving:
+            return
+        self.answers(connection)
+        network.arriving[connection] = None
+        self._rank(_key(connection), len(network.arriving) - 1, len(network.arriving))
+
+    def answers(self, connection: C) -> None:
+        """Count a connection as one whose request has come, and is being answered."""
+        network = self._networks.get(_key(connection))
+        if network is None:
+            return
+        self._waiting.pop(connection, None)
+        network.waiting.pop(connection, None)
+        if connection in network.arriving:
+            del network.arriving[connection]
+            self._rank(_key(connection), len(network.arriving) + 1, len(network.arriving))
 
     def remove(self, connection: C) -> None:
         """Forget a connection, if it is known."""
-        for group in self._groups_of(connection):
-            group.all.pop(connection, None)
-            group.waiting.pop(connection, None)
-        if connection.network is not None and not self.of(connection.network):
-            self._by_network.pop(connection.network, None)
+        network = self._networks.get(_key(connection))
+        if network is None:
+            return
+        self.answers(connection)
+        self._all.pop(connection, None)
+        network.all.pop(connection, None)
+        if not network.all:
+            del self._networks[_key(connection)]
 
-    def one_to_close(self, network: bytes | None = None) -> C | None:
-        """Give the one that waits longest, of a network or of all; None if all are at work."""
-        group = self._all if network is None else self._by_network.get(network)
-        return None if group is None else next(iter(group.waiting), None)
+    def longest_waiting(self, network: bytes | None = None) -> C | None:
+        """Give the one that waits longest, of a network or of all; None if none waits."""
+        if network is None:
+            return next(iter(self._waiting), None)
+        found = self._networks.get(network)
+        return None if found is None else next(iter(found.waiting), None)
 
-    def _groups_of(self, connection: C) -> Iterator[_Group[C]]:
-        yield self._all
-        if connection.network in self._by_network:
-            yield self._by_network[connection.network]
+    def longest_arriving(self, newcomer: bytes | None) -> C | None:
+        """Give the one over which a request comes longest, of the network that has most of these.
+
+        None if a newcomer's own network has as many.
+        """
+        own = None if newcomer is None else self._networks.get(newcomer)
+        if (0 if own is None else len(own.arriving)) >= self._most_arriving:
+            return None
+        most = next(iter(self._with_arriving[self._most_arriving]))
+        return next(iter(self._networks[most].arriving))
+
+    def _rank(self, network: Hashable, before: int, after: int) -> None:
+        """Note that a network has one more, or one less, over which a request comes."""
+        if before:
+            del self._with_arriving[before][network]
+            if not self._with_arriving[before]:
+                del self._with_arriving[before]
+        if after:
+            self._with_arriving.setdefault(after, {})[network] = None
+        if after > self._most_arriving or self._most_arriving not in self._with_arriving:
+            self._most_arriving = after
+
+
+def _key(connection: Connection) -> Hashable:
+    return connection if connection.network is None else connection.network

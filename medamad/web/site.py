@@ -113,23 +113,25 @@ class Site(server.Site):
             self._sweep.stop()
 
     def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override]
-        """Take a connection, unless there are as many as there may be and all are at work.
+        """Take a connection, unless there are as many as there may be and none gives way.
 
-        One that only waits gives way: whoever opens connections and says nothing keeps nobody out.
+        One that only waits does: whoever opens connections and says nothing keeps nobody out. Where
+        none does, one over which a request comes, of the network that has most of these, gives way
+        to those that have fewer: whoever says little keeps nobody else out.
         """
         if self.is_draining:
             return None
         settings, channels = self.settings, self.channels
         network = self._network_of(peer_address(addr))
         if network is not None and channels.of(network) >= settings.max_connections_per_network:
-            leaving = channels.one_to_close(network)
+            leaving = channels.longest_waiting(network)
         elif len(channels) >= settings.max_connections:
-            leaving = channels.one_to_close()
+            leaving = channels.longest_waiting() or channels.longest_arriving(network)
         else:
             return Channel(self, network)
         if leaving is None:
             return None
-        channels.remove(leaving)
+        self.closed(leaving)
         leaving.cut()
         return Channel(self, network)
 
@@ -176,8 +178,12 @@ class Site(server.Site):
         self.channels.waits(channel)
 
     def works(self, channel: Channel) -> None:
-        """Count a connection as one that has begun a request."""
+        """Count a connection as one over which a request comes, or the handshake before."""
         self.channels.works(channel)
+
+    def answers(self, channel: Channel) -> None:
+        """Count a connection as one whose request has come, and is being answered."""
+        self.channels.answers(channel)
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""

@@ -1,7 +1,6 @@
 """How many connections a site has, and how long they last."""
 
 import socket
-from ipaddress import ip_network
 
 import pytest
 import pytest_twisted
@@ -12,7 +11,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
-from medamad.collect.networks import Networks
 from medamad.web.site import ARRIVE_SECONDS, EXPIRED_AT_ONCE
 from medamad.web.turns import TAKEN_AT_ONCE
 
@@ -118,73 +116,6 @@ def test_a_refused_connection_is_cut_soon(house: House) -> None:
     assert not connection.wire.aborted
     pass_time(house, 1)
     assert connection.wire.aborted
-
-
-def test_there_are_so_many_connections_at_work_and_no_more(house: House) -> None:
-    start(house)
-    first, second = Connection(house.site), Connection(house.site, "198.51.100.1")
-    first.push(PING[:9])
-    second.push(PING[:9])
-    assert Connection(house.site, "198.51.100.2").channel is None
-    assert not first.wire.aborted
-    first.close()
-    assert Connection(house.site, "198.51.100.2").channel is not None
-
-
-@pytest_twisted.ensureDeferred
-async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_way(
-    house: House,
-) -> None:
-    start(house)
-    house.set(max_connections=3)
-    first, second, third = (Connection(house.site) for _ in range(3))
-    second.push(PING[:9])
-    assert (await first.talk(PING)).status == 200
-    fourth = Connection(house.site, "198.51.100.1")
-    assert [one.wire.aborted for one in (first, second, third)] == [False, False, True]
-    third.close()
-    assert (await fourth.talk(PING)).status == 200
-    Connection(house.site)
-    assert [one.wire.aborted for one in (first, second, fourth)] == [True, False, False]
-    assert len(house.site.channels) == 3
-
-
-@pytest.mark.parametrize(
-    ("peers", "are_of_one"),
-    [
-        (("203.0.113.9", "203.0.113.200", "203.0.113.9"), True),
-        (("2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:ffff::"), True),
-        (("203.0.113.9", "203.0.114.9", "203.0.113.9"), False),
-        (("2001:db8:0:1::1", "2001:db8:1:1::1", "2001:db8:2:1::1"), False),
-        (("10.0.0.1", "10.0.0.1", "10.0.0.1"), False),
-        (("127.0.0.1", "127.0.0.1", "127.0.0.1"), False),
-        (("192.0.2.7", "192.0.2.7", "192.0.2.7"), False),
-        ((None, None, None), False),
-    ],
-)
-def test_a_network_has_so_many_connections_proxies_aside(
-    house: House, peers: tuple[str | None, ...], are_of_one: bool
-) -> None:
-    proxies = Networks([ip_network("192.0.2.0/24")])
-    house.set(max_connections_per_network=2, trusted_proxies=proxies)
-    connections = []
-    for peer in peers:
-        connections.append(Connection(house.site, peer))
-        if connections[-1].channel is not None:
-            connections[-1].push(PING[:9])
-    assert (connections[-1].channel is None) == are_of_one
-    other = Connection(house.site, "198.51.100.1")
-    assert other.channel is not None
-    connections[0].close()
-    assert Connection(house.site, peers[0]).channel is not None
-
-
-def test_a_network_makes_room_among_its_own(house: House) -> None:
-    house.set(max_connections_per_network=2)
-    other = Connection(house.site, "198.51.100.1")
-    first, second = (Connection(house.site) for _ in range(2))
-    assert Connection(house.site).channel is not None
-    assert [one.wire.aborted for one in (other, first, second)] == [False, True, False]
 
 
 class Unread(Wire):

@@ -1,0 +1,131 @@
+"""Which connection gives way where there are as many as there may be."""
+
+from ipaddress import ip_network
+
+import pytest
+import pytest_twisted
+from browser import Connection, Wire, encoded
+from house import House
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import INegotiated
+from zope.interface import directlyProvides
+
+from medamad.collect.networks import Networks
+from medamad.web.turns import TAKEN_AT_ONCE
+
+PING = encoded("GET", "/event/ping", {})
+
+
+@pytest_twisted.ensureDeferred
+async def test_there_are_so_many_requests_answered_and_no_more(house: House, website: str) -> None:
+    house.set(max_connections=2)
+    owner = await house.owner()
+    house.site.backend.ask = lambda _question, **_: Deferred()
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    first, second = Connection(house.site), Connection(house.site, "198.51.100.1")
+    for one in (first, second):
+        one.push(encoded("GET", f"/website/{website}/pages", headers))
+    assert Connection(house.site, "198.51.100.2").channel is None
+    assert not first.wire.aborted
+    first.close()
+    assert Connection(house.site, "198.51.100.2").channel is not None
+
+
+def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
+    house.set(max_connections=12, max_connections_per_network=4)
+    slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
+    for one in slow:
+        one.push(b"G")
+    # Nor do those that come again: their networks have the most.
+    for number in range(3):
+        assert Connection(house.site, f"198.51.{number}.2").channel is None
+    others = []
+    for peer in ("203.0.113.9", "192.0.2.9", "203.0.113.9"):
+        others.append(Connection(house.site, peer))
+        assert others[-1].channel is not None
+        others[-1].push(PING[:-1])
+    assert [one.wire.aborted for one in slow] == [True] * 3 + [False] * 9
+    for other in others:
+        other.push(PING[-1:])
+    house.reactor.advance(0)
+    for other in others:
+        assert other.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House) -> None:
+    house.set(max_connections=1)
+    wire = Wire("203.0.113.9")
+    directlyProvides(wire, INegotiated)
+    connection = Connection(house.site, wire=wire)
+    house.site.works(connection.channel)
+    assert Connection(house.site).channel is None
+    connection.channel.handshakeCompleted()
+    assert Connection(house.site).channel is not None
+    assert wire.aborted
+
+
+def test_what_gave_way_is_not_answered_in_its_turn(house: House) -> None:
+    house.set(max_connections=TAKEN_AT_ONCE + 1)
+    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
+    for connection in connections:
+        connection.push(encoded("POST", "/event/hit", {}, b"x" * 3_000))
+    assert Connection(house.site, "198.51.100.1").channel is not None
+    house.reactor.advance(0)
+    assert connections[0].wire.aborted
+    assert connections[0].wire.value() == b""
+    assert b" 400 " in connections[1].wire.value()
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_way(
+    house: House,
+) -> None:
+    house.set(max_connections=3)
+    first, second, third = (Connection(house.site) for _ in range(3))
+    second.push(PING[:9])
+    assert (await first.talk(PING)).status == 200
+    fourth = Connection(house.site, "198.51.100.1")
+    assert [one.wire.aborted for one in (first, second, third)] == [False, False, True]
+    third.close()
+    assert (await fourth.talk(PING)).status == 200
+    Connection(house.site)
+    assert [one.wire.aborted for one in (first, second, fourth)] == [True, False, False]
+    assert len(house.site.channels) == 3
+
+
+@pytest.mark.parametrize(
+    ("peers", "are_of_one"),
+    [
+        (("203.0.113.9", "203.0.113.200", "203.0.113.9"), True),
+        (("2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:ffff::"), True),
+        (("203.0.113.9", "203.0.114.9", "203.0.113.9"), False),
+        (("2001:db8:0:1::1", "2001:db8:1:1::1", "2001:db8:2:1::1"), False),
+        (("10.0.0.1", "10.0.0.1", "10.0.0.1"), False),
+        (("127.0.0.1", "127.0.0.1", "127.0.0.1"), False),
+        (("192.0.2.7", "192.0.2.7", "192.0.2.7"), False),
+        ((None, None, None), False),
+    ],
+)
+def test_a_network_has_so_many_connections_proxies_aside(
+    house: House, peers: tuple[str | None, ...], are_of_one: bool
+) -> None:
+    proxies = Networks([ip_network("192.0.2.0/24")])
+    house.set(max_connections_per_network=2, trusted_proxies=proxies)
+    connections = []
+    for peer in peers:
+        connections.append(Connection(house.site, peer))
+        if connections[-1].channel is not None:
+            connections[-1].push(PING[:9])
+    assert (connections[-1].channel is None) == are_of_one
+    other = Connection(house.site, "198.51.100.1")
+    assert other.channel is not None
+    connections[0].close()
+    assert Connection(house.site, peers[0]).channel is not None
+
+
+def test_a_network_makes_room_among_its_own(house: House) -> None:
+    house.set(max_connections_per_network=2)
+    other = Connection(house.site, "198.51.100.1")
+    first, second = (Connection(house.site) for _ in range(2))
+    assert Connection(house.site).channel is not None
+    assert [one.wire.aborted for one in (other, first, second)] == [False, True, False]
