@@ -21,10 +21,10 @@ from medamad.store.store import Store
 MAP_SIZE = 8 << 20
 NAME, VALUE = b"changed", 100_000
 READER = """
-import sys, time, lmdb
+import sys, lmdb
 with lmdb.open(sys.argv[1], subdir=False, readonly=True, lib_version=0, max_dbs=16).begin():
     print("reading", flush=True)
-    time.sleep(600)
+    sys.stdin.read()
 """
 
 
@@ -34,6 +34,15 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def reading_process(environment: Environment) -> Popen[bytes]:
+    """Begin to read in another process, which goes on until it is killed or its stdin ends."""
+    command = [sys.executable, "-c", READER, str(environment.path)]
+    reader = Popen(command, stdin=PIPE, stdout=PIPE)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"reading\n"
+    return reader
 
 
 @pytest.fixture
@@ -137,9 +146,7 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
     room = Room(small, 0, Lagging(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
-    with Popen([sys.executable, "-c", READER, str(small.path)], stdout=PIPE) as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == b"reading\n"
+    with reading_process(small) as reader:
         change(small)
         used_bytes(room, small)
         clock.now += 10
@@ -185,9 +192,7 @@ def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment
 def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment) -> None:
     clock = Clock()
     room = Room(small, 0, Lagging(small, clock))
-    with Popen([sys.executable, "-c", READER, str(small.path)], stdout=PIPE) as older:
-        assert older.stdout is not None
-        assert older.stdout.readline() == b"reading\n"
+    with reading_process(small) as older:
         change(small, 10)
         reader = small.lmdb.begin()
         assert not any(running_out(room, small, clock))
