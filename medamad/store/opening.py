@@ -1,10 +1,10 @@
 """How a question reads sealed blocks, with what became known since laid over them."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 from numpy.typing import DTypeLike, NDArray
 
 from medamad.model.dimensions import Dimension
@@ -22,28 +22,12 @@ from medamad.store.counters import (
 from medamad.store.environment import Database, Databases
 from medamad.store.errors import Damaged, DamagedBlock
 from medamad.store.flags import timed_flags
+from medamad.store.late import Late, Lates
 from medamad.store.parts import Codes, EventCounts, Events, Group, Part, Views
 from medamad.store.reading import Reading
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
 _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Column.LOOSE_PROPERTY)
-
-
-@frozen(eq=False)
-class Late:
-    """What became known of a block's hits after it was sealed.
-
-    `places` of views, ascending, and how long each was seen; `events` by number, ascending, and
-    the sequence numbers of their views.
-    """
-
-    places: NDArray[np.intp]
-    duration_ms: NDArray[np.uint32]
-    events: NDArray[np.uint64]
-    views: NDArray[np.uint64]
-
-
-Lates: TypeAlias = Mapping[int, Late]
 
 
 @define(eq=False)

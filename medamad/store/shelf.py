@@ -3,9 +3,9 @@
 The writer thread alone changes a shelf. What questions see is `Published`, replaced as a whole.
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -16,7 +16,8 @@ from medamad.store.blocks import Block
 from medamad.store.corrections import Corrected, Correction, Values
 from medamad.store.environment import Databases
 from medamad.store.errors import Damaged
-from medamad.store.opening import Late, Lates, OpenBlock, open_one, opened
+from medamad.store.late import Late, Lates, late_of
+from medamad.store.opening import OpenBlock, open_one, opened
 from medamad.store.parts import Events, Part, Snapshot, Sums, Texts, Views
 from medamad.store.reading import Reading
 from medamad.store.sealing import Content
@@ -25,6 +26,7 @@ from medamad.store.tail import Tail
 from medamad.store.texts import Texts as WebsiteTexts
 
 _NO_LATES: Final[Lates] = {}
+_Known: TypeAlias = Mapping[Corrected, Values]
 
 
 @frozen(eq=False)
@@ -171,21 +173,21 @@ class Shelf:
 
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
         """Lay corrections over the blocks that have their hits; the tail takes in its own."""
-        touched: set[int] = set()
+        known = {kind: Values() for kind in Corrected}
         raised: dict[int, int] = {}
         for kind, sequence, value in corrections:
             self._corrections[kind].put(sequence, value)
             if kind is Corrected.DURATION and sequence > self.watermark:
                 raised[sequence] = value
             else:
-                touched.add(sequence)
+                known[kind].put(sequence, value)
         if raised:
             self.tail.lengthen(
                 np.fromiter(raised.keys(), np.uint64, len(raised)),
                 np.fromiter(raised.values(), np.uint32, len(raised)),
             )
-        if touched:
-            self._lay(self._having(touched), reading)
+        if any(values.all() for values in known.values()):
+            self._lay(self._having(known), known, reading)
 
     def replace(
         self,
@@ -211,7 +213,7 @@ class Shelf:
         for kind, sequence, _ in contained:
             self._corrections[kind].remove(sequence)
         self._late = {number: late for number, late in self._late.items() if number not in gone}
-        self._lay(blocks, reading)
+        self._lay(blocks, self._corrections, reading)
 
     def group(self, members: Sequence[Block], group: Block) -> None:
         """Put a group in the place of its members."""
@@ -318,52 +320,40 @@ class Shelf:
         """Give what is laid over which blocks."""
         return self._late
 
-    def _having(self, sequences: set[int]) -> list[Block]:
+    def _having(self, known: _Known) -> list[Block]:
         """Give the blocks that may have one of some hits."""
-        wanted = np.sort(np.fromiter(sequences, np.uint64, len(sequences)))
+        sequences = chain.from_iterable(values.all() for values in known.values())
+        wanted = np.sort(np.array([*sequences], np.uint64))
         leaves = self.leaves()
         reach = np.array([_reach(block) for block in leaves], np.uint64).reshape(-1, 2)
         begins = np.searchsorted(wanted, reach[:, 0])
         ends = np.searchsorted(wanted, reach[:, 1], side="right")
         return [leaves[place] for place in np.flatnonzero(begins < ends).tolist()]
 
-    def _lay(self, blocks: Iterable[Block], reading: Reading) -> None:
+    def _lay(self, blocks: Iterable[Block], known: _Known, reading: Reading) -> None:
+        """Lay what became known over blocks, beside what they have already, which may be much."""
         late = dict(self._late)
         for block in blocks:
             try:
-                found = self._late_of(block, reading)
+                found = self._late_of(block, known, reading)
             except Damaged as error:
                 self.damaged.add(block.number)
                 if str(error) not in self._told:
                     self._told.add(str(error))
                     self._log.error("a block is damaged: {place}", place=str(error))
                 continue
-            late.pop(block.number, None)
-            if len(found.places) or len(found.events):
-                late[block.number] = found
+            if len(found):
+                before = late.get(block.number)
+                late[block.number] = found if before is None else before.and_then(found)
         self._late = late
         self._shown = None
 
-    def _late_of(self, block: Block, reading: Reading) -> Late:
+    def _late_of(self, block: Block, known: _Known, reading: Reading) -> Late:
         part = open_one(block, None, reading, self.databases)
         assert isinstance(part, OpenBlock)  # noqa: S101 - it has no members
-        low, high = _reach(block)
-        raised = self._corrections[Corrected.DURATION].within(low, high)
-        bound = self._corrections[Corrected.VIEW].within(low, high)
-        places, duration_ms = np.zeros(0, np.intp), np.zeros(0, np.uint32)
-        if raised and len(part):
-            views = np.array([view for view, _ in raised], np.uint64)
-            sequence = part.sequence
-            places = np.minimum(np.searchsorted(sequence, views), len(sequence) - 1)
-            duration_ms = np.array([ms for _, ms in raised], np.uint32)
-            counts = (sequence[places] == views) & (duration_ms > part.duration_ms[places])
-            places, duration_ms = places[counts], duration_ms[counts]
-        events = np.array([event for event, _ in bound], np.uint64)
-        views_of = np.array([view for _, view in bound], np.uint64)
-        if len(events):
-            known = np.isin(events, part.loose.event)
-            events, views_of = events[known], views_of[known]
-        return Late(places, duration_ms, events, views_of)
+        reach = _reach(block)
+        raised, bound = known[Corrected.DURATION], known[Corrected.VIEW]
+        return late_of(part, raised.within(*reach), bound.within(*reach))
 
 
 def _reach(block: Block) -> tuple[int, int]:

@@ -16,7 +16,8 @@ from medamad.model.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.store.blocks import Block, block_key, decode_head, encode_head
 from medamad.store.errors import Damaged
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
-from medamad.store.opening import Late, open_one
+from medamad.store.late import Late
+from medamad.store.opening import open_one
 from medamad.store.parts import EventRows, Group, Part, Snapshot, Views
 from medamad.store.sealing import Content, block_of, content_of, group_head, group_puts, joined
 
