@@ -9,9 +9,8 @@ import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
-from mutant import SETTINGS, AtOnce
+from mutant import SETTINGS, AtOnce, awaited
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 from views import a_view
@@ -22,15 +21,6 @@ from medamad.store.store import Store
 
 HITS = 20
 MOST_BATCHES = 1_000
-
-
-def awaited(store: Store, work: Any) -> Any:
-    """Give what became of something, once the writer has come to it."""
-    came: list[Any] = []
-    Deferred.fromCoroutine(work).addBoth(came.append)
-    while not came:
-        store._writer._thread.join(0.001)
-    return came[0]
 
 
 def paths_in(snapshot: Snapshot) -> list[str]:

@@ -1,5 +1,9 @@
 """Opens changed copies of a store, each in a process of its own, and tells what came of each.
 
+Each is looked at as it is, and where it is not refused, once more after it took hits and was
+tidied as over some days; then its websites are deleted. Whatever is other than of the store that
+was not changed has to be named in the log, and nothing may fail.
+
 Called with the file of a sound store, a folder to work in, the first seed and how many. Writes a
 line of JSON for each: seed, change, what came of it, and what was said.
 """
@@ -13,7 +17,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +62,17 @@ def opened(folder: Path) -> Store:
 
 
 def close(store: Store) -> None:
+    assert not store.broken.called
     Deferred.fromCoroutine(store.close())
+
+
+def awaited(store: Store, work: Any) -> Any:
+    """Give what became of something, once the writer has come to it."""
+    came: list[Any] = []
+    Deferred.fromCoroutine(work).addBoth(came.append)
+    while not came:
+        store._writer._thread.join(0.001)
+    return came[0]
 
 
 def figures(store: Store) -> dict[str, Any]:
@@ -120,42 +134,78 @@ def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return found, lines
 
 
-def check_that_it_takes_hits(folder: Path) -> None:
-    """What is acknowledged has to be there after another start."""
-    store = opened(folder)
-    outcomes: list[Any] = []
-    paths = {website.number: f"/late/{website.number}" for website in store.websites.all()}
-    hits = [a_view(number, path=path, time_ms=LATER_MS) for number, path in paths.items()]
-    Deferred.fromCoroutine(store.append(hits)).addBoth(outcomes.append)
-    close(store)
-    if outcomes != [[Outcome.STORED] * len(hits)]:
-        return
+def go_on(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Have it do what a store does; give its figures after another start, and what was told."""
+    with told_in_log() as lines:
+        store = opened(folder)
+        take_hits(store)
+        for days in (0, 3, 6):
+            do(store, store.tidy(LATER_MS + days * DAY_MS))
+        before = figures(store)
+        close(store)
+    found, more = look(folder)
+    assert found == before, "it is another after a start"
+    lines += more
+    for website, held in found.items():
+        if website.startswith("website"):
+            views, _ = held["rows"]
+            late = [view["path"] for view in views if view["time_ms"] == LATER_MS]
+            assert late == [f"/late/{website}"], "an acknowledged hit is not there"
+    return found, lines
+
+
+def take_hits(store: Store) -> None:
+    websites = [website.number for website in store.websites.all()]
+    hits = [
+        a_view(number, path=f"/late/website {number}", beacon=f"late-{number}", time_ms=LATER_MS)
+        for number in websites
+    ]
+    outcomes = awaited(store, store.append(hits))
+    assert outcomes == [Outcome.STORED] * len(hits), outcomes
+
+
+def delete_all(folder: Path) -> None:
+    """Whatever is stored of a website can be deleted."""
     store = opened(folder)
     for website in store.websites.all():
-        views, _ = store.ask(website, rows)
-        found = [view["path"] for view in views if view["time_ms"] == LATER_MS]
-        assert found == [paths[website.number]], "an acknowledged hit is not there"
+        do(store, store.delete_website(website))
+    do(store, store.tidy(LATER_MS + 9 * DAY_MS))
+    assert store.websites.all() == []
     close(store)
 
 
-def came_of(folder: Path, truth: dict[str, Any]) -> tuple[str, str]:
+def do(store: Store, work: Any) -> None:
+    came = awaited(store, work)
+    assert came is None, came
+
+
+def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """Tell in a word what came of a store, and what was said.
+
+    `truths`: the figures of one that was not changed, before and after it goes on.
+    """
+    told: list[str] = []
     try:
-        found, lines = look(folder)
-        if found["login"] == "None":
-            found["login"] = truth["login"]  # who was logged in logs in again
-        if wrong := silently_wrong(found, truth, lines):
-            return "silently wrong", ", ".join([*wrong, *lines])
-        if lines:
-            return "told", lines[0]
-        check_that_it_takes_hits(folder)
+        for look_at, truth in zip((look, go_on), truths, strict=True):
+            found, lines = look_at(folder)
+            told += lines
+            if found["login"] == "None":
+                found["login"] = truth["login"]  # who was logged in logs in again
+            if wrong := silently_wrong(found, truth, told):
+                return "silently wrong", ", ".join([look_at.__name__, *wrong, *told])
+        delete_all(folder)
+        if told:
+            return "told", told[0]
     except StoreError as error:
-        return "refused", str(error)
+        return "refused" if look_at is look else "refused too late", str(error)
     except BaseException:  # noqa: BLE001 - it is what is looked for
         return "fell over", traceback.format_exc()
     return "no harm", ""
 
 
-def one(sound: Path, folder: Path, seed: int, truth: dict[str, Any]) -> tuple[str, str, str]:
+def one(
+    sound: Path, folder: Path, seed: int, truths: Sequence[dict[str, Any]]
+) -> tuple[str, str, str]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copyfile(sound, folder / FILE_NAME)
@@ -165,7 +215,7 @@ def one(sound: Path, folder: Path, seed: int, truth: dict[str, Any]) -> tuple[st
     if child == 0:
         signal.alarm(MOST_S)
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-        os.write(writing, json.dumps(came_of(folder, truth)).encode())
+        os.write(writing, json.dumps(came_of(folder, truths)).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
@@ -180,10 +230,13 @@ def main() -> None:
     first, count = int(sys.argv[3]), int(sys.argv[4])
     (folder / "sound").mkdir(parents=True)
     shutil.copyfile(sound, folder / "sound" / FILE_NAME)
-    truth, lines = look(folder / "sound")
-    assert lines == []
+    before, lines = look(folder / "sound")
+    after, more = go_on(folder / "sound")
+    assert lines + more == []
+    assert before != after
     for seed in range(first, first + count):
-        sys.stdout.write(json.dumps([seed, *one(sound, folder / "changed", seed, truth)]) + "\n")
+        came = one(sound, folder / "changed", seed, (before, after))
+        sys.stdout.write(json.dumps([seed, *came]) + "\n")
         sys.stdout.flush()
 
 

@@ -1,12 +1,18 @@
 """Changes to a store's file, as a failing disk or a careless hand makes them."""
 
 import random
+import struct
 from pathlib import Path
 
 PAGE = 4096
 NUMBERS_AT = (16 + 128, PAGE + 16 + 128)
 """Where the file says which transactions are the last two."""
-_KINDS = ("bit", "bit", "bit", "bit", "bytes", "zeros", "swapped", "copied", "cut")
+_KINDS = ("bit", "bit", "bit", "bit", "node", "node", "bytes", "zeros", "swapped", "copied", "cut")
+_HEADER = struct.Struct("<QHHHH")
+"""Number of the page, nothing, what it is, where its list of nodes ends, where they begin."""
+_OF_NODES = (1, 2)
+_NODE = struct.Struct("<HHHH")
+"""Size or page in two parts, flags, size of the key."""
 
 
 def change(file: Path, rng: random.Random) -> str:
@@ -18,7 +24,10 @@ def change(file: Path, rng: random.Random) -> str:
     # A page is half empty: what is not 0 is something for sure, and what is 0 may be.
     at = rng.choice([place for place in places if content[place]] if rng.random() < 0.5 else places)
     first = slice(page * PAGE, (page + 1) * PAGE)
-    if kind == "bit":
+    if kind == "node":
+        at = rng.choice(_nodes(content)) + rng.randrange(_NODE.size)
+        page = at // PAGE
+    if kind in {"bit", "node"}:
         content[at] ^= 1 << rng.randrange(8)
     elif kind == "bytes":
         content[at : at + 9] = rng.randbytes(9)
@@ -36,6 +45,17 @@ def change(file: Path, rng: random.Random) -> str:
             content[second] = held
     file.write_bytes(content)
     return f"{kind}, page {page}, byte {at % PAGE}"
+
+
+def _nodes(content: bytes) -> list[int]:
+    """Give where the nodes begin."""
+    nodes = []
+    for begin in range(2 * PAGE, len(content) - PAGE + 1, PAGE):
+        own, _, kind, end, _ = _HEADER.unpack_from(content, begin)
+        if own == begin // PAGE and kind in _OF_NODES:
+            places = range(begin + _HEADER.size, begin + end, 2)
+            nodes += [begin + struct.unpack_from("<H", content, place)[0] for place in places]
+    return nodes
 
 
 def hide_last(file: Path) -> None:
