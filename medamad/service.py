@@ -59,6 +59,8 @@ QUESTIONS_AT_ONCE: Final = 2
 """How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
+STANDSTILL_SECONDS: Final = 1.0
+"""How often it is looked whether the store's writer stands still."""
 TIDY_SECONDS: Final = 60.0
 _REASONS: Final = (
     *(ConfigError, GivenLoginError, StoreError, CannotListenThere, Unavailable),
@@ -67,6 +69,7 @@ _REASONS: Final = (
 """What a start fails by that needs no more than its own words."""
 RETURN_SECONDS: Final = 15.0
 """How often the system is given back the memory that is free."""
+_RETRY_AFTER_S: Final = 10
 
 
 @frozen
@@ -109,6 +112,7 @@ class Daemon(Service):
     tidy_s: float = TIDY_SECONDS
     look_s: float = LOOK_SECONDS
     return_s: float = RETURN_SECONDS
+    standstill_s: float = STANDSTILL_SECONDS
     is_abandoned: Callable[[], bool] = lambda: False
     """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
     log_lines: LogLines | None = None
@@ -182,6 +186,8 @@ class Daemon(Service):
         )
         first_login = await accounts.ensure_first()
         queue = HitQueue(store.append, self.reactor, settings.queue_settings(self.config))
+        looking = partial(_give_up_on_standstill, store, queue)
+        opened.callback(repeat(self.standstill_s, looking, self.reactor).stop)
         collector = Collector(
             store.websites,
             queue,
@@ -354,6 +360,11 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
+
+
+async def _give_up_on_standstill(store: Store, queue: HitQueue) -> None:
+    if lack := store.tell_standstill():
+        queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
 
 
 async def _return_memory(store: Store, questions: Pool) -> None:

@@ -73,12 +73,13 @@ class HitQueue:
     _since: float = 0.0
     _seen: int = 0
     _is_gathering: bool = False
-    _is_writing: bool = False
+    _batch: Sequence[Entry] = ()
+    """What is being written."""
     _drained: list["Deferred[None]"] = field(factory=list)
 
     def __len__(self) -> int:
-        """Give how many hits wait to be handed over."""
-        return len(self._waiting)
+        """Give how many hits wait to be stored."""
+        return len(self._waiting) + len(self._batch)
 
     def add(self, hit: Hit, sender: Hashable = None, sent_bytes: int = 0) -> "Deferred[Outcome]":
         """Queue a hit of a sender. Fires with what became of it once it is on disk.
@@ -106,8 +107,16 @@ class HitQueue:
         self._tell_drained()
         return drained
 
+    def give_up(self, refusal: Unavailable) -> None:
+        """Fail all that wait. Those that are being written may be stored all the same."""
+        given_up, self._batch = [*self._batch], ()
+        while self._waiting:
+            given_up += self._next_batch()
+        _tell(given_up, [Failure(refusal)] * len(given_up))
+        self._tell_drained()
+
     def _gather(self) -> None:
-        if not self._is_gathering and not self._is_writing:
+        if not self._is_gathering and not self._batch:
             self._is_gathering = True
             self._seen = 0
             self._turns.callLater(0, self._turn)
@@ -123,8 +132,8 @@ class HitQueue:
             return
         self._is_gathering = False
         if count:
-            self._is_writing = True
-            writing = Deferred.fromCoroutine(self._write(self._next_batch()))
+            self._batch = self._next_batch()
+            writing = Deferred.fromCoroutine(self._write(self._batch))
             writing.addErrback(lambda failure: _log.failure("a batch went wrong", failure))
         else:
             self._tell_drained()  # what waited has given way
@@ -147,24 +156,30 @@ class HitQueue:
             outcomes = await self._append([entry.hit for entry in batch])
         except Exception:  # noqa: BLE001 - each caller gets it
             outcomes = [Failure()] * len(batch)
-        self._is_writing = False
-        if self._waiting:
-            self._since = self._turns.seconds()
-            self._gather()
-        for entry, outcome in zip(batch, outcomes, strict=True):
-            if entry.stored.called:
-                continue  # its caller no longer waits
-            if isinstance(outcome, Failure):
-                entry.stored.errback(outcome)
-            else:
-                entry.stored.callback(outcome)
+        if self._batch is batch:  # else it was given up
+            self._batch = ()
+            if self._waiting:
+                self._since = self._turns.seconds()
+                self._gather()
+        _tell(batch, outcomes)
         self._tell_drained()
 
     def _tell_drained(self) -> None:
-        if not self._waiting and not self._is_writing:
+        if not self._waiting and not self._batch:
             drained, self._drained = self._drained, []
             for one in drained:
                 one.callback(None)
+
+
+def _tell(batch: Sequence[Entry], outcomes: Sequence[Outcome | Failure]) -> None:
+    """Tell each caller that still waits what became of its hit."""
+    for entry, outcome in zip(batch, outcomes, strict=True):
+        if entry.stored.called:
+            continue
+        if isinstance(outcome, Failure):
+            entry.stored.errback(outcome)
+        else:
+            entry.stored.callback(outcome)
 
 
 def _records_of(hit: Hit) -> int:

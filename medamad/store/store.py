@@ -248,6 +248,13 @@ class Store:
             return f"the store cannot be read: {error}"
         return room or self._writer.lack
 
+    def tell_standstill(self) -> str:
+        """Say that a write does not end, "" when none has taken too long; the log hears of it, too.
+
+        To be called every second or so, in one thread.
+        """
+        return self._writer.standstill.tell()
+
     def is_running_out(self, process: int) -> bool:
         """Tell whether what a process reads, as a backup, may soon keep hits from being stored."""
         try:

@@ -21,6 +21,7 @@ from medamad.model.timings import Timings
 from medamad.store.environment import Environment, Txn
 from medamad.store.errors import Lost
 from medamad.store.files import lack_behind
+from medamad.store.standstill import Standstill
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class Writer:
     _broken: Callable[[str], None]
     commits: Timings = field(factory=Timings, init=False)
     """How long each change took that was committed."""
+    standstill: Standstill = field(factory=Standstill, init=False)
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
@@ -82,19 +84,20 @@ class Writer:
     def submit(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
         """Have a change made. Fires with what it returned once it is committed and synced.
 
-        Fails with what the change raised, or with Unavailable when the store cannot take it;
-        either way nothing of it is kept.
+        Fails with what the change raised, or with Unavailable when the store cannot take it, or
+        stands still; either way nothing of it is kept.
         """
-        if self._is_stopped:
-            return fail(Unavailable("the store is closed", retry_after=_RETRY_AFTER_S))
+        refusal = "the store is closed" if self._is_stopped else self.standstill.lack
+        if refusal:
+            return fail(Unavailable(refusal, retry_after=_RETRY_AFTER_S))
         done: Deferred[T] = Deferred()
         self._jobs.put(_Job(change, done))
         return done
 
     @property
     def lack(self) -> str:
-        """What the last change failed for, "" when it did not."""
-        return self._fault or self._lack
+        """Why changes fail, or do not end, "" when the last one did not."""
+        return self._fault or self.standstill.lack or self._lack
 
     def stop(self) -> None:
         """Finish all changes submitted so far, then end the thread. Blocks until it has ended."""
@@ -104,10 +107,12 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
+            self.standstill.begin()
             try:
                 result: object = self._make(job.change)
             except BaseException:  # noqa: BLE001 - the caller gets it, whatever it is
                 result = Failure()
+            self.standstill.end()
             self._reactor.callFromThread(_fire, job.done, result)
 
     def _make(self, change: Callable[[Transaction], T]) -> T:

@@ -96,6 +96,8 @@ def test_hits_of_several_turns_share_a_batch_up_to_its_size(
         queue.add(hit(name))
         reactor.turn()
     assert store.batches == [["a", "b", "c"]]
+    assert len(queue) == 4
+    store.succeed(0)
     assert len(queue) == 1
 
 
@@ -324,6 +326,31 @@ def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
     gone.cancel()
     store.succeed(0)
     assert [type(got[0]), got[1]] == [Failure, Outcome.STORED]
+
+
+def test_given_up_are_those_being_written_and_those_that_wait_and_no_others(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    written = results([queue.add(hit(name)) for name in "abc"])
+    reactor.turn(2)
+    waiting = results([queue.add(hit(name), name) for name in "defg"])
+    drained = results([queue.drained()])
+    queue.give_up(Unavailable("it stands still", retry_after=10))
+    assert [str(failure.value) for failure in written + waiting] == ["it stands still"] * 7
+    assert (drained, len(queue)) == ([None], 0)
+    # What comes then is handed over, though what was given up is still under way.
+    later = results([queue.add(hit("h"))])
+    reactor.turn(2)
+    assert store.batches == [["a", "b", "c"], ["h"]]
+    next_one = results([queue.add(hit("i"))])
+    store.succeed(0)
+    reactor.turn(3)
+    assert (len(written), later, len(queue)) == (3, [], 2)
+    store.succeed(1)
+    reactor.turn(2)
+    store.succeed(2)
+    assert (later, next_one, len(queue)) == ([Outcome.STORED], [Outcome.STORED], 0)
+    assert store.batches == [["a", "b", "c"], ["h"], ["i"]]
 
 
 def test_settings_take_effect_while_it_runs(

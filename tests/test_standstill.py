@@ -1,0 +1,78 @@
+"""The daemon while its store stands still, as on a disk that does not answer."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest_twisted
+from daemon import HIT, PATIENCE_S, Answer, first_headers
+from shown import paths, seen
+from started import Told, config_in, daemon_of
+from stuck import Stuck
+from told_in_log import told_in_log
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThread
+
+from medamad.collect.collector import CAPACITY
+from medamad.service import Started
+from medamad.store.environment import open_environment
+from medamad.store.standstill import MOST_S, Standstill
+from medamad.web.backend import Backend
+
+
+def asked(port: int, path: str, body: Mapping[str, object] | None = None) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("GET" if body is None else "POST", path, body and json.dumps(body))
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return Answer(answer.status, first_headers(answer), content)
+
+
+@pytest_twisted.ensureDeferred
+async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_then(
+    tmp_path: Path,
+) -> None:
+    told, backends, now = Told(), [], [0.0]
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+        await backend.store.add_website("example.com", 1)
+
+    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon.standstill_s = 0.01
+    daemon.startService()
+    started = await told.first
+    assert isinstance(started, Started)
+    port = int(started.urls[0].rpartition(":")[2])
+
+    def answered(path: str, beacon: str = "") -> "Deferred[Answer]":
+        return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
+
+    collector, store = backends[0].collector, backends[0].store
+    store._writer.standstill = Standstill(lambda: now[0])
+    stuck = Stuck.in_writer(store)
+    with told_in_log() as lines:
+        early = [answered("/event/hit", "a"), answered("/event/hit", "b")]
+        while len(collector.queue) < len(early):
+            await deferLater(reactor, 0.01)
+        assert (await answered("/health")).status == 200
+        now[0] += MOST_S
+        refused = [await one for one in early]
+        refused.append(await answered("/event/hit", "c"))
+        assert [(one.status, one.headers["retry-after"]) for one in refused] == [(503, "10")] * 3
+        health = await answered("/health")
+        assert (health.status, "has not ended for 10 s" in str(health.json)) == (503, True)
+        assert collector.refusals.totals() == {CAPACITY: 3}
+        stuck.is_let_go.set()
+        assert await stuck.done
+        assert [(await answered("/event/hit", name)).status for name in "abc"] == [204] * 3
+    assert [line.partition(":")[0] for line in lines] == ["no hits are taken, reading goes on"]
+    assert (await answered("/health")).status == 200
+    website = store.websites.all()[0]
+    assert len(paths(seen(store, website))) == 3, "none that was sent again counts twice"
+    await daemon.stopService()
+    open_environment(tmp_path, 64 << 20).close()
