@@ -15,9 +15,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 from twisted.application.service import Service
-from twisted.internet import defer
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
-from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -35,6 +33,7 @@ from medamad.collect.tables import load_tables
 from medamad.config import EXIT_STATUS, Config, ConfigError
 from medamad.config_cut import Said
 from medamad.config_files import load_lists
+from medamad.draining import drain
 from medamad.listening import CannotListenThere, places
 from medamad.log_lines import LogLines, reason_of
 from medamad.model.backups import Done, Task
@@ -50,7 +49,6 @@ from medamad.taking_over import TakingOver
 from medamad.watch import LOOK_SECONDS, Watch
 from medamad.web.app import make_site
 from medamad.web.backend import Backend
-from medamad.web.site import ARRIVE_SECONDS, Site
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
@@ -59,6 +57,9 @@ QUESTIONS_AT_ONCE: Final = 2
 """How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
+STOP_SECONDS: Final = 4.2
+"""How long after the begin of a stop the store is waited for, but for CLOSE_SECONDS at least."""
+CLOSE_SECONDS: Final = 0.5
 STANDSTILL_SECONDS: Final = 1.0
 """How often it is looked whether the store's writer stands still."""
 TIDY_SECONDS: Final = 60.0
@@ -122,6 +123,7 @@ class Daemon(Service):
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _starting: "Deferred[None] | None" = None
     _has_ended: bool = False
+    _stopping_since: float = 0.0
 
     def startService(self) -> None:
         """Begin to start; `started` or `ended` tells how it went, unless it is stopped before."""
@@ -170,7 +172,7 @@ class Daemon(Service):
             tell=taking_over.tell,
         )
         taking_over.end()
-        opened.push_async_callback(store.close)
+        opened.push_async_callback(self._close, store)
         store.broken.addCallback(self._store_broke)
         questions = Pool.start(
             "questions", QUESTION_THREADS, self.reactor, at_once=QUESTIONS_AT_ONCE
@@ -211,7 +213,7 @@ class Daemon(Service):
             data_dir, self.environ, self.reactor, self.reactor, store.is_running_out
         )
         opened.push_async_callback(processes.stop)
-        opened.push_async_callback(self._drain, site)
+        opened.push_async_callback(drain, site, self.drain_s, self.reactor)
         urls = []
         for place in listening:
             port = await place.listen(site)
@@ -254,6 +256,7 @@ class Daemon(Service):
         self.started(_started(urls, first_login, store, data_dir))
 
     async def _stop(self) -> None:
+        self._stopping_since = self.reactor.seconds()
         self.supervisor.tell(STOPPING)
         reloading, self._reloading = self._reloading, None
         if reloading is not None:
@@ -262,20 +265,9 @@ class Daemon(Service):
         if reloading is not None:
             self._log.info("stopped")
 
-    async def _drain(self, site: Site) -> None:
-        """Let the requests under way be answered, then let the hits that wait be stored."""
-        site.leave()
-        if site.channels:
-            await deferLater(self.reactor, ARRIVE_SECONDS)
-        try:
-            await site.drain().addTimeout(self.drain_s, self.reactor)
-        except defer.TimeoutError:
-            self._log.warn("{count} connections were cut", count=len(site.channels))
-            for channel in list(site.channels):
-                channel.transport.abortConnection()
-            # They have gone in the next turn: with them, what they asked for is given up.
-            await deferLater(self.reactor, 0)
-        await site.backend.collector.queue.drained()
+    async def _close(self, store: Store) -> None:
+        left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
+        await store.close(max(left_s, CLOSE_SECONDS))
 
     def _backups(self, backend: Backend, processes: BackupProcesses) -> Schedule:
         def do(task: Task) -> "Deferred[Done]":

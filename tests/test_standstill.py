@@ -2,11 +2,12 @@
 
 import http.client
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest_twisted
-from daemon import HIT, PATIENCE_S, Answer, first_headers
+from daemon import HIT, PATIENCE_S, Answer, Daemon, first_headers, running, until
 from shown import paths, seen
 from started import Told, config_in, daemon_of
 from stuck import Stuck
@@ -18,7 +19,7 @@ from twisted.internet.threads import deferToThread
 
 from medamad.collect.collector import CAPACITY
 from medamad.service import Started
-from medamad.store.environment import open_environment
+from medamad.store.environment import open_as_guest, open_environment
 from medamad.store.standstill import MOST_S, Standstill
 from medamad.web.backend import Backend
 
@@ -76,3 +77,35 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
     assert len(paths(seen(store, website))) == 3, "none that was sent again counts twice"
     await daemon.stopService()
     open_environment(tmp_path, 64 << 20).close()
+
+
+def sent(daemon: Daemon, beacon: str) -> tuple[threading.Thread, list[Answer]]:
+    """Send a hit; its answer comes into a list."""
+    answers: list[Answer] = []
+
+    def send() -> None:
+        answers.append(asked(daemon.port, "/api/event/hit", HIT | {"b": beacon}))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread, answers
+
+
+def test_a_daemon_whose_store_stands_still_is_stopped_all_the_same(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        with open_as_guest(daemon.data).lmdb as environment:
+            locked = environment.begin(write=True)
+            thread, answers = sent(daemon, "2")
+            until(lambda: "hits_waiting 1" in client.request("GET", "/metrics").body.decode())
+            assert daemon.stop() == 0
+            locked.abort()
+        thread.join(PATIENCE_S)
+        assert [one.status for one in answers] == [503]
+        assert "is left open, as a write into it does not end" in daemon.log
+        assert "were cut" not in daemon.log
+        daemon.start()
+        summary = daemon.client().get("/api/website/example.com/summary")
+        assert summary["current"]["pageviews"] == 1

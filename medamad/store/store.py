@@ -188,11 +188,21 @@ class Store:
         tending.start(tending.count_visitors())
         return store
 
-    async def close(self) -> None:
-        """Finish what was submitted, then close the file. Nothing may be asked afterwards."""
+    async def close(self, within_s: float | None = None) -> None:
+        """Finish what was submitted, then close the file. Nothing may be asked afterwards.
+
+        Where a write does not end within a time, the file stays open until the process ends.
+        """
         self._tending.close()
-        self._writer.stop()
-        self._environment.close()
+        if self._writer.stop(within_s):
+            self._environment.close()
+        else:
+            # What a killed process leaves of a transaction, LMDB takes for never begun.
+            _log.warn(
+                "{path} is left open, as a write into it does not end: all that was answered"
+                " is stored",
+                path=self._environment.path,
+            )
 
     def apply(self, settings: StoreSettings) -> None:
         """Go by other settings from now on; the map's size stays until the next start."""

@@ -99,11 +99,15 @@ class Writer:
         """Why changes fail, or do not end, "" when the last one did not."""
         return self._fault or self.standstill.lack or self._lack
 
-    def stop(self) -> None:
-        """Finish all changes submitted so far, then end the thread. Blocks until it has ended."""
+    def stop(self, within_s: float | None = None) -> bool:
+        """Finish all changes submitted so far, then end the thread. Blocks until it has ended.
+
+        Returns False when it has not within a time.
+        """
         self._is_stopped = True
         self._jobs.put(None)
-        self._thread.join()
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

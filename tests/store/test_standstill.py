@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 import pytest_twisted
 from attrs import define
+from daemon import PATIENCE_S
 from shown import paths, seen
 from stuck import Stuck
 from told_in_log import told_in_log
@@ -81,3 +82,21 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
     await store.tidy(NOW_MS)
     assert paths(seen(store, website)) == ["/waits", "/later"]
     await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_write_that_does_not_end_does_not_hold_the_end_up(open_store: OpenStore) -> None:
+    store = open_store()
+    stuck = Stuck.in_writer(store)
+    with told_in_log() as lines:
+        await store.close(within_s=0.01)
+    [line] = lines
+    assert line == (
+        f"{store._environment.path} is left open, as a write into it does not end:"
+        " all that was answered is stored"
+    )
+    stuck.is_let_go.set()
+    assert await stuck.done
+    assert store._writer.stop(PATIENCE_S)
+    store._environment.close()
+    await open_store().close()
