@@ -95,7 +95,9 @@ class Texts:
         prefix = NAMES_OF.pack(self._website, dimension)
         known = len(texts)
         with txn.cursor(db=self._environment.databases.names) as cursor:
-            found = cursor.set_range(NAME_KEY.pack(self._website, dimension, begin))
+            # A key that damage made shorter stands before the one that was written.
+            before = NAME_KEY.pack(self._website, dimension, begin - 1) + b"\0" if begin else prefix
+            found = cursor.set_range(before)
             for _ in range(_NAMES_AT_ONCE):
                 if not found or not cursor.key().startswith(prefix):
                     return None

@@ -63,6 +63,27 @@ def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
     assert DAMAGED not in texts(Dimension.PATH)
 
 
+@pytest.mark.parametrize(("count", "code"), [(3, 0), (257, 256)])
+def test_a_name_whose_key_is_too_short_is_told(
+    environment: Environment, count: int, code: int
+) -> None:
+    names, database = Names(environment.databases, {}, 1_000), environment.databases.names
+    texts = Texts(environment, 1)
+    key = NAME_KEY.pack(1, Dimension.PATH, code)
+    for first, last in ((0, code), (code, count)):
+        with environment.lmdb.begin(write=True) as txn:
+            coding = names.coding(txn, 0)
+            for number in range(first, last):
+                coding.code(1, Dimension.PATH, f"/{number}")
+            if last == count:
+                assert txn.put(key[:-1], txn.pop(key, db=database), db=database)
+        coding.adopt()
+        with told_in_log() as lines:
+            read = list(texts(Dimension.PATH))
+    assert read[code:] == [DAMAGED, *(f"/{number}" for number in range(code + 1, count))]
+    assert f"a text is damaged and not shown: website 1, name {key[:-1].hex()}" in lines
+
+
 def sizes(websites: Sequence[Texts]) -> list[int]:
     return [texts.size() for texts in websites]
 
