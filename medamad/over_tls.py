@@ -45,7 +45,7 @@ class _OverTLS(BufferingTLSTransport):
         if is_little and self._turns.takes_more():
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
-        if not self._handshakeDone:
+        if self.wrappedProtocol.idle:
             # It gives way no sooner than one over which a request comes.
             self.factory.wrappedFactory.works(self.wrappedProtocol)
         self.held += data

@@ -55,6 +55,15 @@ def test_who_shakes_hands_is_at_work(factory: OverTLS) -> None:
     assert factory.wrappedFactory.working == [client.echo]
 
 
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_of_whom_something_is_held_is_at_work(factory: OverTLS, *, is_idle: bool) -> None:
+    client = Client(factory).shake_hands()
+    factory.wrappedFactory.working.clear()
+    client.echo.idle = is_idle
+    client.push(client.records(b"a" * AT_ONCE_BYTES))
+    assert factory.wrappedFactory.working == [client.echo] * is_idle
+
+
 @pytest.mark.parametrize("at_once", [100_000, 100])
 def test_after_the_handshake_everything_is_taken_as_it_comes(
     factory: OverTLS, at_once: int

@@ -20,6 +20,8 @@ from medamad.web.turns import HANDSHAKES_AT_ONCE, Turns
 class Echo(Protocol):
     """Sends back what it receives."""
 
+    idle = True
+
     def __init__(self, network: bytes | None) -> None:
         self.network = network
         self.received: list[bytes] = []

@@ -27,11 +27,13 @@ from medamad.store.journal import Outcome
 
 _RETRY_AFTER_S: Final = 1
 _PLACE_BYTES: Final = 1_024
-"""In memory it is up to eight times as much: the request, what was read of it, and the hit."""
+"""In memory it is four to twenty times as much: the request, what was read of it, and the hit."""
 _SHARE: Final = 8
 _MOST_RECORDS: Final = 5_000
+_MOST_HITS: Final = 1_000
 """Where more waits, a batch holds this part of it, or so much: the slower the disk is to sync, the
-more there has to be in each batch. To write so much takes some 12 ms besides."""
+more there has to be in each batch. To write so much takes some 12 ms besides, and 3 MiB of the
+store."""
 _log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
@@ -81,6 +83,11 @@ class HitQueue:
         """Give how many hits wait to be stored."""
         return len(self._waiting) + len(self._batch)
 
+    @property
+    def places(self) -> int:
+        """How many places are taken of what may wait."""
+        return self._waiting.places
+
     def add(self, hit: Hit, sender: Hashable = None, sent_bytes: int = 0) -> "Deferred[Outcome]":
         """Queue a hit of a sender. Fires with what became of it once it is on disk.
 
@@ -90,7 +97,8 @@ class HitQueue:
         waiting = self._waiting
         if not waiting:
             self._since = self._turns.seconds()
-        waiting.add(Entry(hit, sender, _records_of(hit), 1 + sent_bytes // _PLACE_BYTES, stored))
+        places = 1 + min(sent_bytes // _PLACE_BYTES, max(self.settings.max_waiting - 1, 0))
+        waiting.add(Entry(hit, sender, _records_of(hit), places, stored))
         self._gather()
         while waiting.places > self.settings.max_waiting:
             late = waiting.latest_of_most(sender)
@@ -144,7 +152,8 @@ class HitQueue:
         batch: list[Entry] = []
         room = max(self.settings.max_records, min(waiting.records // _SHARE, _MOST_RECORDS))
         by_turns = room // 2
-        while waiting and room > 0:
+        most_hits = max(self.settings.max_records, _MOST_HITS)
+        while waiting and room > 0 and len(batch) < most_hits:
             batch.append(waiting.oldest() if room > by_turns else waiting.next_in_turn())
             room -= batch[-1].records
         batch.sort(key=attrgetter("number"))

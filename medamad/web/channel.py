@@ -67,7 +67,7 @@ class Owner(Protocol):
         """Count a connection as one over which a request comes, or the handshake before."""
 
     def answers(self, channel: "Channel") -> None:
-        """Count a connection as one whose request has come, and is being answered."""
+        """Count a connection as one of which something has come: it waits for us."""
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
@@ -207,6 +207,7 @@ class Channel(HTTPChannel):
         self._has_turn = False
         if self._received > SHORT_BYTES:
             self._networkProducer.pauseProducing()
+        self.site.answers(self)
         self.site.has_more(self)
 
     def _wait(self) -> None:
@@ -222,6 +223,9 @@ class Channel(HTTPChannel):
         if not self.refused and not self.transport.disconnecting:
             self._networkProducer.resumeProducing()
             self._take_buffered(in_turn=True)
+            is_to_come = self._has_turn and not (self.idle or self._handlingRequest or self.refused)
+            if is_to_come:
+                self.site.works(self)
 
     def resumeProducing(self) -> None:
         """Go on: what was sent has gone out as far as the kernel."""

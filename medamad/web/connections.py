@@ -29,9 +29,9 @@ class _Network(Generic[C]):
 
 @define(eq=False)
 class Connections(Generic[C]):
-    """The open connections: which wait for a request, over which one comes, which are answered.
+    """The open connections: which wait for a request, over which one comes, which wait for us.
 
-    Each call takes the same time however many there are.
+    No call goes through all of them.
     """
 
     _all: dict[C, None] = field(factory=dict)
@@ -71,7 +71,7 @@ class Connections(Generic[C]):
         self._rank(_key(connection), len(network.arriving) - 1, len(network.arriving))
 
     def answers(self, connection: C) -> None:
-        """Count a connection as one whose request has come, and is being answered."""
+        """Count a connection as one of which something has come: it waits for us."""
         network = self._networks.get(_key(connection))
         if network is None:
             return
@@ -92,21 +92,24 @@ class Connections(Generic[C]):
         if not network.all:
             del self._networks[_key(connection)]
 
-    def longest_waiting(self, network: bytes | None = None) -> C | None:
-        """Give the one that waits longest, of a network or of all; None if none waits."""
-        if network is None:
-            return next(iter(self._waiting), None)
+    def longest_waiting(self, network: bytes) -> C | None:
+        """Give the one of a network that waits longest; None if none waits."""
         found = self._networks.get(network)
         return None if found is None else next(iter(found.waiting), None)
 
-    def longest_arriving(self, newcomer: bytes | None) -> C | None:
-        """Give the one over which a request comes longest, of the network that has most of these.
+    def giving_way(self, newcomer: bytes | None) -> C | None:
+        """Give the one that gives way to a newcomer, by its network; None if none does.
 
-        None if a newcomer's own network has as many.
+        It is the one that waits longest, or where none waits, that over which a request comes
+        longest, of the network that has most of these, unless the newcomer's own has as many. Of
+        those that wait, a network with more requests still to come than there are has only its own
+        go: else whoever comes again at once would close what others have just opened.
         """
         own = None if newcomer is None else self._networks.get(newcomer)
-        if (0 if own is None else len(own.arriving)) >= self._most_arriving:
-            return None
+        arriving = 0 if own is None else len(own.arriving)
+        waiting = self._waiting if own is None or arriving <= len(self._waiting) else own.waiting
+        if waiting or arriving >= self._most_arriving:
+            return next(iter(waiting), None)
         most = next(iter(self._with_arriving[self._most_arriving]))
         return next(iter(self._networks[most].arriving))
 

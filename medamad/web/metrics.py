@@ -91,8 +91,14 @@ class Metrics(Collector):
         yield refused
         yield _gauge("hits_waiting", "Hits that wait to be written.", len(collector.queue))
         yield _gauge(
+            "hits_waiting_places",
+            "What those that no write was begun for take of hits_waiting_max: a place each, and "
+            "one more for each 1,024 bytes of the request.",
+            collector.queue.places,
+        )
+        yield _gauge(
             "hits_waiting_max",
-            "How many may wait; beyond, they are answered 503.",
+            "How many places there are; beyond, hits are answered 503.",
             collector.queue.settings.max_waiting,
         )
         yield _histogram(

@@ -126,7 +126,7 @@ class Site(server.Site):
         if network is not None and channels.of(network) >= settings.max_connections_per_network:
             leaving = channels.longest_waiting(network)
         elif len(channels) >= settings.max_connections:
-            leaving = channels.longest_waiting() or channels.longest_arriving(network)
+            leaving = channels.giving_way(network)
         else:
             return Channel(self, network)
         if leaving is None:
@@ -182,7 +182,7 @@ class Site(server.Site):
         self.channels.works(channel)
 
     def answers(self, channel: Channel) -> None:
-        """Count a connection as one whose request has come, and is being answered."""
+        """Count a connection as one of which something has come: it waits for us."""
         self.channels.answers(channel)
 
     def takes_more(self) -> bool:

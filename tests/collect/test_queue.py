@@ -167,6 +167,12 @@ def test_what_was_long_takes_the_place_of_several(queue: HitQueue) -> None:
     assert len(queue) == 2
 
 
+def test_no_hit_is_too_long_for_a_queue_in_which_nothing_waits(queue: HitQueue) -> None:
+    queue.settings = QueueSettings(max_waiting=2)
+    longest = queue.add(hit("longest"), "a", 16_384)
+    assert (longest.called, queue.places) == (False, 2)
+
+
 def test_whoever_has_most_that_waits_gives_way(
     queue: HitQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
@@ -245,14 +251,15 @@ def test_batches_are_larger_where_much_waits(
     assert [len(batch) for batch in store.batches] == [5, 4, 3]
 
 
+@pytest.mark.parametrize(("properties", "most_hits"), [(99, 50), (0, 1_000)])
 def test_however_much_waits_others_do_not_wait_for_long(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: HitQueue, store: RecordingStore, reactor: Reactor, properties: int, most_hits: int
 ) -> None:
     queue.settings = QueueSettings()
-    for number in range(1_000):
-        queue.add(event(str(number), 99))
+    for number in range(9_000):
+        queue.add(event(str(number), properties))
     reactor.turn(2)
-    assert len(store.batches[0]) == 50
+    assert len(store.batches[0]) == most_hits
 
 
 def test_senders_take_turns_where_more_wait_than_fit(

@@ -1,3 +1,5 @@
+from collections import Counter
+
 from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ def test_those_of_a_network_are_told_apart() -> None:
         connections.waits(one)
     assert set(connections) == {first, second, third}
     assert (len(connections), connections.of(b"a"), connections.of(b"c")) == (3, 1, 0)
-    assert connections.longest_waiting() is second
+    assert connections.giving_way(None) is second
     assert connections.longest_waiting(b"a") is first
     assert connections.longest_waiting(b"c") is None
 
@@ -37,15 +39,15 @@ def test_who_is_at_work_stays() -> None:
     ones = [One(b"a") for _ in range(300)]
     for one in ones:
         connections.waits(one)
-        connections.works(one)
-    assert connections.longest_waiting() is connections.longest_waiting(b"a") is None
+        connections.answers(one)
+    assert connections.giving_way(None) is connections.longest_waiting(b"a") is None
     assert (len(connections), connections.of(b"a")) == (300, 300)
     waiting = One(b"a")
     connections.waits(waiting)
     connections.waits(ones[0])
-    assert connections.longest_waiting() is connections.longest_waiting(b"a") is waiting
+    assert connections.giving_way(None) is connections.longest_waiting(b"a") is waiting
     connections.remove(waiting)
-    assert connections.longest_waiting() is connections.longest_waiting(b"a") is ones[0]
+    assert connections.giving_way(None) is connections.longest_waiting(b"a") is ones[0]
 
 
 def test_of_the_network_with_most_requests_coming_the_earliest_gives_way() -> None:
@@ -55,24 +57,46 @@ def test_of_the_network_with_most_requests_coming_the_earliest_gives_way() -> No
         connections.waits(one)
         connections.works(one)
     for newcomer in (b"a", b"c", None):
-        assert connections.longest_arriving(newcomer) is ones[1]
+        assert connections.giving_way(newcomer) is ones[1]
     # Nobody makes room for more of the same.
-    assert connections.longest_arriving(b"b") is None
+    assert connections.giving_way(b"b") is None
     # What goes on coming is none the later for it; what is answered stays.
     connections.works(ones[1])
-    assert connections.longest_arriving(None) is ones[1]
+    assert connections.giving_way(None) is ones[1]
     connections.answers(ones[1])
-    assert connections.longest_arriving(None) is ones[2]
+    assert connections.giving_way(None) is ones[2]
     connections.remove(ones[2])
     # Where several have as many, it is one that has had so many for longest.
-    assert connections.longest_arriving(None) is ones[0]
-    assert connections.longest_arriving(b"a") is None
+    assert connections.giving_way(None) is ones[0]
+    assert connections.giving_way(b"a") is None
     connections.answers(ones[0])
     # Where there is no bound, each stands for itself.
     connections.answers(ones[3])
-    assert connections.longest_arriving(None) is ones[4]
+    assert connections.giving_way(None) is ones[4]
     connections.waits(ones[4])
-    assert connections.longest_arriving(None) is None
+    assert connections.giving_way(b"a") is ones[4]
+
+
+def test_who_has_more_requests_coming_than_wait_makes_room_by_their_own() -> None:
+    connections: Connections[One] = Connections()
+    slow = [One(b"a"), One(b"a"), One(b"b")]
+    waiting = [One(b"c"), One(b"a")]
+    for one in (*slow, *waiting):
+        connections.waits(one)
+    for one in slow[:2]:
+        connections.works(one)
+    # As long as more wait than that.
+    assert connections.giving_way(b"a") is slow[2]
+    connections.works(slow[2])
+    assert connections.giving_way(b"a") is waiting[0]
+    connections.remove(waiting[1])
+    assert connections.giving_way(b"a") is None
+    for newcomer in (b"b", b"c", b"d", None):
+        assert connections.giving_way(newcomer) is waiting[0]
+    again = One(b"a")
+    connections.waits(again)
+    connections.answers(waiting[0])
+    assert connections.giving_way(b"a") is again
 
 
 @define(eq=False)
@@ -98,8 +122,20 @@ class OneByOne:
         elif step == "remove" and one in self.known:
             self.known.remove(one)
 
-    def arriving_of(self, network: bytes | None) -> list[One]:
-        return [one for one in self.arriving if one.network == network]
+    def giving_way(self, newcomer: bytes) -> list[One]:
+        """Any of those it gives may go."""
+        counts = Counter(one.network for one in self.arriving)
+        most, own = max(counts.values(), default=0), counts[newcomer]
+        waiting = self.waiting
+        if own > len(waiting):
+            waiting = [one for one in waiting if one.network == newcomer]
+        if waiting or most == own:
+            return waiting[:1]
+        return [
+            next(one for one in self.arriving if one.network == network)
+            for network, count in counts.items()
+            if count == most
+        ]
 
 
 @given(
@@ -113,15 +149,8 @@ def test_who_gives_way_is_as_one_by_one(steps: list[tuple[str, int]]) -> None:
         getattr(connections, step)(ones[number])
         plain.do(step, ones[number])
         assert set(connections) == set(plain.known)
-        assert connections.longest_waiting() is next(iter(plain.waiting), None)
-        most = max((len(plain.arriving_of(one.network)) for one in ones), default=0)
         for newcomer in (b"a", b"b", b"c", b"d"):
-            found = connections.longest_arriving(newcomer)
-            if len(plain.arriving_of(newcomer)) == most:
-                assert found is None
-            else:
-                assert found is plain.arriving_of(found.network)[0]
-                assert len(plain.arriving_of(found.network)) == most
+            assert connections.giving_way(newcomer) in (plain.giving_way(newcomer) or [None])
     for one in ones:
         connections.remove(one)
     assert connections._networks == connections._with_arriving == {}
