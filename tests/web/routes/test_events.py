@@ -6,8 +6,8 @@ import pytest_twisted
 from attrs import evolve
 from browser import Answer, Browser
 from house import NOW, House
-from twisted.internet.defer import Deferred
 from logged import LoggedFailures
+from twisted.internet.defer import Deferred
 
 from medamad.collect.networks import Networks
 from medamad.collect.queue import QueueSettings
