@@ -207,7 +207,8 @@ class Channel(HTTPChannel):
         self._has_turn = False
         if self._received > SHORT_BYTES:
             self._networkProducer.pauseProducing()
-        self.site.answers(self)
+        if not self.idle:
+            self.site.answers(self)
         self.site.has_more(self)
 
     def _wait(self) -> None:

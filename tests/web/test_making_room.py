@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 import pytest_twisted
-from browser import Connection, Wire, encoded
+from browser import Connection, Wire, encoded, over_tls
 from house import House
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
@@ -52,6 +52,16 @@ def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
     house.reactor.advance(0)
     for other in others:
         assert other.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest_twisted.ensureDeferred
+async def test_over_tls_who_was_answered_waits_again(house: House) -> None:
+    house.set(max_connections=1)
+    answered = over_tls(house.site)
+    assert (await answered.talk(PING)).status == 200
+    house.reactor.advance(0)
+    assert Connection(house.site).channel is not None
+    assert answered.wire.aborted
 
 
 def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House) -> None:
