@@ -1,14 +1,12 @@
 """What becomes known of a hit after it was sealed: how long a view was seen, whose an event was.
 
 Kept under the sequence number of the view or event, so that it stays true whatever block that is
-moved to; folded into the block after a day, when nothing more can come. That a view which is not
-sealed yet was seen for longer than its first leaving says is kept here too: in one place, however
-often the page is left.
+moved to; folded into the block after a day, when nothing more can come.
 """
 
 import struct
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -57,10 +55,11 @@ class Values:
             insort(self._ascending, sequence)
         self._values[sequence] = value
 
-    def remove(self, sequence: int) -> None:
-        """Forget the value of a number that has one."""
-        del self._values[sequence]
-        del self._ascending[bisect_left(self._ascending, sequence)]
+    def remove(self, sequences: Iterable[int]) -> None:
+        """Forget the values of numbers that have one; all at once, since each goes through many."""
+        for sequence in sequences:
+            del self._values[sequence]
+        self._ascending = [sequence for sequence in self._ascending if sequence in self._values]
 
     def within(self, low: int, high: int) -> list[tuple[int, int]]:
         """Give the numbers between two, these included, with their values."""

@@ -48,13 +48,13 @@ class Known(Protocol):
     """What is known of the hits that were stored before."""
 
     def duration_ms(self, website: int, view: int) -> int:
-        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
+        """Give how long a view that is not sealed was seen, as far as is known, else 0."""
 
     def is_sealed(self, website: int, sequence: int) -> bool:
         """Tell whether a block has the view or event with that number: no record can change it."""
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a hit, 0 for nothing."""
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
 
 
 def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
@@ -130,10 +130,10 @@ class Batch:
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
-    """What the hits tell of earlier ones: value by kind and sequence number, by website."""
+    """What the hits tell of sealed ones: value by kind and sequence number, by website."""
     _fresh: dict[bytes, Place] = field(factory=dict)
     _durations: dict[int, int] = field(factory=dict)
-    """How long views were seen that this batch tells of, by sequence number."""
+    """How long views that are not sealed were seen, as this batch tells, by sequence number."""
 
     def add(self, hit: Hit) -> None:
         """Write one hit."""
@@ -239,19 +239,15 @@ class Batch:
         return Outcome.STORED
 
     def _last(self, place: Place, time_ms: int, duration_ms: int) -> None:
-        """Write how long a view was seen, if that is longer than is known.
-
-        What a record or a block tells of it already is corrected in place: a page that is left
-        again and again takes no more room.
-        """
+        """Write how long a view was seen, if that is longer than is known."""
         website, view = place.website, place.sequence
+        if self._known.is_sealed(website, view):
+            self._correct(website, Corrected.DURATION, view, duration_ms)
+            return
         known_ms = self._durations.get(view) or self._known.duration_ms(website, view)
         if duration_ms <= known_ms:
             return
         self._durations[view] = duration_ms
-        if known_ms or self._known.is_sealed(website, view):
-            self._correct(website, Corrected.DURATION, view, duration_ms)
-            return
         key = journal_key(website, time_ms, self._journal.next_sequence())
         self._put(website, leaving_record(key, view, duration_ms))
 
@@ -288,7 +284,7 @@ class Batch:
         return place
 
     def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> None:
-        """Write what is known of a hit in the place of that; the greatest value counts."""
+        """Write what is known of a sealed hit; the greatest value counts."""
         known = self.corrections.setdefault(website, {})
         before = known.get((kind, sequence), self._known.correction(website, kind, sequence))
         if value > before:

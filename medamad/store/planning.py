@@ -34,6 +34,7 @@ from medamad.store.tail import CHUNK_VIEWS, Cut
 from medamad.store.writer import Transaction
 
 DAY_MS: Final = 86_400_000
+_LEAVINGS_OF_A_VIEW: Final = 2
 
 
 @frozen
@@ -54,8 +55,13 @@ class Planning:
     sizes: Sizes = field(factory=Sizes)
 
     def is_due(self, shelf: Shelf) -> bool:
-        """Tell whether a tail has grown too long. For any thread."""
-        return weight(len(shelf.tail), shelf.tail.rows) > 2 * self.sizes.chunk_views
+        """Tell whether a tail has grown too long. For any thread.
+
+        Leavings of sealed views take no more room, however often pages are left.
+        """
+        tail = shelf.tail
+        held = max(weight(len(tail), tail.rows), tail.leavings // _LEAVINGS_OF_A_VIEW)
+        return held > 2 * self.sizes.chunk_views
 
     def room(self, shelf: Shelf) -> int:
         """Give how many views would make the last block a full one. For any thread."""

@@ -4,7 +4,7 @@ A record stands under (website, time, sequence) and ends in a CRC-32 over key an
 four kinds, each of one fixed width, in codes:
 
 - a view;
-- a leaving: how long a view had been seen when its page was left for the first time;
+- a leaving: how long a view had been seen when its page was left;
 - a property of an event; the records of one event share the number of the first;
 - a binding: an event turns out to belong to a view that was stored after it.
 """

@@ -153,14 +153,8 @@ class Shelf:
         """Give all blocks, those of groups too."""
         return [leaf for block in self.blocks for leaf in block.blocks()]
 
-    def duration_ms(self, view: int) -> int:
-        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
-        if view > self.watermark:
-            return self.tail.duration_ms(view)
-        return self.correction(Corrected.DURATION, view)
-
     def correction(self, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a hit, 0 for nothing."""
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
         return self._corrections[kind].get(sequence)
 
     def still(self, corrections: Iterable[Correction]) -> list[Correction]:
@@ -172,20 +166,11 @@ class Shelf:
         ]
 
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
-        """Lay corrections over the blocks that have their hits; the tail takes in its own."""
+        """Lay corrections over the blocks that have their hits."""
         known = {kind: Values() for kind in Corrected}
-        raised: dict[int, int] = {}
         for kind, sequence, value in corrections:
             self._corrections[kind].put(sequence, value)
-            if kind is Corrected.DURATION and sequence > self.watermark:
-                raised[sequence] = value
-            else:
-                known[kind].put(sequence, value)
-        if raised:
-            self.tail.lengthen(
-                np.fromiter(raised.keys(), np.uint64, len(raised)),
-                np.fromiter(raised.values(), np.uint32, len(raised)),
-            )
+            known[kind].put(sequence, value)
         if any(values.all() for values in known.values()):
             self._lay(self._having(known), known, reading)
 
@@ -210,8 +195,7 @@ class Shelf:
         self.days = sorted(days, key=lambda block: block.head.first_ms)
         for number in gone:
             self.waiting.pop(number, None)
-        for kind, sequence, _ in contained:
-            self._corrections[kind].remove(sequence)
+        self.forget(contained)
         self._late = {number: late for number, late in self._late.items() if number not in gone}
         self._lay(blocks, self._corrections, reading)
 
@@ -235,8 +219,8 @@ class Shelf:
     def idle_corrections(self, settled: Iterable[Block]) -> list[Correction]:
         """Give the corrections of blocks, to which none is added any more, that change nothing.
 
-        Blocks may reach over each other, and over the tail: what another one may be concerned by
-        is left out. Those that concern none are of hits of which sums remain, at most.
+        Blocks may reach over each other: what another one may be concerned by is left out. Those
+        that concern no block are of hits of which sums remain, at most.
         """
         idle = {block.number for block in settled} - self._late.keys() - self.damaged
         leaves = self.leaves()
@@ -254,8 +238,7 @@ class Shelf:
             for kind, values in self._corrections.items()
             for sequence in _outside(values.all(), map(_reach, leaves))
         )
-        both = chain(found, of_none)
-        return list(dict.fromkeys(each for each in both if each.sequence <= self.watermark))
+        return list(dict.fromkeys(chain(found, of_none)))
 
     def may_stay(
         self, block: Block | None, before_ms: int
@@ -280,8 +263,11 @@ class Shelf:
 
     def forget(self, corrections: Iterable[Correction]) -> None:
         """Drop corrections that change nothing."""
+        by_kind: dict[Corrected, list[int]] = {}
         for kind, sequence, _ in corrections:
-            self._corrections[kind].remove(sequence)
+            by_kind.setdefault(kind, []).append(sequence)
+        for kind, sequences in by_kind.items():
+            self._corrections[kind].remove(sequences)
 
     def groups_of(self, blocks: Sequence[Block]) -> list[Block]:
         """Give the groups that have one of some blocks, at whatever level."""

@@ -118,9 +118,9 @@ class Shelves:
     # In the writer thread
 
     def duration_ms(self, website: int, view: int) -> int:
-        """Give how long a view was seen, 0 where nothing was told of it since it was sealed."""
+        """Give how long a view that is not sealed was seen, as far as is known, else 0."""
         shelf = self._shelves.get(website)
-        return 0 if shelf is None else shelf.duration_ms(view)
+        return 0 if shelf is None else shelf.tail.duration_ms(view)
 
     def is_sealed(self, website: int, sequence: int) -> bool:
         """Tell whether a block has the view or event with that number."""
@@ -128,9 +128,8 @@ class Shelves:
         return shelf is not None and sequence <= shelf.watermark
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a hit, 0 for nothing."""
-        shelf = self._shelves.get(website)
-        return 0 if shelf is None else shelf.correction(kind, sequence)
+        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        return self._shelves[website].correction(kind, sequence)
 
     def extend(self, batch: Batch) -> None:
         """Take in what has been committed."""

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 
 from medamad.model.accounts import Account
 from medamad.model.errors import Unavailable
-from medamad.model.hits import Hit, Leaving
+from medamad.model.hits import Hit
 from medamad.model.shares import Share
 from medamad.model.timings import Timings
 from medamad.model.tokens import Token
@@ -34,7 +34,7 @@ from medamad.store.formats import Tell, tell_nobody
 from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
 from medamad.store.held import Held
 from medamad.store.imports import Imports
-from medamad.store.journal import Journal, Outcome, journal_records
+from medamad.store.journal import Batch, Journal, Outcome, journal_records
 from medamad.store.left_over import left_over
 from medamad.store.names import Names
 from medamad.store.pages import doubt_of_last
@@ -304,12 +304,12 @@ class Store:
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
         """Store hits in order; returns what became of each once all are committed and synced."""
-        outcomes = await self._writer.submit(lambda txn: self._append(txn, hits))
-        for website in {hit.website for hit in hits if not isinstance(hit, Leaving)}:
+        batch = await self._writer.submit(lambda txn: self._append(txn, hits))
+        for website in batch.records:
             shelf = self._shelves.find(website)
             if shelf is not None and self._upkeep.planning.is_due(shelf):
                 self._tending.start(self._tending.tend(shelf, hits[-1].time_ms))
-        return outcomes
+        return batch.outcomes
 
     async def load(self, website: Website, bulk: Bulk) -> None:
         """Store what happened before, without regard to bounds on new values."""
@@ -398,12 +398,12 @@ class Store:
         self._journal.keep_sequence(txn.lmdb)
         return first
 
-    def _append(self, txn: Transaction, hits: Sequence[Hit]) -> list[Outcome]:
+    def _append(self, txn: Transaction, hits: Sequence[Hit]) -> Batch:
         self._room.check(txn.lmdb)
         batch = self._journal.write(txn.lmdb, hits, self.websites.has_number, self._shelves)
         txn.after_commit(batch.committed)
         txn.after_commit(lambda: self._shelves.extend(batch))
-        return batch.outcomes
+        return batch
 
     def _forget(self, *numbers: int) -> None:
         self._shelves.forget(numbers)

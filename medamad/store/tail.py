@@ -141,6 +141,8 @@ class _Chunk:
     """The latest time of a record that came while this was the last chunk."""
     shared: bool = False
     published: ChunkViews | None = None
+    leavings: int = 0
+    """How many records told how long its views were seen."""
 
     def __attrs_post_init__(self) -> None:
         self.columns.arrays["matrix"] = np.zeros((len(VIEW_DIMENSIONS), _FIRST_CAPACITY), np.uint32)
@@ -178,6 +180,8 @@ class _Chunk:
         return int(arrays["duration_ms"][place]) if is_here else 0
 
     def lengthen(self, sequences: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
+        """Raise the durations of views by sequence number; the longest counts."""
+        self.leavings += len(sequences)
         arrays = self.columns.arrays
         if self.shared:
             for name in _CHANGING:
@@ -250,6 +254,11 @@ class Tail:
         return self.events.length
 
     @property
+    def leavings(self) -> int:
+        """How many records tell how long its views were seen."""
+        return sum(chunk.leavings for chunk in self.chunks)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is neither view nor event."""
         return not self.chunks and not self.events.length
@@ -265,8 +274,7 @@ class Tail:
             views = rows[Kind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
         if Kind.LEAVING in rows:
-            left = rows[Kind.LEAVING].values
-            self.lengthen(left["view"].astype(np.uint64), left["duration_ms"].astype(np.uint32))
+            self._add_leavings(rows[Kind.LEAVING])
         if Kind.PROPERTY in rows:
             events = rows[Kind.PROPERTY]
             self._add_properties(_ascending(events, events.values["event"]))
@@ -276,16 +284,6 @@ class Tail:
             chunk.latest_ms = max(chunk.latest_ms, latest_ms)
         if not self.chunks:
             self._latest_ms = max(self._latest_ms, latest_ms)
-
-    def lengthen(self, views: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
-        """Raise the durations of views by sequence number; the longest counts."""
-        if not self.chunks:
-            return
-        firsts = [chunk.first_sequence for chunk in self.chunks]
-        chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
-        for number in np.unique(chunk_of[chunk_of >= 0]):
-            here = chunk_of == number
-            self.chunks[number].lengthen(views[here], durations[here])
 
     def duration_ms(self, view: int) -> int:
         """Give how long a view was seen, 0 where that is not known."""
@@ -377,6 +375,17 @@ class Tail:
             chunk.extend(Rows(rows.keys[:room], rows.values[:room]))
             chunk.is_closed = len(chunk) == self.chunk_views
             rows = Rows(rows.keys[room:], rows.values[room:])
+
+    def _add_leavings(self, rows: Rows) -> None:
+        if not self.chunks:
+            return
+        firsts = [chunk.first_sequence for chunk in self.chunks]
+        views = rows.values["view"].astype(np.uint64)
+        durations = rows.values["duration_ms"].astype(np.uint32)
+        chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
+        for number in np.unique(chunk_of[chunk_of >= 0]):
+            here = chunk_of == number
+            self.chunks[number].lengthen(views[here], durations[here])
 
     def _add_properties(self, rows: Rows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))

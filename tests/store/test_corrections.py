@@ -76,7 +76,7 @@ def test_values_are_found_by_stretches(steps: list[tuple[int, int, bool]]) -> No
     values, plain = Values(), {}
     for sequence, value, removes in steps:
         if removes and sequence in plain:
-            values.remove(sequence)
+            values.remove([sequence])
             del plain[sequence]
         else:
             values.put(sequence, value)

@@ -22,6 +22,7 @@ from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
 from medamad.model.dimensions import Dimension
 from medamad.model.hits import Event, Leaving, View
 from medamad.model.websites import Website
+from medamad.store.journal import Batch
 from medamad.store.parts import Missing
 from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention
@@ -370,7 +371,7 @@ async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) ->
     listening.results.clear()
     while not tidying.called:
         await store.append([a_view(time_ms=NOW_MS)])
-    hits = [place for place, found in enumerate(listening.results) if isinstance(found, list)]
+    hits = [place for place, found in enumerate(listening.results) if isinstance(found, Batch)]
     assert len(hits) > 5
     assert max(later - earlier for earlier, later in pairwise(hits)) <= 2
     assert len(days_of(store, website)) == 18

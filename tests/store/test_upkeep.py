@@ -12,7 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from views import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
 
 from medamad.model.hits import Hit
-from medamad.store.journal import Outcome
+from medamad.store.journal import Batch, Outcome
 from medamad.store.planning import Sizes
 from medamad.store.store import Store
 
@@ -159,7 +159,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_sealing(open_store: 
     while not sealing.called:
         appended += 1
         await store.append([a_view(time_ms=NOW_MS + DAY_MS)])
-    kinds = ["hit" if isinstance(result, list) else "step" for result in listening.results]
+    kinds = ["hit" if isinstance(result, Batch) else "step" for result in listening.results]
     assert kinds.count("step") > 35, "65,536 records alone are cleared in 33 steps"
     in_a_row = {len(list(steps)) for kind, steps in groupby(kinds) if kind == "step"}
     assert in_a_row == {1}, "a hit waited for more than one step"
