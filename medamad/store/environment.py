@@ -276,13 +276,13 @@ def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) ->
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with ExitStack() as undone:
         undone.callback(os.close, descriptor)
-        for _ in range(_LOCK_TRIES):
+        for tried in range(_LOCK_TRIES):
+            # Whoever asks whether it is in use has it for a moment.
+            sleep(_LOCK_PAUSE_S if tried else 0)
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 undone.pop_all()
                 return descriptor
-            # Whoever asks whether it is in use has it for a moment.
-            sleep(_LOCK_PAUSE_S)
     raise StoreInUse(f"{directory}: another medamad uses this directory")
 
 

@@ -103,7 +103,9 @@ def lack_behind(error: Exception, folder: Path) -> str:
     """Say what a store in a folder had too little of, "" when that is not what went wrong."""
     if isinstance(error, lmdb.MapFullError):
         return "all that store.map_size allows is in use"
-    if isinstance(error, lmdb.DiskError) or _is_full(folder):
+    # Whatever else is wrong, damage is no lack.
+    is_damage = isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError)
+    if isinstance(error, lmdb.DiskError) or (not is_damage and _is_full(folder)):
         return "the disk is full"
     return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
 
