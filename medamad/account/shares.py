@@ -64,13 +64,20 @@ def make_share(
 ) -> Share:
     """Make up a share link. Raises BadRequest naming the field that is wrong."""
     return Share(
-        id=secrets.token_urlsafe(_ID_BYTES),
+        id=_new_id(),
         name=check_name(name),
         website=website,
         created=now,
         password_hash=password_hash,
         embed=check_embed(embed),
     )
+
+
+def _new_id() -> str:
+    """Make up an id. Of one with a hyphen in front, a command would make an option."""
+    while (made := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
+        pass
+    return made
 
 
 def check_embed(origins: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import pytest_twisted
 from attrs import define
 from twisted.internet.defer import execute
 
-from medamad.account.shares import OPEN_S, Shares, check_embed
+from medamad.account.shares import OPEN_S, Shares, check_embed, make_share
 from medamad.model.errors import BadRequest, NotFound, TooMany, Unauthorised
 from medamad.store.store import Store
 
@@ -136,6 +136,12 @@ def test_origins_that_may_show_it(given: list[str], kept: tuple[str, ...]) -> No
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(BadRequest, match=r"^embed: expected origins such as"):
         check_embed([origin])
+
+
+def test_no_id_looks_like_an_option_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["-first", "-second", "third-"])
+    monkeypatch.setattr("secrets.token_urlsafe", lambda _size: next(drawn))
+    assert make_share("club", 1, (), "", 1).id == "third-"
 
 
 def test_origins_are_bounded() -> None:
