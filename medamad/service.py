@@ -188,8 +188,8 @@ class Daemon(Service):
         )
         first_login = await accounts.ensure_first()
         queue = HitQueue(store.append, self.reactor, settings.queue_settings(self.config))
-        looking = partial(_give_up_on_standstill, store, queue)
-        opened.callback(repeat(self.standstill_s, looking, self.reactor).stop)
+        giving_up = partial(_give_up_on_standstill, store, queue)
+        opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
         collector = Collector(
             store.websites,
             queue,
@@ -233,9 +233,10 @@ class Daemon(Service):
         returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
         opened.callback(returning.stop)
         presence = Presence.begin(data_dir, self._now_ms())
-        opened.callback(lambda: presence.end(self._now_ms()))
+        opened.callback(self._note, presence.end, store)
         watch = Watch(site.backend, presence.since_ms)
-        opened.callback(repeat(self.look_s, self._looking(watch, presence), self.reactor).stop)
+        looking = self._looking(watch, presence, store)
+        opened.callback(repeat(self.look_s, looking, self.reactor).stop)
         schedule = self._backups(site.backend, processes)
         opened.callback(repeat(self.look_s, schedule.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
@@ -267,7 +268,8 @@ class Daemon(Service):
 
     async def _close(self, store: Store) -> None:
         left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
-        await store.close(max(left_s, CLOSE_SECONDS))
+        # That clock may be set meanwhile.
+        await store.close(min(max(left_s, CLOSE_SECONDS), STOP_SECONDS))
 
     def _backups(self, backend: Backend, processes: BackupProcesses) -> Schedule:
         def do(task: Task) -> "Deferred[Done]":
@@ -282,12 +284,19 @@ class Daemon(Service):
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)
 
-    def _looking(self, watch: Watch, presence: Presence) -> Callable[[], Awaitable[None]]:
+    def _looking(
+        self, watch: Watch, presence: Presence, store: Store
+    ) -> Callable[[], Awaitable[None]]:
         async def look() -> None:
-            presence.note(self._now_ms())
+            self._note(presence.note, store)
             await watch.look()
 
         return look
+
+    def _note(self, note: Callable[[int], None], store: Store) -> None:
+        """Note the time in a file, unless its disk may not answer: everybody would wait for it."""
+        if not store.standstill.lack:
+            note(self._now_ms())
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:
@@ -355,7 +364,7 @@ def _started(
 
 
 async def _give_up_on_standstill(store: Store, queue: HitQueue) -> None:
-    if lack := store.tell_standstill():
+    if lack := store.standstill.tell():
         queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
 
 

@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest_twisted
@@ -57,19 +58,20 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
     store._writer.standstill = Standstill(lambda: now[0])
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:
-        early = [answered("/event/hit", "a"), answered("/event/hit", "b")]
-        while len(collector.queue) < len(early):
+        early = answered("/event/hit", "a")
+        while not len(collector.queue):
             await deferLater(reactor, 0.01)
         assert (await answered("/health")).status == 200
         now[0] += MOST_S
-        refused = [await one for one in early]
-        refused.append(await answered("/event/hit", "c"))
-        assert [(one.status, one.headers["retry-after"]) for one in refused] == [(503, "10")] * 3
+        refused = [await answered("/event/hit", name) for name in "bc"]
+        assert [(one.status, one.headers["retry-after"]) for one in refused] == [(503, "10")] * 2
         health = await answered("/health")
         assert (health.status, "has not ended for 10 s" in str(health.json)) == (503, True)
-        assert collector.refusals.totals() == {CAPACITY: 3}
+        assert collector.refusals.totals() == {CAPACITY: 2}
         stuck.is_let_go.set()
         assert await stuck.done
+        # Nobody could say of that one whether it would be stored.
+        assert (await early).status == 204
         assert [(await answered("/event/hit", name)).status for name in "abc"] == [204] * 3
     assert [line.partition(":")[0] for line in lines] == ["no hits are taken, reading goes on"]
     assert (await answered("/health")).status == 200
@@ -84,7 +86,8 @@ def sent(daemon: Daemon, beacon: str) -> tuple[threading.Thread, list[Answer]]:
     answers: list[Answer] = []
 
     def send() -> None:
-        answers.append(asked(daemon.port, "/api/event/hit", HIT | {"b": beacon}))
+        with suppress(ConnectionError):
+            answers.append(asked(daemon.port, "/api/event/hit", HIT | {"b": beacon}))
 
     thread = threading.Thread(target=send)
     thread.start()
@@ -103,9 +106,10 @@ def test_a_daemon_whose_store_stands_still_is_stopped_all_the_same(tmp_path: Pat
             assert daemon.stop() == 0
             locked.abort()
         thread.join(PATIENCE_S)
-        assert [one.status for one in answers] == [503]
+        # Nobody can say that it is not stored.
+        assert answers == []
         assert "is left open, as a write into it does not end" in daemon.log
-        assert "were cut" not in daemon.log
+        assert "1 connections were cut" in daemon.log
         daemon.start()
         summary = daemon.client().get("/api/website/example.com/summary")
         assert summary["current"]["pageviews"] == 1

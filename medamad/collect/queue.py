@@ -116,8 +116,8 @@ class HitQueue:
         return drained
 
     def give_up(self, refusal: Unavailable) -> None:
-        """Fail all that wait. Those that are being written may be stored all the same."""
-        given_up, self._batch = [*self._batch], ()
+        """Fail all that wait, but for those being written: these may be stored yet."""
+        given_up: list[Entry] = []
         while self._waiting:
             given_up += self._next_batch()
         _tell(given_up, [Failure(refusal)] * len(given_up))
@@ -165,11 +165,10 @@ class HitQueue:
             outcomes = await self._append([entry.hit for entry in batch])
         except Exception:  # noqa: BLE001 - each caller gets it
             outcomes = [Failure()] * len(batch)
-        if self._batch is batch:  # else it was given up
-            self._batch = ()
-            if self._waiting:
-                self._since = self._turns.seconds()
-                self._gather()
+        self._batch = ()
+        if self._waiting:
+            self._since = self._turns.seconds()
+            self._gather()
         _tell(batch, outcomes)
         self._tell_drained()
 

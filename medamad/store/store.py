@@ -46,6 +46,7 @@ from medamad.store.room import Room, Usage
 from medamad.store.settings import StoreSettings
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
+from medamad.store.standstill import Standstill
 from medamad.store.tending import Tending
 from medamad.store.trusted import TrustedClock
 from medamad.store.upkeep import Upkeep
@@ -258,12 +259,10 @@ class Store:
             return f"the store cannot be read: {error}"
         return room or self._writer.lack
 
-    def tell_standstill(self) -> str:
-        """Say that a write does not end, "" when none has taken too long; the log hears of it, too.
-
-        To be called every second or so, in one thread.
-        """
-        return self._writer.standstill.tell()
+    @property
+    def standstill(self) -> Standstill:
+        """Whether a write does not end. Somebody has to have it look."""
+        return self._writer.standstill
 
     def is_running_out(self, process: int) -> bool:
         """Tell whether what a process reads, as a backup, may soon keep hits from being stored."""

@@ -40,11 +40,18 @@ def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> No
         standstill.begin()
         assert standstill.tell() == ""
         time.now += MOST_S
+        # Looked at once, all of the process may have been halted meanwhile.
+        assert standstill.tell() == standstill.lack == ""
+        standstill.end()
+        standstill.begin()
+        time.now += MOST_S
+        assert standstill.tell() == standstill.lack == ""
         assert standstill.tell().startswith("a write into the store has not ended for 10 s")
         time.now += 15
         assert standstill.tell() == standstill.lack
         assert standstill.lack.startswith("a write into the store has not ended for 25 s")
         standstill.end()
+        assert standstill.lack == ""
         assert [standstill.tell(), standstill.tell()] == ["", ""]
     lack, again = lines
     assert lack == (
@@ -66,6 +73,7 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
     waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
     assert store.lack() == ""
     time.now += 1
+    assert [store.standstill.tell(), store.standstill.tell()] == ["", store.lack()]
     assert store.lack().startswith("a write into the store has not ended for 10 s")
     for change in (store.append([a_view()]), store.add_website("other.example", 1)):
         with pytest.raises(Unavailable, match="has not ended for 10 s") as refused:
