@@ -45,9 +45,7 @@ class _OverTLS(BufferingTLSTransport):
         if is_little and self._turns.takes_more():
             super().dataReceived(data)  # type: ignore[no-untyped-call]
             return
-        if self.wrappedProtocol.idle:
-            # It gives way no sooner than one over which a request comes.
-            self.factory.wrappedFactory.works(self.wrappedProtocol)
+        self._is_at_work()
         self.held += data
         self.transport.pauseProducing()
         self._go_on()
@@ -56,6 +54,8 @@ class _OverTLS(BufferingTLSTransport):
         """Go on with what is held."""
         taken, self.held = self.held[:AT_ONCE_BYTES], self.held[AT_ONCE_BYTES:]
         super().dataReceived(taken)  # type: ignore[no-untyped-call]
+        if self.held:
+            self._is_at_work()
         self._go_on()
 
     def pauseProducing(self) -> None:
@@ -68,6 +68,11 @@ class _OverTLS(BufferingTLSTransport):
         """Go on, first of all with what is held."""
         self._is_paused = False
         self._go_on()
+
+    def _is_at_work(self) -> None:
+        """Have it give way no sooner than a connection over which a request comes."""
+        if self.wrappedProtocol.idle:
+            self.factory.wrappedFactory.works(self.wrappedProtocol)
 
     def _go_on(self) -> None:
         if self._is_paused or self._lostTLSConnection:

@@ -62,6 +62,10 @@ def test_of_whom_something_is_held_is_at_work(factory: OverTLS, *, is_idle: bool
     client.echo.idle = is_idle
     client.push(client.records(b"a" * AT_ONCE_BYTES))
     assert factory.wrappedFactory.working == [client.echo] * is_idle
+    # What is left after a turn, too.
+    turn_of_records(factory)
+    assert client.echo.received == []
+    assert factory.wrappedFactory.working == [client.echo] * 2 * is_idle
 
 
 @pytest.mark.parametrize("at_once", [100_000, 100])

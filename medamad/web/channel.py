@@ -67,7 +67,7 @@ class Owner(Protocol):
         """Count a connection as one over which a request comes, or the handshake before."""
 
     def answers(self, channel: "Channel") -> None:
-        """Count a connection as one of which something has come: it waits for us."""
+        """Count a connection as one whose request has come, and is being answered."""
 
     def takes_more(self) -> bool:
         """Tell whether one more request may be taken in this turn of the reactor, and count it."""
@@ -118,6 +118,11 @@ class Channel(HTTPChannel):
         self._swallowed = 0
         self._ahead = 0
         self._received = 0
+
+    @property
+    def waits_for_turn(self) -> bool:
+        """Whether something has come that is to be taken in a later turn."""
+        return not self._has_turn
 
     def connectionMade(self) -> None:
         """Begin to wait for a request, or for TLS before."""
@@ -207,8 +212,6 @@ class Channel(HTTPChannel):
         self._has_turn = False
         if self._received > SHORT_BYTES:
             self._networkProducer.pauseProducing()
-        if not self.idle:
-            self.site.answers(self)
         self.site.has_more(self)
 
     def _wait(self) -> None:
@@ -224,9 +227,6 @@ class Channel(HTTPChannel):
         if not self.refused and not self.transport.disconnecting:
             self._networkProducer.resumeProducing()
             self._take_buffered(in_turn=True)
-            is_to_come = self._has_turn and not (self.idle or self._handlingRequest or self.refused)
-            if is_to_come:
-                self.site.works(self)
 
     def resumeProducing(self) -> None:
         """Go on: what was sent has gone out as far as the kernel."""

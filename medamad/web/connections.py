@@ -12,6 +12,10 @@ class Connection(Hashable, Protocol):
     network: bytes | None
     """What it is counted under, None where there is no bound: it stands for itself."""
 
+    @property
+    def waits_for_turn(self) -> bool:
+        """Whether something has come over it that is to be taken: it gives way to nobody."""
+
 
 C = TypeVar("C", bound=Connection)
 
@@ -29,9 +33,9 @@ class _Network(Generic[C]):
 
 @define(eq=False)
 class Connections(Generic[C]):
-    """The open connections: which wait for a request, over which one comes, which wait for us.
+    """The open connections: which wait for a request, over which one comes, which are answered.
 
-    No call goes through all of them.
+    No call goes through more of them than a network may have.
     """
 
     _all: dict[C, None] = field(factory=dict)
@@ -71,7 +75,7 @@ class Connections(Generic[C]):
         self._rank(_key(connection), len(network.arriving) - 1, len(network.arriving))
 
     def answers(self, connection: C) -> None:
-        """Count a connection as one of which something has come: it waits for us."""
+        """Count a connection as one whose request has come, and is being answered."""
         network = self._networks.get(_key(connection))
         if network is None:
             return
@@ -111,7 +115,8 @@ class Connections(Generic[C]):
         if waiting or arriving >= self._most_arriving:
             return next(iter(waiting), None)
         most = next(iter(self._with_arriving[self._most_arriving]))
-        return next(iter(self._networks[most].arriving))
+        arriving_of_most = self._networks[most].arriving
+        return next((one for one in arriving_of_most if not one.waits_for_turn), None)
 
     def _rank(self, network: Hashable, before: int, after: int) -> None:
         """Note that a network has one more, or one less, over which a request comes."""

@@ -182,7 +182,7 @@ class Site(server.Site):
         self.channels.works(channel)
 
     def answers(self, channel: Channel) -> None:
-        """Count a connection as one of which something has come: it waits for us."""
+        """Count a connection as one whose request has come, and is being answered."""
         self.channels.answers(channel)
 
     def takes_more(self) -> bool:

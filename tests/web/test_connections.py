@@ -10,6 +10,7 @@ from medamad.web.connections import Connections
 @define(eq=False)
 class One:
     network: bytes | None = None
+    waits_for_turn: bool = False
 
 
 def test_those_of_a_network_are_told_apart() -> None:
@@ -63,6 +64,10 @@ def test_of_the_network_with_most_requests_coming_the_earliest_gives_way() -> No
     # What goes on coming is none the later for it; what is answered stays.
     connections.works(ones[1])
     assert connections.giving_way(None) is ones[1]
+    # So does what waits for its turn.
+    ones[1].waits_for_turn = True
+    assert connections.giving_way(None) is ones[2]
+    ones[1].waits_for_turn = False
     connections.answers(ones[1])
     assert connections.giving_way(None) is ones[2]
     connections.remove(ones[2])

@@ -91,6 +91,19 @@ def test_a_long_request_that_is_still_to_come_gives_way(house: House) -> None:
     assert b" 400 " in second.wire.value()
 
 
+def test_what_comes_bit_by_bit_is_none_the_later_for_it(house: House) -> None:
+    house.set(max_connections=2)
+    long, other = Connection(house.site), Connection(house.site, "198.51.100.1")
+    body = encoded("POST", "/event/hit", {}, b"x" * 3_000)
+    long.push(body[:2_500])
+    house.reactor.advance(0)
+    other.push(b"G")
+    long.push(body[2_500:2_600])
+    house.reactor.advance(0)
+    assert Connection(house.site, "198.51.101.1").channel is not None
+    assert [long.wire.aborted, other.wire.aborted] == [True, False]
+
+
 def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) -> None:
     house.set(max_connections=TAKEN_AT_ONCE + 1)
     connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
