@@ -60,41 +60,40 @@ class Connections(Generic[C]):
 
     def waits(self, connection: C) -> None:
         """Count a connection as the latest that began to wait for a request."""
-        network = self._networks.setdefault(_key(connection), _Network())
+        key = _key(connection)
+        network = self._networks.get(key)
+        if network is None:
+            network = self._networks[key] = _Network()
         self._all[connection] = network.all[connection] = None
-        self.answers(connection)
+        self._stops(connection, key, network)
         self._waiting[connection] = network.waiting[connection] = None
 
     def works(self, connection: C) -> None:
         """Count a connection as one over which a request comes, the latest unless it was one."""
-        network = self._networks.get(_key(connection))
+        key = _key(connection)
+        network = self._networks.get(key)
         if network is None or connection not in network.all or connection in network.arriving:
             return
-        self.answers(connection)
+        self._stops(connection, key, network)
         network.arriving[connection] = None
-        self._rank(_key(connection), len(network.arriving) - 1, len(network.arriving))
+        self._rank(key, len(network.arriving) - 1, len(network.arriving))
 
     def answers(self, connection: C) -> None:
         """Count a connection as one whose request has come, and is being answered."""
-        network = self._networks.get(_key(connection))
-        if network is None:
-            return
-        self._waiting.pop(connection, None)
-        network.waiting.pop(connection, None)
-        if connection in network.arriving:
-            del network.arriving[connection]
-            self._rank(_key(connection), len(network.arriving) + 1, len(network.arriving))
+        key = _key(connection)
+        network = self._networks.get(key)
+        if network is not None:
+            self._stops(connection, key, network)
 
     def remove(self, connection: C) -> None:
         """Forget a connection, if it is known."""
-        network = self._networks.get(_key(connection))
-        if network is None:
-            return
         self.answers(connection)
         self._all.pop(connection, None)
-        network.all.pop(connection, None)
-        if not network.all:
-            del self._networks[_key(connection)]
+        network = self._networks.get(_key(connection))
+        if network is not None:
+            network.all.pop(connection, None)
+            if not network.all:
+                del self._networks[_key(connection)]
 
     def longest_waiting(self, network: bytes) -> C | None:
         """Give the one of a network that waits longest; None if none waits."""
@@ -117,6 +116,14 @@ class Connections(Generic[C]):
         most = next(iter(self._with_arriving[self._most_arriving]))
         arriving_of_most = self._networks[most].arriving
         return next((one for one in arriving_of_most if not one.waits_for_turn), None)
+
+    def _stops(self, connection: C, key: Hashable, network: _Network[C]) -> None:
+        """Count a connection neither as one that waits nor as one over which a request comes."""
+        self._waiting.pop(connection, None)
+        network.waiting.pop(connection, None)
+        if connection in network.arriving:
+            del network.arriving[connection]
+            self._rank(key, len(network.arriving) + 1, len(network.arriving))
 
     def _rank(self, network: Hashable, before: int, after: int) -> None:
         """Note that a network has one more, or one less, over which a request comes."""
