@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -77,6 +77,8 @@ class HitQueue:
     _is_gathering: bool = False
     _batch: Sequence[Entry] = ()
     """What is being written."""
+    _refusal: Unavailable | None = None
+    """Why nothing is taken before that has been."""
     _drained: list["Deferred[None]"] = field(factory=list)
 
     def __len__(self) -> int:
@@ -93,6 +95,8 @@ class HitQueue:
 
         Fails with Unavailable when too many wait or the store cannot take it.
         """
+        if self._refusal is not None:
+            return fail(Unavailable(str(self._refusal), retry_after=self._refusal.retry_after))
         stored: Deferred[Outcome] = Deferred()
         waiting = self._waiting
         if not waiting:
@@ -116,7 +120,8 @@ class HitQueue:
         return drained
 
     def give_up(self, refusal: Unavailable) -> None:
-        """Fail all that wait, but for those being written: these may be stored yet."""
+        """Fail all that wait, and what comes before those being written are, which may be yet."""
+        self._refusal = refusal if self._batch else None
         given_up: list[Entry] = []
         while self._waiting:
             given_up += self._next_batch()
@@ -165,7 +170,7 @@ class HitQueue:
             outcomes = await self._append([entry.hit for entry in batch])
         except Exception:  # noqa: BLE001 - each caller gets it
             outcomes = [Failure()] * len(batch)
-        self._batch = ()
+        self._batch, self._refusal = (), None
         if self._waiting:
             self._since = self._turns.seconds()
             self._gather()

@@ -35,7 +35,7 @@ class _Network(Generic[C]):
 class Connections(Generic[C]):
     """The open connections: which wait for a request, over which one comes, which are answered.
 
-    No call goes through more of them than a network may have.
+    No call goes through all of them, but for those that wait for their turns.
     """
 
     _all: dict[C, None] = field(factory=dict)
@@ -44,7 +44,6 @@ class Connections(Generic[C]):
     _networks: dict[Hashable, _Network[C]] = field(factory=dict)
     _with_arriving: dict[int, dict[Hashable, None]] = field(factory=dict)
     """The networks that have so many of those over which a request comes."""
-    _most_arriving: int = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -111,11 +110,20 @@ class Connections(Generic[C]):
         own = None if newcomer is None else self._networks.get(newcomer)
         arriving = 0 if own is None else len(own.arriving)
         waiting = self._waiting if own is None or arriving <= len(self._waiting) else own.waiting
-        if waiting or arriving >= self._most_arriving:
-            return next(iter(waiting), None)
-        most = next(iter(self._with_arriving[self._most_arriving]))
-        arriving_of_most = self._networks[most].arriving
-        return next((one for one in arriving_of_most if not one.waits_for_turn), None)
+        return next(iter(waiting), None) or next(self._slow(arriving), None)
+
+    def _slow(self, more_than: int) -> Iterator[C]:
+        """Give those over which a request is slow to come, of networks that have more than so many.
+
+        The earliest of each network first, and those of networks that have most.
+        """
+        for arriving in sorted(self._with_arriving, reverse=True):
+            if arriving <= more_than:
+                return
+            for network in self._with_arriving[arriving]:
+                yield from (
+                    one for one in self._networks[network].arriving if not one.waits_for_turn
+                )
 
     def _stops(self, connection: C, key: Hashable, network: _Network[C]) -> None:
         """Count a connection neither as one that waits nor as one over which a request comes."""
@@ -133,8 +141,6 @@ class Connections(Generic[C]):
                 del self._with_arriving[before]
         if after:
             self._with_arriving.setdefault(after, {})[network] = None
-        if after > self._most_arriving or self._most_arriving not in self._with_arriving:
-            self._most_arriving = after
 
 
 def _key(connection: Connection) -> Hashable:

@@ -345,14 +345,16 @@ def test_given_up_are_those_that_wait_and_not_those_being_written(
     queue.give_up(Unavailable("it stands still", retry_after=10))
     assert [str(failure.value) for failure in waiting] == ["it stands still"] * 4
     assert (written, drained, len(queue)) == ([], [], 3)
-    later = results([queue.add(hit("h"))])
-    reactor.turn(2)
-    assert store.batches == [["a", "b", "c"]]
+    # What comes meanwhile is refused at once.
+    (late,) = results([queue.add(hit("h"))])
+    assert (str(late.value), late.value.retry_after) == ("it stands still", 10)
     store.succeed(0)
+    assert (written, drained) == ([Outcome.STORED] * 3, [None])
+    later = results([queue.add(hit("i"))])
     reactor.turn(2)
     store.succeed(1)
-    assert (written, later) == ([Outcome.STORED] * 3, [Outcome.STORED])
-    assert (drained, len(queue)) == ([None], 0)
+    assert (later, len(queue)) == ([Outcome.STORED], 0)
+    assert store.batches == [["a", "b", "c"], ["i"]]
 
 
 def test_settings_take_effect_while_it_runs(

@@ -113,6 +113,8 @@ class OneByOne:
     arriving: list[One] = field(factory=list)
 
     def do(self, step: str, one: One) -> None:
+        if step == "turns":
+            return
         if step == "works" and (one in self.arriving or one not in self.known):
             return
         for those in (self.waiting, self.arriving):
@@ -130,28 +132,37 @@ class OneByOne:
     def giving_way(self, newcomer: bytes) -> list[One]:
         """Any of those it gives may go."""
         counts = Counter(one.network for one in self.arriving)
-        most, own = max(counts.values(), default=0), counts[newcomer]
+        slow = [one for one in self.arriving if not one.waits_for_turn]
+        own = counts[newcomer]
+        most = max((counts[one.network] for one in slow), default=0)
         waiting = self.waiting
         if own > len(waiting):
             waiting = [one for one in waiting if one.network == newcomer]
-        if waiting or most == own:
+        if waiting or most <= own:
             return waiting[:1]
         return [
-            next(one for one in self.arriving if one.network == network)
-            for network, count in counts.items()
-            if count == most
+            next(one for one in slow if one.network == network)
+            for network in {one.network for one in slow}
+            if counts[network] == most
         ]
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["waits", "works", "answers", "remove"]), st.integers(0, 8)))
+    st.lists(
+        st.tuples(
+            st.sampled_from(["waits", "works", "turns", "answers", "remove"]), st.integers(0, 8)
+        )
+    )
 )
 def test_who_gives_way_is_as_one_by_one(steps: list[tuple[str, int]]) -> None:
     connections: Connections[One] = Connections()
     plain = OneByOne()
     ones = [One(network) for network in (b"a", b"a", b"a", b"a", b"b", b"b", b"b", b"c", None)]
     for step, number in steps:
-        getattr(connections, step)(ones[number])
+        if step == "turns":
+            ones[number].waits_for_turn = not ones[number].waits_for_turn
+        else:
+            getattr(connections, step)(ones[number])
         plain.do(step, ones[number])
         assert set(connections) == set(plain.known)
         for newcomer in (b"a", b"b", b"c", b"d"):
