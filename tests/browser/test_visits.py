@@ -42,7 +42,8 @@ def test_two_visitors(website: Statistics, site: Site, someone: Make) -> None:
     ben.visit(lambda: ben.page.goto(at(campaign)))
     ben.page.close(run_before_unload=True)
 
-    website.wait_for(7, timed_pages=4)
+    website.wait_for(6, timed_pages=4, **{"country[eq]": "Germany"})
+    website.wait_for(1, timed_pages=1, **{"country[eq]": "India"})
     current = website.get("summary")["current"]
     assert (current["visitors"], current["pageviews"]) == (2, 7)
     # Both left at once, if the machine has let them.
@@ -126,7 +127,8 @@ def test_leaving_before_the_pings_answer(website: Statistics, site: Site, someon
     visitor.page.route("**/event/ping*", lambda _route: None)
     visitor.page.goto(site.address(website.hostname))
     time.sleep(0.2)
-    visitor.page.get_by_text("About").click()
+    with visitor.page.expect_request("**/event/ping?*about*"):
+        visitor.page.get_by_text("About").click()
     time.sleep(0.2)
     visitor.page.goto("about:blank")
     website.wait_for(2, timed_pages=2)

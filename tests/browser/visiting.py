@@ -30,10 +30,10 @@ class Statistics:
     def get(self, what: str, **parameters: str) -> Any:
         return self.owner.get(f"/api/website/{self.hostname}/{what}", **parameters)
 
-    def wait_for(self, views: int, *, timed_pages: int) -> None:
+    def wait_for(self, views: int, *, timed_pages: int, **filters: str) -> None:
         """Wait until that many views are there, and that many pages with a known time."""
-        self._wait(lambda: self.get("summary")["current"]["pageviews"], views)
-        self._wait(lambda: len(self.get("time")), timed_pages)
+        self._wait(lambda: self.get("summary", **filters)["current"]["pageviews"], views)
+        self._wait(lambda: len(self.get("time", **filters)), timed_pages)
 
     def wait_for_values(self, name: str, wanted: dict[str, int], **parameters: str) -> None:
         """Wait until a property has these values, each in so many events."""

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.daemon
 
 MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(7_200)))
 CLIENTS = 6
+VIEWS = 50
+"""How many a round brings: all rounds together bring a block large enough to have counters."""
 CONFIGURATION = """
 [store]
 map_size = "256 MiB"
@@ -59,10 +61,10 @@ def check_rest(owner: Client, prefix: str, sent: Sent) -> None:
     assert set(found.values()) <= {1}, "an event is there twice"
 
 
-def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
+def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> Sent:
     """Let several clients post, kill the daemon meanwhile; returns what they sent.
 
-    It is killed so long after it has acknowledged something: a slow machine takes its time.
+    It is killed so long after it has acknowledged so many views: a slow machine takes its time.
     """
     stop = Event()
     total = Sent()
@@ -72,7 +74,7 @@ def kill_under_load(daemon: Daemon, prefix: str, after_s: float) -> Sent:
             clients.submit(press, daemon.port, f"{prefix}{number}-", stop, sent, whole=True)
             for number, sent in enumerate(by_client)
         ]
-        until(lambda: any(sent.acknowledged for sent in by_client))
+        until(lambda: sum(len(sent.acknowledged) for sent in by_client) >= views)
         time.sleep(after_s)
         daemon.kill()
         stop.set()
@@ -115,7 +117,8 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: in
         all_sent: dict[str, Sent] = {}
         for round_number in range(rounds):
             prefix = f"/round{round_number}/"
-            sent = kill_under_load(daemon, prefix, after_s=chance.uniform(0, 0.1))
+            views, after_s = chance.randint(1, 2 * VIEWS), chance.uniform(0, 0.1)
+            sent = kill_under_load(daemon, prefix, views, after_s)
             daemon.start()
             found = stored(owner, prefix)
             assert set(found) >= set(sent.acknowledged), "an acknowledged hit is missing"
