@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import MEDAMAD, PATIENCE_S, Client, free_port, running
+from daemon import MEDAMAD, PATIENCE_S, Client, free_port, running, until
 
 from medamad.store.environment import open_environment
 
@@ -75,6 +75,8 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
 
 def test_elsewhere_nothing_but_the_log_is_written(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
+        # It may answer before what it says is written.
+        until(lambda: daemon.log.count("\n") > 1)
         lines = daemon.log.splitlines()
     assert [line.partition("] ")[2] for line in lines] == [
         "made the account ada, as given",
