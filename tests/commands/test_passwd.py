@@ -101,12 +101,14 @@ def on_terminal(
     try:
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
-        os.write(terminal, typed)
         if told is not None:
             os.kill(pid, told)
-            # What comes just before it begins to read is heard of with the next one.
-            while not select.select([terminal], [], [], 5)[0]:
+        os.write(terminal, typed)
+        # A signal that comes just before it begins to read is heard of with the next one.
+        while not select.select([terminal], [], [], 30)[0]:
+            if told is not None:
                 os.kill(pid, told)
+            os.write(terminal, typed)
         while True:
             shown += os.read(terminal, 1000).decode()
     except OSError:  # the other end is closed

@@ -224,7 +224,8 @@ def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None
     ) as command:
         writing = os.open(pipe, os.O_WRONLY)  # waits until the command reads
         command.send_signal(signal.SIGINT)
-        _, said = command.communicate(timeout=60)
+        # What comes just before it begins to read is heard of when that ends.
         os.close(writing)
+        _, said = command.communicate(timeout=60)
     assert (command.returncode, said) == (130, "")
     assert 130 in statuses("check-config")
