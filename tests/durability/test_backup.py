@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from daemon import MEDAMAD, Daemon, running
+from daemon import MEDAMAD, Daemon, running, until
 from pressing import HOSTNAME, Sent, press
 
 from medamad.commands import main
@@ -72,14 +71,14 @@ def test_backups_under_load_hold_all_that_was_acknowledged(
 ) -> None:
     with running(tmp_path, configuration=CONFIGURATION) as daemon:
         daemon.client().add_website(HOSTNAME)
-        with pressed(daemon, "/first/"):
-            time.sleep(0.2)
+        with pressed(daemon, "/first/") as sent:
+            until(lambda: len(acknowledged(sent)) > 20)
         for number in range(rounds):
             backup, again = tmp_path / f"{number}.mdb.zst", tmp_path / f"again-{number}"
             prefix = f"/{number}/"
             with pressed(daemon, prefix) as sent:
-                while len(before := acknowledged(sent)) < 20:
-                    time.sleep(0.01)
+                until(lambda: len(acknowledged(sent)) > 20)
+                before = acknowledged(sent)
                 back_up(daemon, backup)
             assert len(acknowledged(sent)) > len(before), "nothing was sent meanwhile"
             medamad("restore", backup, "--data", again)
@@ -101,11 +100,11 @@ def test_a_daemon_goes_on_with_what_was_restored(
         client = daemon.client()
         client.add_website(HOSTNAME)
         with pressed(daemon, "/before/") as sent:
-            time.sleep(0.2)
+            until(lambda: len(acknowledged(sent)) > 20)
         before = acknowledged(sent)
         back_up(daemon, backup)
-        with pressed(daemon, "/after/"):
-            time.sleep(0.1)
+        with pressed(daemon, "/after/") as sent:
+            until(lambda: len(acknowledged(sent)) > 20)
         assert main(["restore", str(backup), "--data", str(daemon.data)]) == 1
         said = capsys.readouterr().err
         assert "another medamad uses this directory" in said

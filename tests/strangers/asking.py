@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import cycle, islice, product
+from itertools import count, cycle, islice, product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -60,7 +60,10 @@ def addresses(
 def ask(
     client: Client, some: Iterator[str], found: Counter[int | str], ended: threading.Event
 ) -> None:
-    while not ended.is_set():
+    for number in count():
+        # However long an answer takes, each of them asks again.
+        if number > 1 and ended.is_set():
+            return
         try:
             found[client.request("GET", next(some)).status] += 1
         except OSError:
