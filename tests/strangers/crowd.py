@@ -101,11 +101,14 @@ def slow(port: int, count: int, seconds: float) -> dict[str, list[float | None]]
 
 
 def idle(port: int, count: int) -> None:
-    """Hold connections, of which every second one has asked something."""
+    """Hold connections, of which the first half has asked something.
+
+    The others, which may be idle for less long, are opened at once thereafter.
+    """
     connections = []
     for number in range(count):
         connection = Connection.open(port, "idle")
-        if number % 2:
+        if number < count // 2:
             connection.sock.setblocking(True)
             connection.sock.sendall(HEAD + b"\r\n")
             assert connection.sock.recv(4_096).startswith(b"HTTP/1.1 200 ")

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from attrs import frozen
 from crowd import crowd
-from daemon import PATIENCE_S, Daemon, running
+from daemon import PATIENCE_S, Daemon, running, until
 from measuring import anonymous_bytes
 
 pytestmark = pytest.mark.daemon
@@ -148,6 +148,7 @@ def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
         send_hits(daemon, for_seconds(0.5))
     before = anonymous_bytes(daemon.pid)
     with crowd(daemon.port, count, "idle"):
+        until(lambda: process.num_fds() > count)
         waits = send_hits(daemon, for_seconds(3))
         grown = anonymous_bytes(daemon.pid) - before
         assert process.num_fds() > count
