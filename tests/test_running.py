@@ -201,7 +201,10 @@ def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
 
 
 def stopped_under_load(folder: Path) -> float:
-    """Give the seconds that a daemon takes to stop while many send hits."""
+    """Give the seconds that a daemon takes to stop while many send hits.
+
+    They are infinite if it has given some of them up after DRAIN_SECONDS, as it is to.
+    """
     with running(folder) as daemon:
         daemon.client().add_website("example.com")
         visitors = [LastVisitor(daemon) for _ in range(16)]
@@ -214,8 +217,9 @@ def stopped_under_load(folder: Path) -> float:
         took = time.monotonic() - asked
         for thread in threads:
             thread.join()
+        if "were cut" in daemon.log:
+            return math.inf
         assert [error for one in visitors for error in one.unanswered] == []
-        assert "were cut" not in daemon.log
         statuses = [status for one in visitors for status in one.statuses]
         assert set(statuses) == {204}
         daemon.start()
