@@ -81,7 +81,7 @@ def test_a_killed_daemon_is_started_again(machine: Machine) -> None:
 
 
 def test_a_daemon_that_hangs_is_started_again(machine: Machine) -> None:
-    override(machine, "[Service]", "WatchdogSec=2s")
+    override(machine, "[Service]", "WatchdogSec=10s")
     machine.run("systemctl", "restart", "medamad")
     pid = machine.shown("MainPID")
     signalled(machine, pid, "STOP")
