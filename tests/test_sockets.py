@@ -80,8 +80,8 @@ def test_each_family_is_listened_on_whichever_systemd_has_opened(
     family, hosts = socket.AF_INET, ["127.0.0.1", "::1"]
     if ":" in host:
         family, hosts = socket.AF_INET6, hosts[::-1]
-    with socket.create_server((host, 0), family=family, dualstack_ipv6=is_of_both) as listening:
-        port = listening.getsockname()[1]
+    port = free_port()
+    with socket.create_server((host, port), family=family, dualstack_ipv6=is_of_both) as listening:
         of_ipv4, of_ipv6 = f"tcp:{port}:interface=127.0.0.1", f"tcp6:{port}"
         other = of_ipv4 if ":" in host else of_ipv6
         with activated(listening, tmp_path, *([of_ipv4, of_ipv6] if is_both_named else [other])):
