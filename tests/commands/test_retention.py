@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
+from views import NOW_MS
 
 from medamad.commands import main
 from medamad.model.hits import View
@@ -16,10 +17,16 @@ from medamad.store.trusted import TrustedTime, write_trusted
 DAY_MS = 86_400_000
 
 
+@pytest.fixture(autouse=True)
+def now_ms(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Have it be one moment all the while: no day ends between what is stored and what is told."""
+    monkeypatch.setattr(time, "time", lambda: NOW_MS / 1000)
+    return NOW_MS
+
+
 @pytest_twisted.async_fixture
-async def folder(tmp_path: Path) -> Path:
+async def folder(tmp_path: Path, now_ms: int) -> Path:
     """Views of each of the last ten days, but of the first three only sums."""
-    now_ms = int(time.time() * 1000)
     settings = StoreSettings(
         map_size=64 << 20, min_free_disk=0, retention=Retention(others=Keep(6))
     )
@@ -103,9 +110,8 @@ def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
     [(0, "24 more hours"), (DAY_MS // 2, "12 more hours"), (DAY_MS - 1, "1 more hour")],
 )
 def test_what_waits_for_the_clock_is_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], doubted_ms: int, hours: str
+    folder: Path, capsys: pytest.CaptureFixture[str], now_ms: int, doubted_ms: int, hours: str
 ) -> None:
-    now_ms = int(time.time() * 1000)
     trust(folder, TrustedTime(now_ms - 10 * DAY_MS, doubted_ms, 10 * DAY_MS))
     config = folder / "medamad.toml"
     for days, waits in ((5, True), (30, False)):
