@@ -62,7 +62,7 @@ def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10
     found = []
     sock: socket.socket | None = None
     number = 0
-    while goes_on():
+    while number == 0 or goes_on():
         number += 1
         text = body % f"{time.time_ns()}"
         request = (
