@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from daemon import Client, Daemon, running
+from daemon import PATIENCE_S, Client, Daemon, running
 from document import FILE
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -178,7 +178,7 @@ def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settin
             case.cookies["_me_sess"] = client.cookie.partition("=")[2]
 
         def get_call_kwargs(self, _case: schemathesis.Case) -> dict[str, Any]:
-            return {"base_url": daemon.base + "/api"}
+            return {"base_url": daemon.base + "/api", "timeout": PATIENCE_S}
 
         def validate_response(
             self, response: schemathesis.Response, case: schemathesis.Case, **_more: Any
@@ -229,7 +229,7 @@ def check(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
     if case.path.startswith("/website/") and is_positive(case, ParameterLocation.PATH):
         case.path_parameters["hostname"] = WITH_HITS
     prefix = "" if case.path.startswith(AT_THE_ROOT) else "/api"
-    judge(case, case.call(base_url=daemon.base + prefix))
+    judge(case, case.call(base_url=daemon.base + prefix, timeout=PATIENCE_S))
 
 
 def judge(case: schemathesis.Case, response: schemathesis.Response, *without: Any) -> None:
