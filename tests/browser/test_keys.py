@@ -117,3 +117,16 @@ def test_keys_are_letters_where_something_is_typed(demo: Client, dashboard_of: M
     page.keyboard.press("Control+y")
     page.keyboard.press("c")
     page.wait_for_url("**?compare=none")
+
+
+def test_keys_work_as_soon_as_their_page_is_shown(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open()
+    page.evaluate(
+        """() => new MutationObserver((_changes, observer) => {
+          if (!document.querySelector(".controls")) return;
+          observer.disconnect();
+          document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "c", bubbles: true }));
+        }).observe(document.body, { childList: true, subtree: true })"""
+    )
+    page.locator("main li a").first.click()
+    page.wait_for_url("**?compare=none")

@@ -1,7 +1,7 @@
 // Keys that do something anywhere on the page, and the list of those that do at the moment.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Shortcut {
   /** The keys, one after another: "?", "t", "g w". As KeyboardEvent.key names them. */
@@ -22,7 +22,7 @@ export function shortcuts(): Shortcut[] {
 export function useShortcuts(given: readonly Shortcut[]): void {
   const latest = useRef(given);
   latest.current = given;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const read = () => latest.current;
     inForce.value = [...inForce.peek(), read];
     return () => {
