@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from daemon import PATIENCE_S
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from visiting import DESKTOP
 
 _PROGRAM: Final = "/usr/bin/chromium"
@@ -37,3 +37,13 @@ def chromium_running() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def close(context: BrowserContext) -> None:
+    """Close a browser profile.
+
+    What is still answered by its test when a page goes would fail the test that comes next.
+    """
+    for page in context.pages:
+        page.unroute_all(behavior="ignoreErrors")
+    context.close()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from chromium import chromium_running
+from chromium import chromium_running, close
 from daemon import Client, Daemon, running
 from dashboard import dashboard_of, demo, new_daemon
 from known import known
@@ -58,7 +58,7 @@ def someone(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
 
     yield make
     for context in contexts:
-        context.close()
+        close(context)
 
 
 @pytest.fixture

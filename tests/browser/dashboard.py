@@ -12,6 +12,7 @@ import pytest
 from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
 from daemon import MEDAMAD, PASSWORD, PATIENCE_S, USERNAME, Client, Daemon, free_port, running
+from chromium import close
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -106,7 +107,7 @@ def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
 
     yield make
     for context in contexts:
-        context.close()
+        close(context)
     assert [dashboard.complaints for dashboard in made if dashboard.complaints] == []
 
 

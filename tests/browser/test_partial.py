@@ -36,5 +36,3 @@ def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
     page.get_by_role("button", name="Earlier").click()
     figures(page)
     expect(note).to_have_count(0)
-    # What is answered when the page goes would fail the test that comes next.
-    page.unroute_all(behavior="wait")
