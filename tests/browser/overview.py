@@ -27,6 +27,10 @@ VISITS: Final = (
 )
 
 
+UNPAIRED: Final = "Only the totals are compared."
+"""Said where the parts of the period before lie otherwise."""
+
+
 @contextmanager
 def visited(folder: Path, visits: Sequence[Visit]) -> Iterator[Client]:
     """Run a daemon on a website that was visited before; gives its owner."""
@@ -52,6 +56,12 @@ def figures(page: Page) -> list[str]:
     expect(page.locator(".tile-figure")).to_have_count(4)
     expect(page.locator(".tiles.stale")).to_have_count(0)
     return page.locator(".tile-figure").all_inner_texts()
+
+
+def compared(page: Page) -> None:
+    """Wait for the period before: when it comes, the chart is made anew."""
+    paired = table(page).locator("thead th").nth(5)
+    expect(paired.or_(page.get_by_text(UNPAIRED))).to_be_attached()
 
 
 def plain(text: str) -> str:

@@ -6,7 +6,7 @@ import past
 import pytest
 from daemon import Client
 from dashboard import Dashboard
-from overview import THREE_DAYS, cells, chart, figures, plain, point, table, tile, tip
+from overview import THREE_DAYS, cells, chart, compared, figures, plain, point, table, tile, tip
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
@@ -60,6 +60,7 @@ def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of
 def test_each_measure_is_drawn(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
+    compared(page)
     drawn: set[bytes] = set()
     said = {
         "Visitors": "2 Visitors",
@@ -84,10 +85,10 @@ def test_each_measure_is_drawn(march_owner: Client, dashboard_of: Make) -> None:
 def test_intervals(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     page.get_by_role("button", name="Interval: ").click()
-    offered = page.get_by_role("menuitemradio").all_inner_texts()
-    assert [name.strip() for name in offered] == ["By hour", "By day"]
+    expect(page.get_by_role("menuitemradio")).to_have_text(["By hour", "By day"])
     page.get_by_role("menuitemradio", name="By hour").click()
     expect(table(page).locator("tbody tr")).to_have_count(72)
+    compared(page)
     assert cells(page)[9] == ["Mon 10 Mar 9:00", "1", "1", "20s", "0%", "Fri 7 Mar 9:00", "0"]
     assert page.url.endswith("&interval=hour")
     expect(page.get_by_role("group", name="Chart: Visitors, By hour")).to_be_visible()
@@ -116,6 +117,7 @@ def test_an_interval_of_a_period(
 def test_the_mouse_tells_and_zooms(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
+    compared(page)
     page.mouse.move(*point(page, 0.5))
     expect(tip(page)).to_contain_text("1 Visitors")
     assert plain(tip(page).inner_text()).splitlines() == [
@@ -135,6 +137,7 @@ def test_the_mouse_tells_and_zooms(march_owner: Client, dashboard_of: Make) -> N
 def test_a_part_is_drawn_out(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(f"{THREE_DAYS}&interval=hour")
     expect(table(page).locator("tbody tr")).to_have_count(72)
+    compared(page)
     page.mouse.move(*point(page, 9 / 71))
     page.mouse.down()
     page.mouse.move(*point(page, 20 / 71))
@@ -150,6 +153,7 @@ def test_a_part_is_drawn_out(march_owner: Client, dashboard_of: Make) -> None:
 def test_keys_move_along_the_chart(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
+    compared(page)
     chart(page).focus()
     page.keyboard.press("ArrowLeft")
     expect(tip(page)).to_contain_text("12 March 2025")
