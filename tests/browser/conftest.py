@@ -1,7 +1,10 @@
 """A real Chromium, the real daemon and a small website that carries the daemon's script."""
 
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 from chromium import chromium_running, close
@@ -16,8 +19,20 @@ from visiting import DESKTOP, Statistics, Visitor
 # pytest finds fixtures by their names here.
 __all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon")
 
+A_WHILE: Final = timedelta(minutes=1)
+"""As long as hardly any test takes."""
+
 # Other tests run beside these: what is expected may take as long to come as what is clicked.
 expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(autouse=True)
+def no_midnight() -> None:
+    """Have a test begin after a day's end that it might see: of days in UTC, and of the pages'."""
+    for zone in (UTC, ZoneInfo("Europe/Berlin")):
+        now = datetime.now(zone)
+        if (now + A_WHILE).day != now.day:
+            time.sleep(A_WHILE.total_seconds())
 
 
 @pytest.fixture(scope="session")

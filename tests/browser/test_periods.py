@@ -1,7 +1,7 @@
 """The periods of a website's page, and the zones whose days they are of."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import past
 import pytest
 from daemon import Client
-from dashboard import BUSY, Dashboard
+from dashboard import Dashboard
 from overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from playwright.sync_api import Request, expect
 
@@ -18,13 +18,15 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 BERLIN: Final = ZoneInfo("Europe/Berlin")
-LATE: Final = timedelta(seconds=90)
-"""How far apart the page's now and the test's may be."""
+NOW: Final = datetime(2025, 3, 12, 15, 20, 30, tzinfo=BERLIN)
+"""The page's time, where it is of named periods that something is to be told."""
+NEARLY: Final = timedelta(seconds=60)
+"""What is shown until now begins and ends within the minute."""
 
 
 def midnight(days: int = 0, months: int = 0) -> datetime:
     """Give the local midnight that a day lies from today's."""
-    today = datetime.now(BERLIN).replace(hour=0, minute=0, second=0, microsecond=0)
+    today = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
     month = today.month - 1 + months
     first = today.replace(year=today.year + month // 12, month=month % 12 + 1, day=1)
     following = (first + timedelta(days=32)).replace(day=1)
@@ -32,28 +34,26 @@ def midnight(days: int = 0, months: int = 0) -> datetime:
     return first.replace(day=min(today.day, last)) + timedelta(days=days)
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-Named = tuple[str, str, Callable[[], datetime], Callable[[], datetime]]
+Named = tuple[str, str, datetime, datetime]
 
 PERIODS: Final[list[Named]] = [
-    ("today", "Today", midnight, now),
-    ("yesterday", "Yesterday", lambda: midnight(-1), midnight),
-    ("24h", "Last 24 hours", lambda: now() - timedelta(days=1), now),
-    ("7d", "Last 7 days", lambda: midnight(-6), now),
-    ("", "Last 30 days", lambda: midnight(-29), now),
-    ("90d", "Last 90 days", lambda: midnight(-89), now),
-    ("6mo", "Last 6 months", lambda: midnight(1, months=-6), now),
-    ("12mo", "Last 12 months", lambda: midnight(1, months=-12), now),
+    ("today", "Today", midnight(), NOW),
+    ("yesterday", "Yesterday", midnight(-1), midnight()),
+    ("24h", "Last 24 hours", NOW - timedelta(days=1), NOW),
+    ("7d", "Last 7 days", midnight(-6), NOW),
+    ("", "Last 30 days", midnight(-29), NOW),
+    ("90d", "Last 90 days", midnight(-89), NOW),
+    ("6mo", "Last 6 months", midnight(1, months=-6), NOW),
+    ("12mo", "Last 12 months", midnight(1, months=-12), NOW),
 ]
 
 
 @pytest.mark.parametrize("period", PERIODS, ids=[period[1] for period in PERIODS])
-def test_a_period(period: Named, demo: Client, dashboard_of: Make) -> None:
+def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> None:
     name, label, start, end = period
-    page = dashboard_of(demo).open(f"{BUSY}?period=yesterday&interval=minute&compare=none")
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.clock.set_fixed_time(NOW)
+    page = dashboard.open(f"websites/{past.HOSTNAME}?period=yesterday&interval=minute&compare=none")
     figures(page)
     if name == "yesterday":
         choose(page, "Period", "Today")
@@ -61,7 +61,7 @@ def test_a_period(period: Named, demo: Client, dashboard_of: Make) -> None:
 
     def is_asked(request: Request) -> bool:
         asked = parse_qs(urlsplit(request.url).query)
-        return "/summary?" in request.url and abs(moment(asked["start"]) - start()) < LATE
+        return "/summary?" in request.url and abs(moment(asked["start"]) - start) < NEARLY
 
     def moment(texts: list[str]) -> datetime:
         return datetime.fromisoformat(texts[0])
@@ -69,14 +69,13 @@ def test_a_period(period: Named, demo: Client, dashboard_of: Make) -> None:
     with page.expect_request(is_asked) as asking:
         choose(page, "Period", label)
     query = parse_qs(urlsplit(asking.value.url).query)
-    assert abs(moment(query["end"]) - end()) < LATE
+    assert abs(moment(query["end"]) - end) < NEARLY
     assert query["timezone"] == ["Europe/Berlin"]
     answered = asking.value.response()
     assert answered is not None
-    current = answered.json()["current"]
-    expect(page.locator(".tile-figure").nth(1)).to_have_attribute(
-        "title", f"{current['pageviews']:,}"
-    )
+    views = answered.json()["current"]["pageviews"]
+    assert views > 0
+    expect(page.locator(".tile-figure").nth(1)).to_have_attribute("title", f"{views:,}")
     expect(page.get_by_role("button", name="Period: ")).to_contain_text(label)
     # The interval of the period before need not fit this one.
     assert page.url.endswith(f"?period={name}&compare=none" if name else "?compare=none")
@@ -157,7 +156,9 @@ def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Ma
 
 
 def test_steps_end_at_now_and_know_the_names(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?period=today")
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.clock.set_fixed_time(NOW)
+    page = dashboard.open(f"websites/{past.HOSTNAME}?period=today")
     figures(page)
     expect(page.get_by_role("button", name="Later")).to_be_disabled()
     page.keyboard.press("ArrowLeft")
@@ -176,7 +177,9 @@ def test_steps_end_at_now_and_know_the_names(march_owner: Client, dashboard_of: 
 def test_steps_come_back_to_where_they_began(
     period: str, march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?period={period}")
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.clock.set_fixed_time(NOW)
+    page = dashboard.open(f"websites/{past.HOSTNAME}?period={period}")
     for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
         shown = page.url
         page.keyboard.press(key)
