@@ -22,7 +22,7 @@ NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Site(ThreadingHTTPServer):
-    """Answers every path with a page that carries `tag`, but /blank with one that does not.
+    """Answers every request with a page that carries `tag`, but for /blank with one that does not.
 
     `contents` is what else a page has, by its path. What is below /missing is not found.
     """
@@ -54,6 +54,11 @@ class _Request(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        # What is left unread when the connection is closed may take the answer with it.
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
 
     def log_message(self, *_arguments: object) -> None:
         """Say nothing."""

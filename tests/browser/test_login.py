@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from daemon import PASSWORD, USERNAME, Client, Daemon
 from dashboard import PHONE_WIDTH, Dashboard
+from held_back import Held
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 LONG_ENOUGH_S = 8
-"""What a busy machine may need to send a form that is filled in."""
+"""What a busy machine may need to let a request go that is there."""
 
 
 def fill_in(page: Page, password: str = PASSWORD) -> None:
@@ -31,7 +32,7 @@ def test_the_root_leads_to_the_login(daemon: Daemon, dashboard_of: Make) -> None
     dashboard.page.goto(f"{dashboard.base}/")
     expect(dashboard.page.get_by_role("heading", level=1)).to_have_text("Log in")
     assert dashboard.page.url == f"{dashboard.base}/dashboard/"
-    assert dashboard.page.get_by_text("first-login.txt").is_visible()
+    expect(dashboard.page.get_by_text("first-login.txt")).to_be_visible()
 
 
 def test_it_leads_on_to_the_page_that_was_asked_for(demo: Client, dashboard_of: Make) -> None:
@@ -52,14 +53,15 @@ def test_the_password_can_be_shown(daemon: Daemon, dashboard_of: Make) -> None:
     password.fill("secret")
     assert password.get_attribute("type") == "password"
     page.get_by_role("button", name="Show the password").click()
-    assert password.get_attribute("type") == "text"
+    expect(password).to_have_attribute("type", "text")
     assert password.input_value() == "secret"
     page.get_by_role("button", name="Hide the password").click()
-    assert password.get_attribute("type") == "password"
+    expect(password).to_have_attribute("type", "password")
 
 
 def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
     page = dashboard_of(Client(daemon.port)).open()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type(USERNAME)
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
@@ -87,7 +89,9 @@ def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) 
     dashboard = dashboard_of(stranger)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
-    fill_in(page)
+    held = Held(page, "**/api/auth/login")
+    with page.expect_request("**/api/auth/login"):
+        enter(page)
     # The page counts down what is left to wait: not while its clock stands still.
     page.clock.pause_at("2025-03-04T06:00:00Z")
     wait_s = 0
@@ -96,7 +100,7 @@ def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) 
         wait_s = int(answer.headers.get("retry-after", "0"))
         if 0 < wait_s < LONG_ENOUGH_S:
             time.sleep(wait_s)
-    page.get_by_role("button", name="Log in").click()
+    held.let_go()
     expect(page.get_by_role("alert")).to_have_text("Too many failed attempts from your network.")
     expect(page.get_by_text("Try again in")).to_be_visible()
     expect(page.get_by_role("button", name="Log in")).to_be_disabled()

@@ -17,6 +17,12 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Visitor]
 
 
+BACK = """new Promise(done => {
+    addEventListener("popstate", done, {once: true});
+    history.back();
+})"""
+
+
 @pytest.fixture
 def visitor(someone: Make) -> Visitor:
     return someone()
@@ -33,17 +39,17 @@ def test_what_stays_on_the_page_is_no_view(
         visitor.page.get_by_role("link", name="Below").click()
         for code in (
             "(location.hash = 'other')",
-            "history.back()",
+            BACK,
             "history.pushState({}, '')",
             "history.pushState({}, '', location.href)",
             "history.pushState({}, '', '/about')",
             "history.pushState({}, '', '?a=2')",
             "history.replaceState({state: 1}, '')",
             "history.replaceState({}, '', '/about?a=3#there')",
-            "history.back()",
+            BACK,
             "dispatchEvent(new PopStateEvent('popstate'))",
         ):
-            visitor.page.evaluate(f"void {code}")
+            visitor.page.evaluate(f"(async () => {{ await {code} }})()")
         assert visitor.page.evaluate("location.pathname") == "/about"
         visitor.visit(lambda: visitor.page.evaluate("history.pushState({}, '', '/next?b=1')"))
         visitor.page.goto("about:blank")

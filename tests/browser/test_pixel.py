@@ -27,6 +27,8 @@ def visit(visitor: Visitor, act: Callable[[], object]) -> Response:
     """Do what begins a view; returns the answer to its pixel."""
     with visitor.page.expect_response(lambda response: "pixel.gif" in response.url) as answer:
         act()
+    # The browser keeps it once it has all of it, and then asks whether it is still the same.
+    answer.value.finished()
     return answer.value
 
 

@@ -44,6 +44,7 @@ def test_two_visitors(website: Statistics, site: Site, someone: Make) -> None:
 
     website.wait_for(6, timed_pages=4, **{"country[eq]": "Germany"})
     website.wait_for(1, timed_pages=1, **{"country[eq]": "India"})
+    website.wait_for(1, timed_pages=1, **{"referrer[eq]": "google.com"})
     current = website.get("summary")["current"]
     assert (current["visitors"], current["pageviews"]) == (2, 7)
     # Both left at once, if the machine has let them.
@@ -93,8 +94,8 @@ def test_time_is_what_was_seen(website: Statistics, site: Site, someone: Make) -
     assert 400 <= first["duration"] <= (hidden - began) * 1000
 
     time.sleep(0.5)
-    visitor.hide(hidden=False)
     shown = time.monotonic()
+    visitor.hide(hidden=False)
     time.sleep(0.3)
     visitor.page.goto("about:blank")
     left = time.monotonic()

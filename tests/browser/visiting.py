@@ -1,10 +1,10 @@
 """Who visits in a browser, and what the statistics then say."""
 
-import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import define
+from awaited import comes
 from daemon import PATIENCE_S, Client
 from playwright.sync_api import BrowserContext, Page, Response
 
@@ -16,8 +16,6 @@ PHONE = (
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/131.0.0.0 Mobile Safari/537.36"
 )
-
-T = TypeVar("T")
 
 
 @define
@@ -32,12 +30,12 @@ class Statistics:
 
     def wait_for(self, views: int, *, timed_pages: int, **filters: str) -> None:
         """Wait until that many views are there, and that many pages with a known time."""
-        self._wait(lambda: self.get("summary", **filters)["current"]["pageviews"], views)
-        self._wait(lambda: len(self.get("time", **filters)), timed_pages)
+        comes(lambda: self.get("summary", **filters)["current"]["pageviews"], views)
+        comes(lambda: len(self.get("time", **filters)), timed_pages)
 
     def wait_for_values(self, name: str, wanted: dict[str, int], **parameters: str) -> None:
         """Wait until a property has these values, each in so many events."""
-        self._wait(lambda: self.values(name, **parameters), wanted)
+        comes(lambda: self.values(name, **parameters), wanted)
 
     def values(self, name: str, **parameters: str) -> dict[str, int]:
         """Give the values of a property with their events."""
@@ -53,12 +51,6 @@ class Statistics:
     def visitors_and_views(self) -> tuple[int, int]:
         current = self.get("summary")["current"]
         return current["visitors"], current["pageviews"]
-
-    def _wait(self, count: Callable[[], T], wanted: T) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while (seen := count()) != wanted and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert seen == wanted, f"{seen} instead of {wanted}"
 
 
 @define
