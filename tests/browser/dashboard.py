@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
 from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
-from daemon import MEDAMAD, PASSWORD, PATIENCE_S, USERNAME, Client, Daemon, free_port, running
 from chromium import close
+from daemon import MEDAMAD, PASSWORD, PATIENCE_S, USERNAME, Client, Daemon, free_port, running
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -66,9 +67,13 @@ class Dashboard:
 
 
 def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
-    """Make a browser profile for a client, logged in if the client is."""
+    """Make a browser profile for a client, logged in if the client is.
+
+    Nothing moves in it: what moves would be looked at as it is at that moment.
+    """
     usual = {
         "locale": "en-GB",
+        "reduced_motion": "reduce",
         "timezone_id": "Europe/Berlin",
         "viewport": {"width": DESKTOP_WIDTH, "height": 800},
     }
@@ -128,24 +133,29 @@ def demo() -> Iterator[Client]:
 def demonstration() -> Iterator[Client]:
     """Run a demonstration with traffic on four websites; gives a client that is logged in."""
     port = free_port()
-    process = subprocess.Popen(
-        [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
-    )
-    try:
-        client = Client(port)
-        deadline = time.monotonic() + PATIENCE_S
-        while client.cookie is None:
-            assert process.poll() is None, "the demonstration stopped"
-            assert time.monotonic() < deadline, "the demonstration does not answer"
-            try:
-                client.log_in()
-            except OSError:
-                time.sleep(0.05)
-        yield client
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
+    with NamedTemporaryFile() as output:
+        process = subprocess.Popen(
+            [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+        )
+
+        def said() -> str:
+            return Path(output.name).read_text("utf-8", "replace")
+
+        try:
+            client = Client(port)
+            deadline = time.monotonic() + PATIENCE_S
+            while client.cookie is None:
+                assert process.poll() is None, f"the demonstration stopped:\n{said()}"
+                assert time.monotonic() < deadline, f"the demonstration is silent:\n{said()}"
+                try:
+                    client.log_in()
+                except OSError:
+                    time.sleep(0.05)
+            yield client
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)

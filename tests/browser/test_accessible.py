@@ -43,6 +43,8 @@ def table(page: Page) -> None:
 
 def tip(page: Page) -> None:
     figures(page)
+    # When the period before comes, the chart is made anew.
+    page.wait_for_load_state("networkidle")
     page.get_by_role("group", name="Chart: ").focus()
     page.keyboard.press("Home")
     page.locator(".tip").wait_for()
@@ -109,9 +111,8 @@ SCENES: Final = {
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_axe_finds_nothing(scene: Scene, demo: Client, dashboard_of: Make) -> None:
-    # Nothing moves: what is half faded in would be looked at as it is at that moment.
     client = demo if scene.is_logged_in else Client(demo.port)
-    dashboard = dashboard_of(client, reduced_motion="reduce")
+    dashboard = dashboard_of(client)
     page = dashboard.open(scene.path)
     scene.act(page)
     found = {}

@@ -116,7 +116,7 @@ def test_days_of_which_there_are_sums_alone_are_named(
     file.write_text(DAYS, "utf-8")
     ran = finished("import", new_daemon.data, "--website", "example.com", str(file))
     assert ran.returncode == 0, ran.stderr
-    dashboard = dashboard_of(owner, reduced_motion="reduce")
+    dashboard = dashboard_of(owner)
     dialog = dialog_of(dashboard, "example.com")
     note = dialog.get_by_role("note")
     expect(note).to_have_text(

@@ -98,6 +98,8 @@ def test_sorting(known: Client, dashboard_of: Make) -> None:
     expect(head).to_have_attribute("aria-sort", "descending")
     assert column(dialog, "Page") == rising[::-1]
     dialog.get_by_role("button", name="Total time").click()
+    head = dialog.get_by_role("columnheader", name="Total time")
+    expect(head).to_have_attribute("aria-sort", "descending")
     assert column(dialog, "Total time")[:3] == ["1m 3s", "1m 0s", "1m 0s"]
     assert column(dialog, "Page")[0] == "/"
 
@@ -205,6 +207,7 @@ def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
     expect(dialog).to_contain_text(re.compile("101.200 of 340"))
     assert cells(dialog, "100")[:2] == ["p00", "100"]
     before.click()
+    expect(dialog).to_contain_text(re.compile("1.100 of 340"))
     assert column(dialog, "Value of a property")[0] == "000"
     for _ in range(3):
         after.click()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from catalogues import LANGUAGES
+from catalogues import LANGUAGES, said
 from daemon import Client
 from dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
 from playwright.sync_api import expect
@@ -52,6 +52,7 @@ def test_dialogs_fit_a_phone(key: str, demo: Client, dashboard_of: Make) -> None
     page = dashboard.open(BUSY)
     loaded(page)
     page.keyboard.press(key)
+    page.get_by_role("dialog").wait_for()
     box = page.get_by_role("dialog").bounding_box()
     assert box is not None
     assert box["x"] >= 0
@@ -73,8 +74,8 @@ def test_every_language_fits_a_phone(spoken: str, demo: Client, dashboard_of: Ma
         )
         page.locator(".settings-content h2").first.wait_for()
         assert not dashboard.is_wider_than_the_window()
-    page.keyboard.press("g")
-    page.keyboard.press("w")
+    page.keyboard.type("gw")
+    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "websites.title"))
     page.locator("main li a").first.click()
     loaded(page)
     page.wait_for_load_state("networkidle")

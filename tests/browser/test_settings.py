@@ -22,8 +22,7 @@ def section(page: Page, name: str) -> Locator:
 
 def test_each_section_has_an_address(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
-    page.keyboard.press("g")
-    page.keyboard.press("s")
+    page.keyboard.type("gs")
     expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
     for name in SECTIONS:
         page.get_by_role("navigation").get_by_role("link", name=name.capitalize()).click()
@@ -70,14 +69,9 @@ def test_language_and_theme(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner, color_scheme="light").open("settings/account")
     languages = page.locator("select")
-    assert languages.locator("option").all_inner_texts() == [
-        "English",
-        "Deutsch",
-        "Français",
-        "Español",
-        "日本語",
-        "中文",
-    ]
+    expect(languages.locator("option")).to_have_text(
+        ["English", "Deutsch", "Français", "Español", "日本語", "中文"]
+    )
     languages.select_option("de")
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.get_by_role("status").filter(has_text=re.compile("."))).to_have_count(1)
@@ -113,6 +107,7 @@ def test_websites_are_renamed_and_deleted(owner: Client, dashboard_of: Make) -> 
     page.get_by_role("button", name="Delete after.example").click()
     delete = dialog.get_by_role("button", name="Delete", exact=True)
     expect(delete).to_be_disabled()
+    expect(dialog.get_by_role("textbox")).to_be_focused()
     page.keyboard.type("after.exampl")
     page.keyboard.press("Enter")
     expect(delete).to_be_disabled()
@@ -185,8 +180,8 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
 def test_about(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("settings/about")
     service = demo.get("/api/user/usage")["service"]
-    facts = page.locator("dd").all_inner_texts()
-    assert facts == [service["version"], service["commit"], service["licence"]]
+    facts = [service["version"], service["commit"], service["licence"]]
+    expect(page.locator("dd")).to_have_text(facts)
     link = page.get_by_role("link", name="The OpenAPI document").get_attribute("href")
     assert demo.request("GET", str(link)).status == 200
 
@@ -215,7 +210,9 @@ def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> No
     page.get_by_label("Downloads").check()
     expect(page.get_by_role("button", name="Save the choice")).to_be_disabled()
     page.get_by_role("link", name="Websites").click()
-    for button in page.get_by_role("button", name=re.compile("Rename|Delete")).all():
+    buttons = page.get_by_role("button", name=re.compile("Rename|Delete"))
+    buttons.first.wait_for()
+    for button in buttons.all():
         expect(button).to_be_disabled()
 
 

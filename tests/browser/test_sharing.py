@@ -122,7 +122,7 @@ def test_to_its_owner_a_link_is_no_more_than_to_others(known: Client, dashboard_
 
 
 def test_it_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(Client(known.port), reduced_motion="reduce")
+    dashboard = dashboard_of(Client(known.port))
     page = dashboard.page
     page.goto(dashboard.base + shared(known))
     loaded(page)
@@ -135,7 +135,7 @@ def test_it_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
 
 def test_the_dialog_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
     shared(known, embed=["https://www.example.com"], password=PASSWORD)
-    dashboard = dashboard_of(known, reduced_motion="reduce")
+    dashboard = dashboard_of(known)
     page = dashboard.open("settings/websites")
     page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
     page.get_by_role("dialog").locator("li").first.wait_for()
@@ -156,7 +156,8 @@ def test_it_is_shown_in_the_frames_that_it_allows(known: Client, dashboard_of: M
         page.goto(f"{origin}/")
         figures = page.frame_locator("iframe").locator(".tile-figure")
         expect(figures.first).to_have_text("12")
-        page.goto(site.address("stranger.localhost"))
+        with page.expect_console_message(lambda said: "frame-ancestors" in said.text):
+            page.goto(site.address("stranger.localhost"))
         page.locator("iframe").wait_for()
         page.wait_for_load_state("networkidle")
         expect(page.frame_locator("iframe").locator(".tile-figure")).to_have_count(0)

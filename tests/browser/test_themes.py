@@ -78,7 +78,7 @@ def moving(page: Page) -> list[str]:
 
 
 def test_nothing_moves_for_those_who_want_it_so(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo)
+    dashboard = dashboard_of(demo, reduced_motion="no-preference")
     held = Held(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)
     expect(page.locator(".tile .skeleton")).to_have_count(4)

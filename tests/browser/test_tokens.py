@@ -21,7 +21,7 @@ def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of
     owner = new_daemon.client()
     for hostname in ("a.example", "b.example"):
         owner.add_website(hostname)
-    dashboard = dashboard_of(owner, reduced_motion="reduce")
+    dashboard = dashboard_of(owner)
     page = dashboard.open("settings/tokens")
     form = page.get_by_role("region", name="Make a token")
     form.get_by_label("Name").fill("weekly report")

@@ -111,7 +111,8 @@ def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None
     trouble = page.get_by_role("alert")
     expect(trouble).to_contain_text("The server does not answer")
     page.unroute("**/assets/days-dialog-*.js")
-    trouble.get_by_role("button", name="Try again").click()
+    with page.expect_event("load"):
+        trouble.get_by_role("button", name="Try again").click()
     loaded(page)
     page.keyboard.press("r")
     expect(page.get_by_role("dialog", name="Choose days")).to_be_visible()
