@@ -51,7 +51,9 @@ def test_a_reload_applies_the_configuration(machine: Machine) -> None:
     machine.run("sed", "-i", 's/^#script_name = .*/script_name = "pulse.js"/', EDITED)
     machine.run("systemctl", "reload", "medamad")
     assert machine.shown("MainPID") == pid
-    assert machine.run("python3", "-c", asking("/pulse.js")) == "200"
+    # The command ends once the daemon was told.
+    ask = ("python3", "-c", asking("/pulse.js"))
+    machine.until(lambda: machine.run(*ask, fails=True) == "200", machine.journal)
     with machine.load() as answered:
         for _ in range(3):
             machine.run("systemctl", "reload", "medamad")
