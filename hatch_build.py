@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,14 @@ class Build(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the generated files; `version` is "standard" or "editable"."""
         root = Path(self.root)
-        made = root / "medamad" / "_build"
-        made.mkdir(exist_ok=True)
-        write_commit(root, made / "commit.txt")
-        write_names(made / "names.json")
-        make_frontend(root / "medamad" / "frontend", made)
+        made, frontend = root / "medamad" / "_build", root / "medamad" / "frontend"
+        try:
+            made.mkdir(exist_ok=True)
+            write_commit(root, made / "commit.txt")
+            write_names(made / "names.json")
+            make_frontend(frontend, made)
+        finally:
+            hand_over(root, made, frontend / "node_modules", root / "__pycache__")
         if self.target_name == "wheel" and version == "standard":
             build_data["force_include"] |= {
                 str(root / "etc"): "medamad/etc",
@@ -65,6 +69,21 @@ def write_commit(root: Path, target: Path) -> None:
         target.write_text(commit + "\n", encoding="ascii")
     else:
         target.unlink(missing_ok=True)
+
+
+def hand_over(root: Path, *made: Path) -> None:
+    """Give what root has made in the folder of somebody else to whose folder `root` is.
+
+    `sudo pip install .` builds in it, and its owner could not build there any more.
+    """
+    owner = root.stat()
+    if os.geteuid() or not owner.st_uid:
+        return
+    for path in [each for folder in made for each in (folder, *folder.rglob("*"))]:
+        # Where root may give nothing away, as in some containers, the build is as good.
+        with suppress(FileNotFoundError, PermissionError):
+            if not path.lstat().st_uid:
+                os.lchown(path, owner.st_uid, owner.st_gid)
 
 
 def git(root: Path, *arguments: str) -> str:

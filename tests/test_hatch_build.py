@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,7 @@ import { mkdirSync, appendFileSync } from "node:fs";
 mkdirSync(process.argv[2], { recursive: true });
 appendFileSync(`${process.argv[2]}/runs`, "x");
 """
+NOBODY = 65_534
 BROKEN = 'console.log("| all | 1001 |"); console.error("too large: all"); process.exitCode = 1;'
 
 
@@ -55,6 +57,25 @@ def made(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "names.json").write_text("{}")
     return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, frontend: Path) -> Path:
+    """A folder of nobody's with these sources."""
+    root = tmp_path / "checkout"
+    (root / "medamad").mkdir(parents=True)
+    frontend.rename(root / "medamad" / "frontend")
+    for path in (root, *root.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    return root
+
+
+def build(hook: ModuleType, root: Path) -> None:
+    hook.Build(str(root), {}, None, None, "", "sdist").initialize("standard", {})
+
+
+def owners(root: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (root, *root.rglob("*"))}
 
 
 def runs(made: Path) -> int:
@@ -145,3 +166,27 @@ def test_packages_that_are_there_are_not_fetched(
     assert [(program, "--omit=dev" in arguments) for program, arguments, _ in ran] == [
         ("npm", True)
     ] * is_fetched
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_root_builds_in_a_folder_is_its_owners(
+    hook: ModuleType, checkout: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.touch()
+    # As npm makes it, which fetches what the sources name.
+    fetched = checkout / "medamad" / "frontend" / "node_modules" / "fetched"
+    fetched.mkdir()
+    (fetched / "link").symlink_to(elsewhere)
+    build(hook, checkout)
+    assert runs(checkout / "medamad" / "_build") == 1
+    assert owners(checkout) == {NOBODY}
+    assert elsewhere.stat().st_uid == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_it_is_its_owners_also_where_the_build_fails(hook: ModuleType, checkout: Path) -> None:
+    (checkout / "medamad" / "frontend" / "build" / "build.mjs").write_text(BROKEN)
+    with pytest.raises(hook.BuildError):
+        build(hook, checkout)
+    assert owners(checkout) == {NOBODY}
