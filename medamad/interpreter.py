@@ -1,9 +1,8 @@
-"""How the process is set: its threads, its garbage collector, its memory, its open files."""
+"""How the process is set: its threads, its garbage collector, its memory."""
 
 import ctypes
 import faulthandler
 import gc
-import resource
 import sys
 from contextlib import suppress
 from typing import Final
@@ -14,7 +13,6 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 20
 _ARENAS: Final = 2
-_OPEN_FILES: Final = 65_536
 
 
 def begin() -> None:
@@ -23,7 +21,6 @@ def begin() -> None:
     sys.setswitchinterval(_SWITCH_S)
     gc.disable()
     _return_large_blocks()
-    _allow_open_files()
     if sys.__stderr__ is not None:
         # A disk that fails below the mapped file ends the process: then at least it is said.
         faulthandler.enable(sys.__stderr__)
@@ -58,11 +55,3 @@ def _return_large_blocks() -> None:
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         library.mallopt(_M_ARENA_MAX, _ARENAS)
-
-
-def _allow_open_files() -> None:
-    """Allow as many connections as the system lets this user have; shells allow 1,024 at first."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.error import ReactorNotRunning
 
-from medamad import interpreter
+from medamad import interpreter, open_files
 from medamad.config import Config
 from medamad.log_lines import LogLines
 from medamad.service import Daemon, Started, nothing
@@ -41,6 +41,7 @@ def make_daemon(
         reactor.callWhenRunning(reactor.stop)
 
     interpreter.begin()
+    open_files.allow()
     _stop_but_once(reactor)
     _keep_apart_from_the_clock(reactor)
     return Daemon(

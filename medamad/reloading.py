@@ -8,6 +8,7 @@ from attrs import Factory, define, field
 from twisted.internet.defer import CancelledError, DeferredLock
 from twisted.logger import Logger
 
+from medamad import open_files
 from medamad.background import Pool
 from medamad.backups import Schedule
 from medamad.config import Config, ConfigError
@@ -111,7 +112,7 @@ class Reloading:
         collector.rates.per_minute = read.rules.hits_per_minute
         collector.queue.settings = read.queue
         backend.store.apply(read.store)
-        backend.settings = read.web
+        backend.settings = open_files.leave_room(read.web, open_files.allowed())
         self.schedule.go_by(read.backups)
         if self.log_lines is not None:
             self.log_lines.style = read.log_style

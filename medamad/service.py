@@ -19,7 +19,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybe
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad import interpreter, settings
+from medamad import interpreter, open_files, settings
 from medamad.account.accounts import Accounts
 from medamad.account.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.background import Pool, repeat
@@ -203,7 +203,9 @@ class Daemon(Service):
             collector=collector,
             accounts=accounts,
             ask=questions,
-            settings=settings.web_settings(self.config, lists, data_dir),
+            settings=open_files.leave_room(
+                settings.web_settings(self.config, lists, data_dir), open_files.allowed()
+            ),
             clock=self.clock,
             reactor=self.reactor,
         )

@@ -1,0 +1,91 @@
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from daemon import PATIENCE_S, Daemon, configure, finished, until
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+
+from medamad.open_files import OWN, leave_room
+from medamad.vocabulary.sources import Sources
+from medamad.web.settings import WebSettings
+
+LIMITED = (
+    "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}));"
+    "from medamad.commands import main; sys.exit(main())"
+)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "then"), [(256, 1_024, 1_024), (1_024, 1_024, 1_024), (64, 300, 300)]
+)
+def test_a_daemon_may_have_as_many_files_open_as_the_system_lets_it(
+    soft: int, hard: int, then: int
+) -> None:
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+from medamad import open_files
+open_files.allow()
+print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    assert told.split() == [str(then), str(hard), str(then)]
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted", "room"),
+    [
+        (1_024, 10_000, 1_024 - OWN),
+        (1_024, 1_024 - OWN, 1_024 - OWN),
+        (1_024, 1_024 - OWN + 1, 1_024 - OWN),
+        (1_024, 5, 5),
+        (sys.maxsize, 10_000, 10_000),
+        (128, 10_000, 64),
+        (8, 10_000, 4),
+    ],
+)
+def test_connections_leave_files_for_the_rest_and_fewer_are_told_of(
+    tmp_path: Path, files: int, wanted: int, room: int
+) -> None:
+    lines: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        lines.append(formatEvent(event))
+
+    settings = WebSettings(
+        sources=Sources({}), data_dir=tmp_path, commit="", max_connections=wanted
+    )
+    globalLogPublisher.addObserver(observe)
+    left = leave_room(settings, files)
+    globalLogPublisher.removeObserver(observe)
+    assert left.max_connections == room
+    told = f"limits.max_connections: {room} in place of {wanted}, as the system lets the daemon"
+    assert lines == [f"{told} have {files} files open"] * (room < wanted)
+
+
+@pytest.mark.daemon
+def test_where_few_files_may_be_open_who_says_nothing_keeps_nobody_out(tmp_path: Path) -> None:
+    files = 256
+    daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
+    daemon.start()
+    told = f"limits.max_connections: {files - OWN} in place of 10000"
+    with ExitStack() as silent:
+        try:
+            assert told in daemon.log
+            # As many again as may be open: those of before a reload, and those of after it.
+            for times in (1, 2):
+                for _ in range(files):
+                    address = ("127.0.0.1", daemon.port)
+                    silent.enter_context(socket.create_connection(address, PATIENCE_S))
+                daemon.client().get("/api/event/ping")
+                assert finished("status", daemon.data).returncode == 0
+                configure(daemon, "")
+                until(lambda times=times: daemon.log.count(told) == 1 + times)  # type: ignore[misc]
+        finally:
+            assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log
