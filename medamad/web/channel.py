@@ -313,9 +313,15 @@ class Channel(HTTPChannel):
             self.site.answers(self)
             super().allContentReceived()
 
-    def wait_for(self, seconds: float) -> None:
+    def goes_on(self, seconds: float) -> None:
         """Give an answer that is sent piece by piece so many seconds to come on."""
         self.expires = self.site.seconds() + seconds
+        self.site.answers(self)
+
+    def waits_for_client(self, seconds: float) -> None:
+        """Give the client so many seconds to receive; meanwhile the connection only waits."""
+        self.expires = self.site.seconds() + seconds
+        self.site.waits(self)
 
     def requestDone(self, request: Request) -> None:
         """Begin to wait for the next request, first of all until the answer has been received."""

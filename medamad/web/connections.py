@@ -1,9 +1,14 @@
 """The open connections of a site: how many there are, from which networks, which one gives way."""
 
-from collections.abc import Hashable, Iterator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from math import inf
+from typing import Final, Generic, Protocol, TypeVar
 
 from attrs import define, field
+
+SETTLED_SECONDS: Final = 1.0
+"""How long a connection waits until it is the first to give way: over one that has just been
+opened, or answered, a request may be on its way."""
 
 
 class Connection(Hashable, Protocol):
@@ -25,10 +30,14 @@ class _Network(Generic[C]):
     """The connections of a network."""
 
     all: dict[C, None] = field(factory=dict)
-    waiting: dict[C, None] = field(factory=dict)
-    """Those that wait for a request, the longest waiting first."""
-    arriving: dict[C, None] = field(factory=dict)
-    """Those over which one has begun to come, the earliest first."""
+    waiting: dict[C, float] = field(factory=dict)
+    """Since when they wait for a request, the longest waiting first."""
+    arriving: dict[C, float] = field(factory=dict)
+    """Since when one comes over them, the earliest first."""
+
+    def slow(self) -> Iterator[tuple[C, float]]:
+        """Give those over which a request is slow to come, the earliest first."""
+        return ((one, since) for one, since in self.arriving.items() if not one.waits_for_turn)
 
 
 @define(eq=False)
@@ -38,9 +47,10 @@ class Connections(Generic[C]):
     No call goes through all of them, but for those that wait for their turns.
     """
 
+    _seconds: Callable[[], float]
     _all: dict[C, None] = field(factory=dict)
-    _waiting: dict[C, None] = field(factory=dict)
-    """Those that wait for a request, the longest waiting first."""
+    _waiting: dict[C, float] = field(factory=dict)
+    """Since when they wait for a request, the longest waiting first."""
     _networks: dict[Hashable, _Network[C]] = field(factory=dict)
     _with_arriving: dict[int, dict[Hashable, None]] = field(factory=dict)
     """The networks that have so many of those over which a request comes."""
@@ -65,7 +75,7 @@ class Connections(Generic[C]):
             network = self._networks[key] = _Network()
         self._all[connection] = network.all[connection] = None
         self._stops(connection, key, network)
-        self._waiting[connection] = network.waiting[connection] = None
+        self._waiting[connection] = network.waiting[connection] = self._seconds()
 
     def works(self, connection: C) -> None:
         """Count a connection as one over which a request comes, the latest unless it was one."""
@@ -74,7 +84,7 @@ class Connections(Generic[C]):
         if network is None or connection not in network.all or connection in network.arriving:
             return
         self._stops(connection, key, network)
-        network.arriving[connection] = None
+        network.arriving[connection] = self._seconds()
         self._rank(key, len(network.arriving) - 1, len(network.arriving))
 
     def answers(self, connection: C) -> None:
@@ -102,17 +112,21 @@ class Connections(Generic[C]):
     def giving_way(self, newcomer: bytes | None) -> C | None:
         """Give the one that gives way to a newcomer, by its network; None if none does.
 
-        It is the one that waits longest, or where none waits, that over which a request comes
-        longest, of the network that has most of these, unless the newcomer's own has as many. Of
-        those that wait, a network with more requests still to come than there are has only its own
-        go: else whoever comes again at once would close what others have just opened.
+        It is the one that waits longest, unless that is not long yet, and no longer than a request
+        is slow to come: then that one, the earliest of the network that has most of these, or of
+        the newcomer's own where that has as many. Of those that wait, a network with more requests
+        still to come than there are has only its own go. So whoever is slow, or comes again at
+        once, does not close what others have just opened.
         """
-        own = None if newcomer is None else self._networks.get(newcomer)
-        arriving = 0 if own is None else len(own.arriving)
-        waiting = self._waiting if own is None or arriving <= len(self._waiting) else own.waiting
-        return next(iter(waiting), None) or next(self._slow(arriving), None)
+        own = self._networks.get(newcomer) or _Network()
+        arriving = len(own.arriving)
+        waiting = self._waiting if arriving <= len(self._waiting) else own.waiting
+        waits, waits_since = next(iter(waiting.items()), (None, inf))
+        slow, slow_since = next(self._slow(arriving), None) or next(own.slow(), (None, inf))
+        is_settled = waits_since <= self._seconds() - SETTLED_SECONDS
+        return waits if is_settled or waits_since < slow_since else slow
 
-    def _slow(self, more_than: int) -> Iterator[C]:
+    def _slow(self, more_than: int) -> Iterator[tuple[C, float]]:
         """Give those over which a request is slow to come, of networks that have more than so many.
 
         The earliest of each network first, and those of networks that have most.
@@ -121,9 +135,7 @@ class Connections(Generic[C]):
             if arriving <= more_than:
                 return
             for network in self._with_arriving[arriving]:
-                yield from (
-                    one for one in self._networks[network].arriving if not one.waits_for_turn
-                )
+                yield from self._networks[network].slow()
 
     def _stops(self, connection: C, key: Hashable, network: _Network[C]) -> None:
         """Count a connection neither as one that waits nor as one over which a request comes."""

@@ -157,12 +157,12 @@ class Request(server.Request):
         settings = self.site.settings
         end = self.site.seconds() + settings.stream_seconds
 
-        def wait_for(seconds: float) -> None:
-            channel.wait_for(min(seconds, end - self.site.seconds()))
+        def at_most(seconds: float) -> float:
+            return min(seconds, end - self.site.seconds())
 
         flow = Flow(
-            paused=lambda: wait_for(settings.reading_seconds),
-            going_on=lambda: wait_for(settings.answer_seconds),
+            paused=lambda: channel.waits_for_client(at_most(settings.reading_seconds)),
+            going_on=lambda: channel.goes_on(at_most(settings.answer_seconds)),
         )
         try:
             if self.method != b"HEAD":

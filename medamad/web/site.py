@@ -70,7 +70,7 @@ class Site(server.Site):
         super().__init__(Resource(), reactor=reactor, parsePOSTFormSubmission=False)
         self.backend = backend
         self._reactor = reactor
-        self.channels: Connections[Channel] = Connections()
+        self.channels: Connections[Channel] = Connections(reactor.seconds)
         self.turns: Turns[Waiting] = Turns(reactor.callLater)
         """What is done in the turns of the reactor."""
         self.handshakes: Turns[Waiting] = Turns(reactor.callLater, HANDSHAKES_AT_ONCE)
@@ -115,9 +115,10 @@ class Site(server.Site):
     def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override]
         """Take a connection, unless there are as many as there may be and none gives way.
 
-        One that only waits does: whoever opens connections and says nothing keeps nobody out. Where
-        none does, one over which a request comes, of the network that has most of these, gives way
-        to those that have fewer: whoever says little keeps nobody else out.
+        One that only waits does, as one does of which the client receives nothing: whoever opens
+        connections and says nothing keeps nobody out. Where none has waited for long, one over
+        which a request is slow to come, of the network that has most of these, gives way to those
+        that have fewer: whoever says little keeps nobody else out.
         """
         if self.is_draining:
             return None

@@ -6,11 +6,14 @@ import pytest
 import pytest_twisted
 from browser import Connection, Wire, encoded, over_tls
 from house import House
+from slow import HEAD_BYTES, slow
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
 from medamad.collect.networks import Networks
+from medamad.web.connections import SETTLED_SECONDS
+from medamad.web.streams import WRITTEN_BYTES
 from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
@@ -54,6 +57,37 @@ def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
         assert other.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+def test_those_who_come_at_once_do_not_close_each_other_beside_slow_ones(house: House) -> None:
+    house.set(max_connections=12, max_connections_per_network=4)
+    slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
+    for one in slow:
+        one.push(b"G")
+    others = [Connection(house.site, f"203.0.113.{number}") for number in range(4)]
+    others += [Connection(house.site, f"192.0.2.{number}") for number in range(4)]
+    for other in others:
+        other.push(PING)
+    house.reactor.advance(0)
+    assert all(other.wire.value().startswith(b"HTTP/1.1 200 OK\r\n") for other in others)
+    assert sum(one.wire.aborted for one in slow) == len(others)
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> None:
+    house.set(max_connections=2)
+    first, second = slow(house), slow(house)
+    for deaf in (first, second):
+        deaf.push(encoded("GET", "/openapi.yaml", {}))
+        assert HEAD_BYTES < len(deaf.wire.value()) <= WRITTEN_BYTES + HEAD_BYTES
+    first.wire.producer.resumeProducing()
+    # It has begun to wait later by now.
+    assert Connection(house.site, "198.51.100.1").channel is not None
+    assert [first.wire.aborted, second.wire.aborted] == [False, True]
+    # One that is gone is not counted again.
+    second.wire.producer.pauseProducing()
+    second.close()
+    assert len(house.site.channels) == 2
+
+
 @pytest_twisted.ensureDeferred
 async def test_over_tls_who_was_answered_waits_again(house: House) -> None:
     house.set(max_connections=1)
@@ -64,16 +98,18 @@ async def test_over_tls_who_was_answered_waits_again(house: House) -> None:
     assert answered.wire.aborted
 
 
-def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House) -> None:
-    house.set(max_connections=1)
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House, is_made: bool) -> None:
+    house.set(max_connections=2)
+    other = Connection(house.site, "198.51.100.1")
     wire = Wire("203.0.113.9")
     directlyProvides(wire, INegotiated)
     connection = Connection(house.site, wire=wire)
     house.site.works(connection.channel)
-    assert Connection(house.site).channel is None
-    connection.channel.handshakeCompleted()
-    assert Connection(house.site).channel is not None
-    assert wire.aborted
+    if is_made:
+        connection.channel.handshakeCompleted()
+    assert Connection(house.site, "198.51.101.1").channel is not None
+    assert [wire.aborted, other.wire.aborted] == [not is_made, is_made]
 
 
 def test_a_long_request_that_is_still_to_come_gives_way(house: House) -> None:
@@ -123,6 +159,7 @@ async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_w
     first, second, third = (Connection(house.site) for _ in range(3))
     second.push(PING[:9])
     assert (await first.talk(PING)).status == 200
+    house.reactor.advance(SETTLED_SECONDS)
     fourth = Connection(house.site, "198.51.100.1")
     assert [one.wire.aborted for one in (first, second, third)] == [False, False, True]
     third.close()
