@@ -139,7 +139,8 @@ def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
     for missing, told in (
         (Missing.FIGURES, "without"),
         (Missing.INTERVAL, "the series is without"),
-        (Missing.DURATIONS, "medians and quartiles of time are without"),
+        (Missing.DURATIONS, "times are without"),
+        (Missing.BOUNCES, "bounce rates are without"),
     ):
         names: dict[tuple[int, ...], list[str]] = {}
         for name, missed in missed_of.items():

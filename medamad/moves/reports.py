@@ -42,7 +42,7 @@ def statistics(
 ) -> Iterator[Piece]:
     """Give the rows of one report after the other; a series is of the days of the zone."""
     period = evolve(exported.period, zone=exported.zone)
-    question = Question(period, conditions, limit=_ALL_ROWS)
+    question = Question(period, conditions, limit=_ALL_ROWS, with_blanks=True)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         found, missed = exported.held.ask(partial(_put, report, question, exported))

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.stats.buckets import Buckets
+from medamad.stats.question import Question
+from medamad.stats.rows import Columns, fractions
 from medamad.stats.selecting import Chosen, Selection
+from medamad.stats.summed import counted_days, note_unknown
 from medamad.store import counters as sums_of_counters
 from medamad.store.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
 from medamad.store.flags import FLAG_BITS
-from medamad.store.parts import Part
+from medamad.store.parts import Missed, Missing, Part
 
 _GATHERED: Final = 1 << 17
 """How many views are counted at a time: so few that they stay in the processor's cache."""
@@ -69,6 +72,26 @@ class Tally:
     def all(self) -> "Tally":
         """Add everything up, as the sums of the number 0."""
         return Tally(self.sums.sum(axis=1, keepdims=True))
+
+
+def figures_of_time(
+    tally: Tally, duration_ms: NDArray[np.int64], question: Question, missed: Missed
+) -> Columns:
+    """Give the bounce rate and the duration of all numbers: 0 where none is known.
+
+    With blanks it is None, if the answer is without some days of which that is not known.
+    """
+    rates = fractions(tally.bounces, tally.timed_visitors)
+    columns: Columns = {"bounce_percentage": rates, "duration": duration_ms}
+    for name, missing, known in (
+        ("bounce_percentage", Missing.BOUNCES, tally.timed_visitors),
+        ("duration", Missing.DURATIONS, duration_ms),
+    ):
+        if question.with_blanks and missed.days(missing):
+            blank = np.asarray(columns[name], np.object_)
+            blank[(tally.views > 0) & (known == 0)] = None
+            columns[name] = blank
+    return columns
 
 
 @define(eq=False)
@@ -135,8 +158,11 @@ def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) 
         else:
             adding.gather(chosen.part.codes(dimension), chosen)
     adding.count()
-    for counters in selection.summed(lambda day: day.counters(dimension)):
+    for day, counters in counted_days(selection, dimension):
         adding.add(counters)
+        if timed:
+            passed = None if passing is None else passing.take(counters.codes)
+            note_unknown(selection.missed, day, counters, passed)
     sums = adding.sums
     if passing is not None:
         sums *= passing[: sums.shape[1]]

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from medamad.model.dimensions import Dimension
 from medamad.stats import naming
-from medamad.stats.counting import Tally, tally_by
+from medamad.stats.counting import Tally, figures_of_time, tally_by
 from medamad.stats.naming import Naming
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records
@@ -70,23 +70,20 @@ def report(snapshot: Snapshot, question: Question, sources: Sources, column: Col
     if column.naming is not naming.as_stored:
         tally, names = _by_name(tally, names, column.naming, sources)
     views, visitors = tally.views, tally.visitors(of_page=question.names_page)
-    numbers, shown = page(
+    numbers, named = page(
         np.flatnonzero(views), (visitors, views), names.__getitem__, question.rows
     )
     shares = fractions(visitors[numbers], visitors.sum())
     short: Columns = {
-        column.name: shown,
+        column.name: named,
         "visitors": visitors[numbers],
         "visitors_percentage": shares,
     }
     if question.summary:
         return records(short)
+    shown = Tally(tally.sums[:, numbers])
     return records(
-        {
-            **short,
-            "bounce_percentage": fractions(tally.bounces[numbers], tally.timed_visitors[numbers]),
-            "duration": tally.duration_ms[numbers],
-        }
+        {**short, **figures_of_time(shown, shown.duration_ms, question, snapshot.missed)}
     )
 
 

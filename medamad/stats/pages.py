@@ -3,7 +3,7 @@
 import numpy as np
 
 from medamad.model.dimensions import Dimension
-from medamad.stats.counting import tally_by
+from medamad.stats.counting import Tally, figures_of_time, tally_by
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records
 from medamad.stats.selecting import select
@@ -26,12 +26,12 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     short: Columns = {"path": paths, "visitors": visitors[codes], "visitors_percentage": shares}
     if question.summary:
         return records(short)
+    shown = Tally(tally.sums[:, codes])
     return records(
         {
             **short,
-            "pageviews": views[codes],
-            "pageviews_percentage": fractions(views[codes], views.sum()),
-            "bounce_percentage": fractions(tally.bounces[codes], tally.timed_visitors[codes]),
-            "duration": tally.duration_ms[codes],
+            "pageviews": shown.views,
+            "pageviews_percentage": fractions(shown.views, views.sum()),
+            **figures_of_time(shown, shown.duration_ms, question, snapshot.missed),
         }
     )

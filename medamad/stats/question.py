@@ -16,7 +16,8 @@ MAX_ROWS: Final = 5_000
 class Question:
     """A period, filters that must all hold, and the page of rows to give.
 
-    `limit` is 1 to MAX_ROWS, `offset` 0 to MAX_ROWS; `summary` asks for the short rows.
+    `limit` is 1 to MAX_ROWS, `offset` 0 to MAX_ROWS; `summary` asks for the short rows, and
+    `with_blanks` for None in place of 0 where a figure is not known.
     """
 
     period: Period = ALWAYS
@@ -24,6 +25,7 @@ class Question:
     summary: bool = False
     limit: int | None = None
     offset: int = 0
+    with_blanks: bool = False
 
     def conditions_on(self, fields: Iterable[str]) -> list[Condition]:
         """Give the conditions on any of some fields."""

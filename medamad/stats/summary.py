@@ -8,12 +8,13 @@ from attrs import evolve
 
 from medamad.model.zones import zone_named
 from medamad.stats.buckets import edges
+from medamad.stats.counting import figures_of_time
 from medamad.stats.period import Period, previous
 from medamad.stats.question import Question
-from medamad.stats.rows import Columns, Row, fractions, records
+from medamad.stats.rows import Columns, Row, records
 from medamad.stats.selecting import select
 from medamad.stats.series import Series, series_of, whole_of
-from medamad.store.parts import NO_TIME, Missing, Snapshot
+from medamad.store.parts import NO_TIME, Missed, Missing, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -41,7 +42,6 @@ def report(
     if timezone is not None:
         period = evolve(period, zone=zone_named(timezone))
     selection = select(snapshot, question, sources)
-    of_page = question.names_page
     series, whole = None, None
     if interval is not None:
         start_ms, end_ms = _bounded(snapshot, period, now_ms)
@@ -54,22 +54,24 @@ def report(
         if (is_up_to_now or period.end_ms) and not snapshot.missed.days(Missing.INTERVAL):
             # All the views of the period are in the series.
             whole = series.whole
-    (current,) = _rows(whole or whole_of(selection), of_page)
+    (current,) = _rows(whole or whole_of(selection), question, snapshot.missed)
     summary: Summary = {"current": current}
     if stretch_before is not None:
-        (summary["previous"],) = _rows(whole_of(selection.during(stretch_before)), of_page)
+        before = whole_of(selection.during(stretch_before))
+        (summary["previous"],) = _rows(before, question, snapshot.missed)
     if series is not None:
-        summary["interval"] = _rows(series, of_page, buckets.dates)
+        summary["interval"] = _rows(series, question, snapshot.missed, buckets.dates)
     return summary
 
 
-def _rows(series: Series, of_page: bool, dates: Sequence[str] | None = None) -> list[Row]:
+def _rows(
+    series: Series, question: Question, missed: Missed, dates: Sequence[str] | None = None
+) -> list[Row]:
     sums = series.sums
     columns: Columns = {
-        "visitors": sums.visitors(of_page),
+        "visitors": sums.visitors(question.names_page),
         "pageviews": sums.views,
-        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
-        "duration": series.medians,
+        **figures_of_time(sums, series.medians, question, missed),
     }
     return records(columns if dates is None else {**columns, "date": dates})
 

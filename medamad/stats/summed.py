@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.stats.filters import Passing
 from medamad.stats.selecting import Selection
-from medamad.store.counters import DURATION_MS, Counters
-from medamad.store.parts import Missing, PathDurations, Sums
+from medamad.store.counters import DURATION_MS, TIMED_VISITORS, VIEWS, Counters
+from medamad.store.parts import Missed, Missing, PathDurations, Sums
 
 _UNKNOWN = np.zeros(0, np.uint32)
 
@@ -37,28 +37,61 @@ def summed_days(selection: Selection) -> Iterator[SummedDay]:
         return
     (dimension,) = filtered
     passing = selection.filter.passing[dimension]
-
-    def known(day: Sums) -> tuple[Sums, Counters] | None:
-        counters = day.counters(dimension)
-        return None if counters is None else (day, counters)
-
-    for day, counters in selection.without(dimension).summed(known):
+    for day, counters in counted_days(selection.without(dimension), dimension):
         passed = passing.take(counters.codes)
         if passed.any():
             yield _chosen(selection, day, counters, dimension, passed)
 
 
+def counted_days(selection: Selection, dimension: Dimension) -> Iterator[tuple[Sums, Counters]]:
+    """Give each day that is chosen whole, and its sums by the codes of a dimension."""
+
+    def known(day: Sums) -> tuple[Sums, Counters] | None:
+        counters = day.counters(dimension)
+        return None if counters is None else (day, counters)
+
+    return selection.summed(known)
+
+
+def note_unknown(
+    missed: Missed, day: Sums, counters: Counters, passed: Passing | None = None
+) -> None:
+    """Note what sums of a day do not tell: they are of another program, which knew no such figure.
+
+    `passed` tells which of the codes the answer is about, if not about all.
+    """
+    if day.has_durations or not _any_view(counters, passed):
+        return
+    for missing, row in ((Missing.DURATIONS, DURATION_MS), (Missing.BOUNCES, TIMED_VISITORS)):
+        if not counters.sums[row].any():
+            missed.note(missing, day)
+
+
+def with_single_durations(selection: Selection) -> Selection:
+    """Leave out the days of which these are not known, and note those that have a chosen view.
+
+    There may be a filter on the path, as long as there is no other.
+    """
+    days = list(selection.days)
+    passing = selection.filter.passing.get(Dimension.PATH)
+    others = evolve(selection, days=[day for day in days if not day.has_durations])
+    for day, counters in counted_days(others.without(Dimension.PATH), Dimension.PATH):
+        if _any_view(counters, None if passing is None else passing.take(counters.codes)):
+            selection.missed.note(Missing.DURATIONS, day)
+    return evolve(selection, days=[day for day in days if day.has_durations])
+
+
 def durations_by_path(selection: Selection) -> Iterator[PathDurations]:
-    """Give the known durations of each day, for as many paths as there are.
+    """Give the durations of each day, which have to be known, for as many paths as there are.
 
     A filter on the path is for the caller to look at.
     """
-    days = selection.without(Dimension.PATH).summed(lambda day: (day, day.path_durations()))
-    for day, durations in days:
-        if durations is not None:
-            yield durations
-        else:
-            selection.missed.note(Missing.DURATIONS, day)
+    return selection.without(Dimension.PATH).summed(lambda day: day.path_durations())
+
+
+def _any_view(counters: Counters, passed: Passing | None) -> bool:
+    views = counters.sums[VIEWS]
+    return bool((views if passed is None else views[passed]).any())
 
 
 def _chosen(
@@ -72,6 +105,7 @@ def _chosen(
         [(row if passed is None else row[passed]).sum(dtype=np.int64) for row in counters.sums],
         np.int64,
     )
+    note_unknown(selection.missed, day, counters, passed)
     duration_ms = None
     durations = day.path_durations()
     if durations is None:

@@ -9,7 +9,7 @@ from medamad.stats.quantiles import GroupedDurations, Spread
 from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, fractions, page, records, within_reach
 from medamad.stats.selecting import Selection, select
-from medamad.stats.summed import durations_by_path
+from medamad.stats.summed import durations_by_path, with_single_durations
 from medamad.store.parts import Snapshot
 from medamad.vocabulary.sources import Sources
 
@@ -18,9 +18,10 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
     """Give a row for every path with a timed view: most visitors of the page first.
 
     Path, median duration and the path's share of the total time; unless a summary is asked for,
-    visitors and the quartiles too. A summary has the greatest share first.
+    visitors and the quartiles too. A summary has the greatest share first. Days of which single
+    durations are not known are left out.
     """
-    selection = select(snapshot, question, sources)
+    selection = with_single_durations(select(snapshot, question, sources))
     tally = tally_by(selection, Dimension.PATH)
     total_ms, visitors = tally.duration_ms, tally.visitors(of_page=True)
     shares = fractions(total_ms, total_ms.sum())

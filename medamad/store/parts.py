@@ -246,13 +246,18 @@ class Sums(Countable):
     def day(self) -> int:
         """The local date, as the number of days since 1970-01-01."""
 
+    @property
+    @abstractmethod
+    def has_durations(self) -> bool:
+        """Whether single durations are known: if not, sums of durations and bounces may not be."""
+
     @abstractmethod
     def overall(self) -> Counters:
         """Give the sums of all views, as those of the code 0."""
 
     @abstractmethod
     def path_durations(self) -> PathDurations | None:
-        """Give the known durations; None where only their total is known."""
+        """Give the known durations; None where these are known in all at most."""
 
     @abstractmethod
     def event_sums(self) -> EventSums:
@@ -274,7 +279,9 @@ class Missing(Enum):
     INTERVAL = "interval"
     """The parts of a series."""
     DURATIONS = "durations"
-    """Single durations: medians and quartiles are without the day."""
+    """How long views were: medians, quartiles and totals are without the day."""
+    BOUNCES = "bounces"
+    """Who stayed only for a moment: bounce rates are without the day."""
 
 
 @frozen(eq=False)

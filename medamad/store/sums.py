@@ -61,6 +61,10 @@ class DaySums(Sums):
     def event_time_bounds(self) -> tuple[int, int]:
         return self.span if self.events.total else NO_TIME
 
+    @property
+    def has_durations(self) -> bool:
+        return self.durations is not None
+
     def overall(self) -> Counters:
         return self.total
 
@@ -195,6 +199,10 @@ class OpenSums(Opened, Sums):
     def day(self) -> int:
         return self._day.number
 
+    @property
+    def has_durations(self) -> bool:
+        return self._day.has_durations
+
     def overall(self) -> Counters:
         return self._stored.counters(OVERALL)
 
@@ -202,7 +210,7 @@ class OpenSums(Opened, Sums):
         return self._stored.counters(dimension) if dimension in self._day.dimensions else None
 
     def path_durations(self) -> PathDurations | None:
-        if not self._day.has_durations:
+        if not self.has_durations:
             return None
         column = self._stored.column
         high = column(Column.DAY_DURATIONS_HIGH, np.uint32).astype(np.uint32)

@@ -135,7 +135,9 @@ def test_it_is_said_what_a_file_is_without(
         "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
         "contents, browsers, os, devices, countries, languages, locales: "
         "without 2 days from 2024-03-28 to 2024-03-29, since there are only sums of them\n"
-        "medamad: summary, days: medians and quartiles of time are without 2 days from "
+        "medamad: summary, days: times are without 2 days from "
+        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "medamad: summary, days: bounce rates are without 2 days from "
         "2024-03-28 to 2024-03-29, since there are only sums of them\n"
     )
     # Days that begin elsewhere than those of which there are sums are not known.

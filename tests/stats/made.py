@@ -18,7 +18,15 @@ from medamad.stats.filters import conditions_of
 from medamad.stats.period import period_of
 from medamad.stats.question import Question
 from medamad.store.ascending import Ascending
-from medamad.store.counters import SLOT_MS, Counters, count, merge
+from medamad.store.counters import (
+    BOUNCES,
+    DURATION_MS,
+    SLOT_MS,
+    TIMED_VISITORS,
+    Counters,
+    count,
+    merge,
+)
 from medamad.store.flags import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.store.parts import (
     NO_EVENTS,
@@ -199,7 +207,8 @@ class MadeDay:
     span: tuple[int, int]
     views: Sequence[Entry]
     events: Sequence[Entry]
-    has_durations: bool = True
+    known: str = "all"
+    """Or "sums", without single durations; or "views", without anything of time."""
 
 
 def snapshot_of(
@@ -233,7 +242,19 @@ def _day(day: MadeDay, names: Names) -> DaySums:
     events = _events(list(enumerate(day.events, 1)), names)
     content = content_of([_part(day.views, events, names, is_counted=False)])
     sums = sums_of(content, day.number, day.span, names.of_properties)
-    return sums if day.has_durations else evolve(sums, durations=None)
+    if day.known == "all":
+        return sums
+    if day.known == "views":
+        by_dimension = {key: _timeless(each) for key, each in sums.by_dimension.items()}
+        sums = evolve(sums, total=_timeless(sums.total), by_dimension=by_dimension)
+    return evolve(sums, durations=None)
+
+
+def _timeless(counters: Counters) -> Counters:
+    sums = list(counters.sums)
+    for row in (TIMED_VISITORS, BOUNCES, DURATION_MS):
+        sums[row] = np.zeros_like(sums[row])
+    return Counters(counters.codes, tuple(sums))
 
 
 def _part(

@@ -51,7 +51,7 @@ export const de: Catalogue = {
   "unvisited.since": "Kein Aufruf seit {when}",
   "unvisited.why": "Sonst kommen um diese Zeit Besucher. Ist das Skript noch auf den Seiten?",
   "view.partial":
-    "Vom {first} bis zum {last} sind nur die Summen der Tage aufbewahrt: Einigen Zahlen hier fehlen diese Tage. Bei ganzen Tagen ohne Filter fehlt nichts.",
+    "Vom {first} bis zum {last} sind nur die Summen der Tage aufbewahrt: Einigen Zahlen hier fehlen diese Tage. Bei ganzen Tagen ohne Filter fehlt am wenigsten.",
   "view.setup": "Skript und Einrichtung",
   "view.no-visit":
     "Noch wurde kein Besuch gezählt. {setup} zeigt die Zeile für die Seiten und sagt, warum nichts kommt.",

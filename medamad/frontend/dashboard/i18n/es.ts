@@ -51,7 +51,7 @@ export const es: Catalogue = {
   "unvisited.since": "Sin visitas desde {when}",
   "unvisited.why": "A estas horas suele haber visitas. ¿Sigue el script en las páginas?",
   "view.partial":
-    "Del {first} al {last} solo se conservan las sumas de cada día: algunas cifras de esta página no incluyen esos días. Con días completos y sin filtros no falta nada.",
+    "Del {first} al {last} solo se conservan las sumas de cada día: algunas cifras de esta página no incluyen esos días. Con días completos y sin filtros es cuando menos falta.",
   "view.setup": "Script e instalación",
   "view.no-visit":
     "Todavía no se ha contado ninguna visita. {setup} muestra la línea para las páginas y dice por qué no llega nada.",

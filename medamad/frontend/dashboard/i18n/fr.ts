@@ -52,7 +52,7 @@ export const fr: Catalogue = {
   "unvisited.why":
     "D’habitude, il y a des visites à cette heure. Le script est-il encore dans les pages ?",
   "view.partial":
-    "Du {first} au {last}, seuls les totaux de chaque jour sont conservés : certains chiffres affichés ne comptent pas ces jours. Sur des jours entiers et sans filtre, rien ne manque.",
+    "Du {first} au {last}, seuls les totaux de chaque jour sont conservés : certains chiffres affichés ne comptent pas ces jours. C’est sur des jours entiers et sans filtre qu’il en manque le moins.",
   "view.setup": "Script et installation",
   "view.no-visit":
     "Aucune visite n’a encore été comptée. {setup} donne la ligne pour les pages et dit pourquoi rien ne vient.",

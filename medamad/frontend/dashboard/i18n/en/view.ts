@@ -8,7 +8,7 @@ export const view = {
   "unvisited.since": "No view since {when}",
   "unvisited.why": "It is usually visited at these hours. Is the script still on its pages?",
   "view.partial":
-    "From {first} to {last} only the sums of each day are kept: some figures here are without these days. Whole days without filters miss nothing.",
+    "From {first} to {last} only the sums of each day are kept: some figures here are without these days. Whole days without filters miss least.",
   "view.setup": "Script and setup",
   "view.no-visit":
     "No visit has been counted yet. {setup} has the line for its pages, and says why nothing comes.",
