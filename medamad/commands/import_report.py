@@ -24,6 +24,7 @@ _LEFT_OUT: Final = MappingProxyType(
         LeftOut.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
         LeftOut.SPAM: "with a referrer that is spam",
         LeftOut.REPEATED: "that come again",
+        LeftOut.LONG: "of 64 KiB or more",
         LeftOut.CUT: "cut off at the end of a log",
     }
 )

@@ -28,6 +28,7 @@ from medamad.moves.visits import Into, LeftOut, Visits
 from medamad.vocabulary.languages import locale_of
 
 _MOST_OF_A_LINE: Final = 1 << 16
+"""No browser's request makes a longer one, but whoever sends much that is escaped does."""
 _RECENT: Final = 4_096
 _WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
@@ -58,7 +59,7 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
         while not line.endswith(b"\n") and (more := file.readline(_MOST_OF_A_LINE)):
             line = more
         if not whole:
-            yield Refused(number, "line", f"expected less than {_MOST_OF_A_LINE} bytes")
+            visits.leave_out(LeftOut.LONG)
             continue
         is_ended = line.endswith(b"\n")
         if not (line := line.removeprefix(BOM_UTF8 if number == 1 else b"").strip()):

@@ -20,7 +20,7 @@ from attrs import frozen
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*)"'
 _VIRTUAL_HOST: Final = (
     rb"(?:((?:~\S+|[^\s:\[\]]*|\[[^\s\]]+\]):\d{1,5}"
-    rb"|(?:-|~\S+|[^\s:\[\]]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
+    rb"|(?:-|~\S+|[^\s:\[\]A-Za-z_]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
 )
 """Apache's %v:%p (vhost_combined), or %v alone before an address; no address reads as it.
 
@@ -29,7 +29,7 @@ which is `-` where none was sent.
 """
 _LINE: Final = re.compile(
     _VIRTUAL_HOST
-    + rb"(\S+) \S+ [^\[]+ ?\[([^\]]{20,40})\] "
+    + rb"(\S+) \S+ .+?\[([^\[\]]{20,40})\] "
     + _QUOTED
     + rb" (\d{3}) (?:\d+|-)(?: "
     + _QUOTED
@@ -37,6 +37,7 @@ _LINE: Final = re.compile(
     + _QUOTED
     + rb")?(?: |$)"
 )
+"""A user's name may be of any characters but quotes, which are escaped: nginx checks none."""
 _ESCAPE: Final = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))")
 _TIME: Final = re.compile(
     r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", re.ASCII
@@ -103,7 +104,7 @@ def is_log(line: bytes) -> bool:
         record = _record(line)
     except NoLine:
         return False
-    return _is_of_caddy(record) or ("status" in record and any(map(record.get, _TARGETS)))
+    return _is_of_caddy(record) or ("status" in record and _tells_target(record))
 
 
 def request_of(line: bytes) -> Request | None:
@@ -130,7 +131,11 @@ def request_of(line: bytes) -> Request | None:
 def _text(quoted: bytes) -> str:
     if b"\\" in quoted:
         quoted = _ESCAPE.sub(_unescaped, quoted)
-    return quoted.decode("utf-8", "replace")
+    return _decoded(quoted)
+
+
+def _decoded(sent: bytes) -> str:
+    return sent.decode("utf-8", "replace")
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
@@ -184,9 +189,10 @@ def _of_json(line: bytes) -> Request | None:
 
 
 def _record(line: bytes) -> dict[str, Any]:
+    """Read an object. nginx writes bytes of a request that are no UTF-8 as they are."""
     try:
-        return msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return msgspec.json.decode(_decoded(line), type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
         raise NoLine("line", f"not a JSON object: {error}") from None
 
 
@@ -225,6 +231,11 @@ def _headers(headers: Any) -> dict[str, str]:
     }
 
 
+def _tells_target(record: Mapping[str, Any]) -> bool:
+    """Tell whether a line says what was asked for; that is empty where it was no HTTP."""
+    return any(name in record for name in _TARGETS)
+
+
 def _of_nginx(record: Mapping[str, Any]) -> Request:
     def text(*names: str) -> str:
         return next((_said(str(record[name])) for name in names if record.get(name)), "")
@@ -237,14 +248,13 @@ def _of_nginx(record: Mapping[str, Any]) -> Request:
         raise NoLine("time_iso8601", "it is missing, and so are msec and time_local")
     if "status" not in record:
         raise NoLine("status", "it is missing")
-    target = text("request_uri") or target or text("uri")
-    if not target:
+    if not _tells_target(record):
         raise NoLine("request_uri", "it is missing, and so is request")
     return Request(
         time_ms=_json_ms(record[moment], moment),
         address=text("remote_addr"),
         method=text("request_method") or method,
-        target=target,
+        target=text("request_uri") or target or text("uri"),
         status=_status(record["status"]),
         host=_told_host(text("http_host", "host", "server_name")),
         referrer=text("http_referer"),

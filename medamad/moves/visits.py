@@ -54,6 +54,8 @@ class LeftOut(StrEnum):
     NO_VIEW = "no_view"
     """It is something else than a view of a page, or an event."""
     REPEATED = "repeated"
+    LONG = "long"
+    """A line of a log that is too long to be read."""
     CUT = "cut"
     """The last line of a log, which is not whole, or not yet."""
 
