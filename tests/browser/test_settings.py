@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 from daemon import PASSWORD, USERNAME, Client, Daemon
@@ -175,6 +176,28 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
     expect(row.get_by_role("cell").first).to_have_text("1")
     page.get_by_role("link", name="Add unknown.example").click()
     expect(page.get_by_label("Hostname")).to_have_value("unknown.example")
+
+
+def test_figures_of_usage_that_are_under_way_are_waited_for(
+    demo: Client, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(demo)
+    usage, asked = Held(dashboard.page, "**/api/user/usage"), list[str]()
+    dashboard.page.clock.install()
+    dashboard.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    with dashboard.page.expect_request("**/api/user/usage"):
+        page = dashboard.open("settings/usage")
+    expect(page.locator(".settings-content .skeleton")).to_be_visible()
+    # What was asked for until then has been heard of after such a call.
+    page.evaluate("fetch('/api/event/ping')")
+    begun = asked.count("/api/user/usage")
+    page.clock.fast_forward(20_000)
+    page.evaluate("fetch('/api/event/ping')")
+    assert asked.count("/api/user/usage") == begun
+    usage.let_go()
+    expect(page.get_by_role("meter", name="Memory")).to_be_visible()
+    with page.expect_request("**/api/user/usage"):
+        page.clock.fast_forward(5_000)
 
 
 def test_about(demo: Client, dashboard_of: Make) -> None:

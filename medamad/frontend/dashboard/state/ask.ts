@@ -18,6 +18,7 @@ export function refresh(): void {
 }
 
 let next = 0;
+let asked = 0;
 
 /** Refresh from time to time, as long as the page is visible; sooner while the daemon is away. */
 export function keepFresh(): void {
@@ -40,12 +41,15 @@ export function keepFresh(): void {
   });
 }
 
-/** Refresh more often than usual while a component is shown and the page visible; 0 is as usual. */
+/**
+ * Refresh more often than usual while a component is shown and the page visible; 0 is as usual.
+ * What is still under way then is waited for: to ask anew gives it up.
+ */
 export function useFresh(everyMs: number): void {
   useEffect(() => {
     if (!everyMs) return undefined;
     const interval = setInterval(() => {
-      if (!document.hidden) refresh();
+      if (!document.hidden && !asked) refresh();
     }, everyMs);
     return () => clearInterval(interval);
   }, [everyMs]);
@@ -73,6 +77,16 @@ export function forgetAnswers(): void {
   kept.clear();
 }
 
+/** Count what is under way. */
+async function counted<T>(answer: Promise<T>): Promise<T> {
+  asked += 1;
+  try {
+    return await answer;
+  } finally {
+    asked -= 1;
+  }
+}
+
 const NONE = () => new URLSearchParams();
 
 /**
@@ -96,7 +110,7 @@ export function useAsk<T>(
     if (path === null) return undefined;
     const abort = new AbortController();
     setLoading(true);
-    readWithPartial<T>(path, parameters(), abort.signal).then(
+    counted(readWithPartial<T>(path, parameters(), abort.signal)).then(
       ({ data, partial }) => {
         notePartial(question, partial);
         keep(question, data);
