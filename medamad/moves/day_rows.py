@@ -13,7 +13,7 @@ from medamad.moves.visits import Into
 
 MOST: Final = (1 << 32) - 1
 """The greatest figure of a row."""
-MEASURES: Final = 5
+MEASURES: Final = 6
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DATE_LENGTH: Final = len("2026-01-31")
 
@@ -30,7 +30,8 @@ class DayTable:
 class DayRow(msgspec.Struct):
     """A row. The texts are of the table's dimensions, in the form in which they are stored.
 
-    Of bounces it is known among how many `visits` they were: 0 where it is not.
+    Of bounces it is known among how many `visits` they were: 0 where it is not. `time_s` is how
+    long all of the views were together.
     """
 
     table: DayTable
@@ -43,6 +44,7 @@ class DayRow(msgspec.Struct):
     page_visitors: int = 0
     visits: int = 0
     bounces: int = 0
+    time_s: int = 0
     line: int = 0
     place: str = ""
     """What the line is of: a file within the file."""

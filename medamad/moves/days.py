@@ -14,6 +14,7 @@ from medamad.model.zones import start_of_day
 from medamad.moves.day_rows import MEASURES, DayRow, DayTable
 from medamad.store.counters import (
     BOUNCES,
+    DURATION_MS,
     PAGE_VISITORS,
     SUMS,
     TIMED_VISITORS,
@@ -22,7 +23,7 @@ from medamad.store.counters import (
 )
 from medamad.store.day_counts import DayCounts
 
-_VIEWS, _VISITORS, _PAGE_VISITORS, _VISITS, _BOUNCES = range(MEASURES)
+_VIEWS, _VISITORS, _PAGE_VISITORS, _VISITS, _BOUNCES, _TIME_S = range(MEASURES)
 _OF_ALL: Final = np.zeros(1, np.uint32)
 
 _Figures: TypeAlias = NDArray[np.int64]
@@ -82,7 +83,7 @@ class Days:
         for dimension, codes, text in zip(table.dimensions, rows.codes, row.texts, strict=True):
             known = self._codes.setdefault(dimension, {})
             codes.append(known.setdefault(text, len(known)))
-        figures = (row.views, row.visitors, row.page_visitors, row.visits, row.bounces)
+        figures = (row.views, row.visitors, row.page_visitors, row.visits, row.bounces, row.time_s)
         for column, figure in zip(rows.figures, figures, strict=True):
             column.append(figure)
         return None
@@ -210,6 +211,7 @@ def _sums(figures: _Figures, *, is_page: bool) -> NDArray[np.int64]:
     sums[PAGE_VISITORS] = of_page if is_page else np.where(of_page > 0, of_page, visitors)
     sums[TIMED_VISITORS] = visits
     sums[BOUNCES] = np.minimum(figures[_BOUNCES], visits)
+    sums[DURATION_MS] = figures[_TIME_S] * 1000
     return sums
 
 

@@ -1,9 +1,9 @@
 """Plausible's export: tables of days as CSV, in a zip or as single files.
 
 It goes by Plausible's documentation ("Import stats using CSV files"). In a zip a table is told by
-the name of its file; a single file by its columns, whatever they are in order and it is called. Of
-exit pages, regions, cities, visits and their duration nothing is taken: there is no such figure
-here.
+the name of its file; a single file by its columns, whatever they are in order and it is called. The
+time on pages is that in which a page was in sight, as here; older exports are without. Of exit
+pages, regions, cities, visits and their duration nothing is taken: there is no such figure here.
 """
 
 import re
@@ -30,6 +30,8 @@ from medamad.moves.visits import Into
 
 _KNOWN: Final = 65_536
 _DIGITS: Final = 20
+_NULL: Final = r"\N"
+"""What ClickHouse, which writes the tables, puts where there is no figure."""
 _DIRECT: Final = frozenset({"", "Direct / None", "(not set)"})
 _Record = Mapping[str, str]
 _TOTAL: Final = frozenset({"date", "visitors", "pageviews", "bounces", "visits", "visit_duration"})
@@ -114,7 +116,7 @@ _TABLES: Final = (
         DayTable("imported_pages", (Dimension.PATH,)),
         frozenset({"page"}),
         ("page", *_BY_VISITS),
-        {"views": "pageviews", "page_visitors": "visitors"},
+        {"views": "pageviews", "page_visitors": "visitors", "time_s": "total_time_on_page"},
         lambda reading, record: (reading.path(record["page"]),),
     ),
     _Table(
@@ -291,6 +293,8 @@ def _day(record: _Record) -> int:
 
 def _whole(record: _Record, column: str) -> int:
     cell = record[column]
+    if cell == _NULL:
+        return 0
     if cell.isascii() and cell.isdigit() and len(cell) < _DIGITS and (value := int(cell)) <= MOST:
         return value
     raise _Unreadable(column, f"a whole number from 0 to {MOST}")

@@ -75,10 +75,10 @@ GOAT_FOLDER = "goatcounter-export-example-20240403T000000Z-0/"
 
 @define
 class Sums:
-    """Views, visitors, visitors of a page, bounces, visits: for each name of each report."""
+    """Views, visitors, visitors of a page, bounces, visits, ms: for each name of each report."""
 
     of: dict[str, dict[Any, list[int]]] = field(
-        factory=lambda: defaultdict(lambda: defaultdict(lambda: [0, 0, 0, 0, 0]))
+        factory=lambda: defaultdict(lambda: defaultdict(lambda: [0] * 6))
     )
 
     def add(self, report: str, name: Any, *figures: int) -> None:
@@ -105,6 +105,7 @@ class Plausible:
             for theirs, ours in PATHS:
                 host = rng.choice(("example.org", "www.example.org"))
                 columns = ["visits", "visitors", "pageviews"]
+                columns += ["total_time_on_page", "total_time_on_page_visits"]
                 names = ["hostname", "page"]
                 self._row("pages", day, (host, theirs), ours, names, columns)
                 columns = ["visitors", "entrances", "visit_duration", "bounces", "pageviews"]
@@ -153,6 +154,8 @@ class Plausible:
             "pageviews": visits + rng.randint(0, 99),
             "visit_duration": rng.randint(0, 9_999),
             "events": visits,
+            "total_time_on_page": rng.choice((0, rng.randint(1, 99_999))),
+            "total_time_on_page_visits": visits,
         }
         head, rows = self.tables.setdefault(table, (["date", *names, *columns], []))
         rows.append([day.isoformat(), *theirs, *(known[column] for column in columns)])
@@ -197,7 +200,8 @@ class Plausible:
             elif report == "entries":
                 found.add("pages", name, 0, visitors, 0, *bounces)
             elif report == "pages":
-                found.add(report, name, views, 0, visitors)
+                ms = known["total_time_on_page"] * 1000
+                found.add(report, name, views, 0, visitors, 0, 0, ms)
             else:
                 found.add(report, name, views, visitors, 0, *bounces)
         return found

@@ -42,7 +42,7 @@ def check(store: Store, website: Website, expected: Sums, reports: Iterable[str]
         known = expected.of[report]
         shown = {name: row for name, row in found[report].items() if row.get("pageviews") != 0}
         assert set(shown) == set(known), report
-        for name, (count, visitors, of_page, bounces, visits) in known.items():
+        for name, (count, visitors, of_page, bounces, visits, duration_ms) in known.items():
             row = shown[name]
             if report.startswith("propert"):
                 assert row["events"] == count
@@ -51,7 +51,8 @@ def check(store: Store, website: Website, expected: Sums, reports: Iterable[str]
             assert row.get("pageviews", count) == count, (report, name)
             share = pytest.approx(round(bounces / visits, 4), abs=1e-4) if visits else None
             assert row.get("bounce_percentage") == share, (report, name)
-            assert "duration" not in row, (report, name)
+            assert row.get("duration", 0) == duration_ms, (report, name)
+            assert ("duration" in row) == any(of[5] for of in known.values()), (report, name)
 
 
 OF_PLAUSIBLE = (

@@ -45,7 +45,7 @@ async def test_answers_say_of_which_days_they_know_nothing(
     assert missed("os", summary=True) == [[], [], []]
     assert missed("languages") == [numbers, [], []]
     assert missed("summary") == [[], numbers, []]
-    assert missed("pages") == [[], numbers, numbers]
+    assert missed("pages") == [[], [], numbers], "of these the total time is known"
     assert missed("pages", summary=True) == [[], [], []]
     assert missed("time") == [[], numbers, []]
     assert missed("property_values") == [[], [], []]

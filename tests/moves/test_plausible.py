@@ -34,6 +34,16 @@ def test_a_table_is_told_by_its_columns_in_any_order(tmp_path: Path) -> None:
     assert (row.views, row.page_visitors, row.visitors, row.visits) == (9, 8, 0, 0)
 
 
+@pytest.mark.parametrize(("cell", "time_s"), [("4294967295", 4_294_967_295), (r"\N", 0)])
+def test_the_time_on_a_page_is_that_of_all_its_views(
+    tmp_path: Path, cell: str, time_s: int
+) -> None:
+    text = "date,page,visitors,pageviews,total_time_on_page,total_time_on_page_visits\n"
+    (row,) = read(tmp_path / "a.csv", f"{text}2023-02-09,/docs,8,9,{cell},7\n")
+    assert isinstance(row, DayRow)
+    assert (row.time_s, row.visits) == (time_s, 0)
+
+
 @pytest.mark.parametrize(
     ("columns", "visits", "bounces"),
     [("visits,bounces", 6, 2), ("bounces,x", 5, 2), ("visits,x", 0, 0)],
