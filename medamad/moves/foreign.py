@@ -12,14 +12,13 @@ from medamad.collect.pages import MAX_PATH, MAX_UTM, Page
 from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
 from medamad.model.dimensions import PROPERTY_SEPARATOR
 from medamad.moves.rows import MAX_MS, EventRow, ViewRow
+from medamad.vocabulary.countries import country_of_code
 
 _MAX_WIDTH: Final = 65_535
 _MAX_AGENT: Final = 64
 """Characters of the name of a browser or system, of which the longest have half as many."""
 _WIDTH: Final = re.compile(r"(\d{1,5})(?!\d)")
 _COUNTRY: Final = re.compile(r"([A-Z]{2})(?:-[A-Z0-9]{1,3})?\Z")
-_NOWHERE: Final = "ZZ"
-"""What the CLDR has for a country that is not known."""
 
 
 def time_ms_of(text: str) -> int:
@@ -37,7 +36,7 @@ def time_ms_of(text: str) -> int:
 def country_of(text: str) -> str:
     """Give the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
     found = _COUNTRY.match(text.strip().upper())
-    return found[1] if found and found[1] != _NOWHERE else ""
+    return country_of_code(found[1]) if found else ""
 
 
 def width_of(screen: str) -> int:

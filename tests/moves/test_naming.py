@@ -47,8 +47,20 @@ def test_versions_beside_the_name_of_a_system() -> None:
     assert system_named("Windows", "10") == ("Windows", "10")
 
 
-def test_no_country_is_called_unknown() -> None:
-    assert (country_of("ZZ"), country_of("de-BY")) == ("", "DE")
+@pytest.mark.parametrize(
+    ("code", "country"),
+    [
+        ("ZZ", ""),
+        ("xx", ""),
+        ("de-BY", "DE"),
+        ("UK", "GB"),
+        ("UK-ENG", "GB"),
+        ("el", "GR"),
+        ("Germany", ""),
+    ],
+)
+def test_a_country_is_told_by_the_codes_that_hits_may_have(code: str, country: str) -> None:
+    assert country_of(code) == country
 
 
 def test_names_of_devices_countries_and_languages() -> None:
