@@ -36,7 +36,7 @@ PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def main() -> None:
-    """Build the package and print its path."""
+    """Build the package and print its path, and nothing else."""
     parser = argparse.ArgumentParser(description="Build the Debian package.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder for it")
     parser.add_argument(
@@ -177,8 +177,8 @@ def sums(stage: Path, files: list[Path]) -> Iterator[str]:
 
 
 def run(*command: str) -> None:
-    """Run a command, which has to succeed."""
-    subprocess.run(command, check=True)
+    """Run a command, which has to succeed; what it prints is no output of ours."""
+    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def output(*command: str) -> str:

@@ -1,4 +1,5 @@
 import importlib.util
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -42,3 +43,10 @@ def test_an_extra_that_is_not_there_is_refused(
     with pytest.raises(SystemExit):
         deb.main()
     assert "invalid choice: 'excel'" in capsys.readouterr().err
+
+
+def test_what_it_runs_prints_nothing_beside_the_path(
+    deb: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    deb.run(sys.executable, "-c", "print('building package')")
+    assert capfd.readouterr() == ("", "building package\n")

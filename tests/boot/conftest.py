@@ -14,8 +14,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Give the package, and the same again as an upgrade."""
     out = tmp_path_factory.mktemp("packages")
     build = [sys.executable, "packaging/deb.py", "--out", str(out), "--upgrade"]
-    subprocess.run(build, cwd=ROOT, check=True)
-    first, second = sorted(out.iterdir())
+    built = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    first, second = map(Path, built.stdout.splitlines())
     return first, second
 
 
