@@ -13,7 +13,7 @@ from medamad.account.attempts import Attempts
 from medamad.account.credentials import MAX_LOGIN_TEXT, check_password
 from medamad.account.names import check_name
 from medamad.account.passwords import hash_password, verify
-from medamad.model.errors import BadRequest, NotFound, Unauthorised
+from medamad.model.errors import BadRequest, NotFound, Refusal, Unauthorised
 from medamad.model.shares import ANY_ORIGIN, Share
 
 T = TypeVar("T")
@@ -98,6 +98,8 @@ class Shares:
         self._store = store
         self._hashing = hashing
         self._clock = clock
+        self.refused = 0
+        """How many attempts to open a link by its password were refused, since the start."""
         self._attempts: dict[str, Attempts] = {}
 
     def find(self, share_id: str) -> Share:
@@ -130,6 +132,15 @@ class Shares:
         share = self.find(share_id)
         if not share.password_hash:
             return share, share.id
+        try:
+            await self._check(share, password, network)
+        except Refusal:
+            self.refused += 1
+            raise
+        until = int(self._clock()) + OPEN_S
+        return share, f"{share.id}.{until}.{_mac(share, until)}"
+
+    async def _check(self, share: Share, password: str, network: bytes) -> None:
         if len(password) > MAX_LOGIN_TEXT:
             raise BadRequest(f"password: expected at most {MAX_LOGIN_TEXT} characters")
         attempts = self._attempts.setdefault(share.id, Attempts(_NETWORKS))
@@ -142,8 +153,6 @@ class Shares:
             attempts.failed(network, self._clock())
             raise Unauthorised("the password is wrong")
         attempts.succeeded(network)
-        until = int(self._clock()) + OPEN_S
-        return share, f"{share.id}.{until}.{_mac(share, until)}"
 
     def of(self, website: int) -> list[Share]:
         """Give the links of a website in the order in which they were made."""

@@ -53,11 +53,15 @@ class Metrics(Collector):
             "Websites that used to be visited and are not any more; the log names them.",
             len(backend.quiet),
         )
-        yield _counter(
-            "logins_refused",
-            "Attempts to log in that were refused.",
-            backend.accounts.logins_refused,
+        refused = CounterMetricFamily(
+            f"{_PREFIX}logins_refused",
+            "Attempts to log in to the account, or to open a share by its password, that were "
+            "refused.",
+            labels=["to"],
         )
+        refused.add_metric(["account"], backend.accounts.logins_refused)
+        refused.add_metric(["share"], backend.shares.refused)
+        yield refused
         yield _histogram(
             "statistics_duration_seconds",
             "Time to answer a statistic, waiting for its turn included.",

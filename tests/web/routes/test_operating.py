@@ -85,6 +85,10 @@ async def test_metrics_count_what_happens(house: House, watcher: Browser, websit
     assert (await stranger.ask("POST", "/event/hit", body=body, headers=robot)).status == 204
     wrong = {"username": USERNAME, "password": "wrong"}
     assert (await stranger.ask("POST", "/auth/login", wrong)).status == 401
+    share = await house.site.backend.shares.make("club", 1, password="secret of a club", embed=())
+    for _ in range(2):
+        guess = {"password": "wrong"}
+        assert (await stranger.ask("POST", f"/shared/{share.id}", guess)).status == 401
     owner = await house.owner()
     assert (await owner.ask("GET", f"/website/{website}/pages")).status == 200
     after = figures(await watcher.ask("GET", "/metrics"))
@@ -102,7 +106,8 @@ async def test_metrics_count_what_happens(house: House, watcher: Browser, websit
         "medamad_hits_refused_total reason=unknown-website": 1,
         "medamad_hits_refused_total reason=bot": 1,
         "medamad_hit_duration_seconds_count": 6,
-        "medamad_logins_refused_total": 1,
+        "medamad_logins_refused_total to=account": 1,
+        "medamad_logins_refused_total to=share": 2,
         "medamad_statistics_duration_seconds_count": 1,
         "medamad_store_tail_views": 3,
     }
