@@ -2,12 +2,14 @@
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import shtab
 
 from medamad.commands import COMMANDS, make_parser
+
+_COMPLETED: Final = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}
+"""What is completed, by what the help names it."""
 
 EXAMPLES: Final = (
     (
@@ -30,9 +32,8 @@ def run(arguments: Namespace) -> int:
     """Write the script of a shell."""
     parser = make_parser(COMMANDS)
     for action in actions(parser):
-        if action.type is Path:
-            is_folder = action.metavar == "DIR"
-            action.complete = shtab.DIRECTORY if is_folder else shtab.FILE  # type: ignore[attr-defined]
+        if action.metavar in _COMPLETED:
+            action.complete = _COMPLETED[action.metavar]  # type: ignore[attr-defined]
     print(shtab.complete(parser, arguments.shell))
     return 0
 

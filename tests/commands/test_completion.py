@@ -62,7 +62,8 @@ def test_bash_completes_files_and_folders(bash: Path, tmp_path: Path) -> None:
     (tmp_path / "file.toml").touch()
     given = f"{tmp_path}/f"
     assert completed(bash, "medamad", "run", "--data", given) == {f"{tmp_path}/folder"}
-    assert f"{tmp_path}/file.toml" in completed(bash, "medamad", "check-config", given)
+    for before in (("check-config",), ("import",), ("export", "-o"), ("export", "--output")):
+        assert f"{tmp_path}/file.toml" in completed(bash, "medamad", *before, given)
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
