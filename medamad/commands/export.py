@@ -153,6 +153,19 @@ def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
 
 @contextmanager
 def _output(name: str) -> Iterator[BinaryIO]:
+    """Give the file to write; raises an OSError that names it where it takes no more."""
+    try:
+        with _opened(name) as file:
+            yield file
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        target = "standard output" if name == _STANDARD_OUTPUT else name
+        raise OSError(error.errno, error.strerror, target) from error
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
     """Give the file to write: what bears the name in the end is whole."""
     if name == _STANDARD_OUTPUT:
         with _at_full_speed(sys.stdout.buffer) as file:

@@ -184,13 +184,21 @@ def test_output_that_cannot_be_written_is_told_of(
         stderr=subprocess.PIPE,
         text=True,
         cwd=with_data,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},
         check=False,
         timeout=60,
     )
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
-    assert ended.stderr.startswith("medamad: ")
-    assert ended.stderr.endswith(f"{reason}\n")
+    assert ended.stderr == f"medamad: standard output: {reason}\n"
     assert 1 in statuses(command[0])
+
+
+def test_a_file_that_takes_no_more_is_named(
+    with_data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--output", "/dev/full", "--data", str(with_data / "data")]
+    assert main(["export", "example.com", *output]) == 1
+    assert capfd.readouterr() == ("", "medamad: /dev/full: No space left on device\n")
 
 
 @pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
