@@ -171,7 +171,7 @@ class ImportDesk:
         whole = await unhurried(self._store.imports.finish(incoming.batch))
         self._end(incoming)
         self._log.info(
-            "imported as number {number} into {website}: {views} views, {events} events",
+            "imported into {website} as number {number}: views ({views}) and events ({events})",
             number=whole.number,
             website=incoming.website.hostname,
             views=whole.views,

@@ -178,7 +178,7 @@ class Tending:
         before = datetime.fromtimestamp(bound.before_ms // 1000, bound.zone).date()
         if gone.views or gone.events:
             self._log.info(
-                "{website}: {views} views and {events} events from before {date} were removed;"
+                "{website}: views ({views}) and events ({events}) from before {date} were removed;"
                 " {remains}",
                 website=hostname,
                 views=gone.views,
@@ -188,7 +188,7 @@ class Tending:
             )
         if gone.days:
             self._log.info(
-                "{website}: sums of {days} days from before {date} were removed",
+                "{website}: sums of days ({days}) from before {date} were removed",
                 website=hostname,
                 days=gone.days,
                 date=before.isoformat(),

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from house import House, build_house
+from told_in_log import told_in_log
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import LogLevel
 
-from medamad.operator.imports import BeginImport, ImportDesk
+from medamad.operator.imports import BeginImport, FinishImport, ImportDesk
 
 
 @pytest.fixture
@@ -39,3 +41,16 @@ async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(hou
     await house.store.rename_website(website, "renamed.example", 2)
     await house.store.rename_website(website, "twin.example", 3)
     assert (await desk.begin(request, tell)).number == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_is_told_in_the_log(house: House) -> None:
+    await house.store.add_website("twin.example", 1)
+    desk = ImportDesk(house.store, lambda: 7)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    begun = await desk.begin(request, tell)
+    with told_in_log(LogLevel.info) as lines:
+        await desk.finish(FinishImport(number=begun.number), tell)
+    assert lines == ["imported into twin.example as number 1: views (0) and events (0)"]

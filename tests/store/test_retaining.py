@@ -134,15 +134,15 @@ async def test_what_goes_is_told_in_the_log_once(open_store: OpenStore) -> None:
     with told_in_log(LogLevel.info) as lines:
         store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(5)))
         await settled(store, NOW_MS)
-        removed = f"12 views and 8 events from before {date_before(5)} were removed"
+        removed = f"views (12) and events (8) from before {date_before(5)} were removed"
         assert lines == [f"example.com: {removed}; sums of their days remain"]
         lines.clear()
         store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
         await settled(store, NOW_MS)
-        removed = f"6 views and 4 events from before {date_before(3)} were removed"
+        removed = f"views (6) and events (4) from before {date_before(3)} were removed"
         assert lines == [
             f"example.com: {removed}; nothing of them remains",
-            f"example.com: sums of 4 days from before {date_before(3)} were removed",
+            f"example.com: sums of days (4) from before {date_before(3)} were removed",
         ]
         lines.clear()
         await store.tidy(NOW_MS)
