@@ -225,3 +225,27 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
         for one in held:
             one.close()
         assert daemon.stop() == 0
+
+
+def test_a_stop_waits_for_no_client_that_leaves_its_connection_open(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    port = free_port()
+    daemon = Daemon(tmp_path, ("--listen", authority.endpoint(port)))
+    daemon.start()
+    held = [authority.connection(port) for _ in range(4)]
+    for one in held:
+        one.connect()
+    for one in held[1:]:
+        one.sock.sendall(WHOLE)
+    held[1].sock.recv(4_096)
+    held[2].sock.recv(4_096)
+    held[2].sock.sendall(WHOLE[:-1])
+    assert daemon.stop() == 0
+    assert "connections were cut" not in daemon.log
+    # What had come is answered, and that is received, and so is the end.
+    answer = held[3].response_class(held[3].sock, method="HEAD")
+    answer.begin()
+    assert answer.status == 200
+    for one in held:
+        assert one.sock.recv(4_096) == b""
+        one.close()

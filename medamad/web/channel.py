@@ -408,14 +408,23 @@ class Channel(HTTPChannel):
         """Close the connection, at once unless a request is being answered.
 
         A request that has not come in whole is dropped: nothing of it was acknowledged. What was
-        written before goes out first, to whoever reads it.
+        written before goes out first, to whoever reads it. Over TLS, one that was closed before
+        does not wait for the other end any more (RFC 8446 section 6.1), which may never look.
         """
-        if self._handlingRequest:
+        if self.closing or self.refused:
+            self._close_for_good()
+        elif self._handlingRequest:
             self.persistent = False
-        elif self.refused:
-            self.transport.loseConnection()
-        elif not self.closing:
+        else:
             self.loseConnection()
+
+    def _close_for_good(self) -> None:
+        """Go on with a close that was begun, as far as nothing that was written is lost by that."""
+        if not self._is_over_tls:
+            self.transport.loseConnection()
+        # TCP that closes before all is read may lose what was not received (RFC 9112 section 9.6).
+        elif not (self.has_unread() or unreceived_bytes(self.transport)):
+            self.transport.transport.loseConnection()
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Refuse a body whose chunks Twisted cannot read."""

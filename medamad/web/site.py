@@ -36,7 +36,8 @@ SWEEP_SECONDS: Final = 1.0
 EXPIRED_AT_ONCE: Final = 50
 """How many connections whose time is up are closed in a turn of the reactor."""
 ARRIVE_SECONDS: Final = 0.2
-"""How long a request may take to come over a connection that is to be closed."""
+"""How long a request may take to come over a connection that is to be closed, and the other end of
+one over TLS to close it, too."""
 
 
 class Reactor(Protocol):
@@ -211,22 +212,23 @@ class Site(server.Site):
         """Take no further request; fires when each that was taken is answered and all are gone.
 
         Every other connection is closed at once, but for those over which something has just
-        arrived: they have ARRIVE_SECONDS for the rest of it.
+        arrived: they have ARRIVE_SECONDS for the rest of it. As long they have over TLS for the
+        other end to close, too.
         """
         if self._drained is None:
             self._drained = Deferred()
             self.leave()
-            arriving = []
-            for channel in self.channels:
-                if channel.has_unread():
-                    arriving.append(channel)
-                else:
-                    channel.close_after_answer()
+            self._close(channel for channel in self.channels if not channel.has_unread())
             if not self.channels and not self._drained.called:
                 self._drained.callback(None)
-            elif arriving:
-                self._reactor.callLater(ARRIVE_SECONDS, _close, arriving)
         return self._drained
+
+    def _close(self, channels: Iterable[Channel]) -> None:
+        """Close connections, and after a while those that there are then."""
+        for channel in channels:
+            channel.close_after_answer()
+        if self.channels:
+            self._reactor.callLater(ARRIVE_SECONDS, lambda: self._close(self.channels))
 
     def request(self, channel: Channel, head: Head) -> Request:
         """Make the next request of a connection, of which the body is to come."""
@@ -254,8 +256,3 @@ class Site(server.Site):
             )
             self._stored = (common, b"\r\n".join((*head, b"", b"")))
         return self._stored[1]
-
-
-def _close(channels: Iterable[Channel]) -> None:
-    for channel in channels:
-        channel.close_after_answer()

@@ -4,18 +4,16 @@ import socket
 
 import pytest
 import pytest_twisted
-from browser import Connection, Wire, encoded
+from browser import Connection, Unread, Wire, encoded
 from house import House
 from logged import LoggedFailures
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
-from medamad.web.site import ARRIVE_SECONDS, EXPIRED_AT_ONCE
-from medamad.web.turns import TAKEN_AT_ONCE
+from medamad.web.site import EXPIRED_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
-HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
 
 
 def start(house: House) -> None:
@@ -118,19 +116,6 @@ def test_a_refused_connection_is_cut_soon(house: House) -> None:
     assert connection.wire.aborted
 
 
-class Unread(Wire):
-    """A transport of which the kernel holds what nobody receives."""
-
-    def __init__(self) -> None:
-        super().__init__("203.0.113.9")
-        self.socket, self.other_end = socket.socketpair()
-        self.socket.setblocking(False)
-
-    def write(self, data: bytes) -> None:
-        super().write(data)
-        self.socket.send(data)
-
-
 @pytest_twisted.ensureDeferred
 async def test_an_answer_has_to_be_received_in_time(house: House) -> None:
     start(house)
@@ -174,136 +159,6 @@ def test_who_goes_on_receiving_an_answer_has_more_time(house: House) -> None:
     assert wire.aborted
     wire.socket.close()
     wire.other_end.close()
-
-
-@pytest.mark.usefixtures("website")
-@pytest_twisted.ensureDeferred
-async def test_draining_lets_requests_be_answered(house: House) -> None:
-    idle, busy = (Connection(house.site) for _ in range(2))
-    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
-    busy.push(encoded("POST", "/event/hit", {}, body))
-    drained = house.site.drain()
-    assert house.site.drain() is drained
-    assert idle.wire.disconnecting
-    assert Connection(house.site).channel is None
-    assert not busy.wire.disconnecting
-    idle.close()
-    answer = await busy.answer()
-    assert (answer.status, answer.header("Connection")) == (204, "close")
-    assert not drained.called
-    assert busy.wire.disconnecting
-    busy.close()
-    assert drained.called
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        b"G",
-        PING[:-1],
-        HIT + b"Content-Length: 9\r\n\r\n",
-        HIT + b"Content-Length: 9\r\n\r\n{",
-        HIT + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
-        b"nonsense\r\n\r\n",
-        PING + b"G",
-    ],
-)
-def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: bytes) -> None:
-    connection = Connection(house.site)
-    connection.push(part)
-    house.reactor.advance(0)
-    assert not connection.wire.disconnecting
-    written = connection.wire.value()
-    drained = house.site.drain()
-    assert connection.wire.disconnecting
-    # What was to be read before goes out yet.
-    assert not connection.wire.aborted
-    assert connection.wire.value() == written
-    connection.close()
-    assert drained.called
-
-
-def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(2)]
-    connections[0].push(PING[:9])
-    house.site.leave()
-    assert not any(one.wire.disconnecting for one in connections)
-    connections[0].push(PING[9:])
-    connections[1].push(PING)
-    for one in connections:
-        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
-        assert b"\r\nConnection: close\r\n" in one.wire.value()
-        assert one.wire.disconnecting
-
-
-def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None:
-    wires = [Unread() for _ in range(3)]
-    channels = [house.site.buildProtocol(wire.getPeer()) for wire in wires]
-    for channel, wire in zip(channels, wires, strict=True):
-        channel.makeConnection(wire)
-    for wire in wires[:2]:
-        wire.other_end.send(PING)
-    drained = house.site.drain()
-    assert [wire.disconnecting for wire in wires] == [False, False, True]
-    # The reactor comes to it in its next turn.
-    channels[0].dataReceived(wires[0].socket.recv(1_000))
-    assert wires[0].value().startswith(b"HTTP/1.1 200 OK\r\n")
-    assert [wire.disconnecting for wire in wires] == [True, False, True]
-    house.reactor.advance(ARRIVE_SECONDS)
-    assert [wire.disconnecting for wire in wires] == [True, True, True]
-    for channel in channels:
-        channel.connectionLost()
-    assert drained.called
-    for wire in wires:
-        wire.socket.close()
-        wire.other_end.close()
-
-
-def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 2)]
-    for connection in connections:
-        connection.push(PING)
-    drained = house.site.drain()
-    waiting = connections[TAKEN_AT_ONCE:]
-    assert [one.wire.disconnecting for one in waiting] == [False, False]
-    house.reactor.advance(0)
-    for one in waiting:
-        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
-    assert all(one.wire.disconnecting for one in connections)
-    for one in connections:
-        one.close()
-    assert drained.called
-
-
-def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
-    start(house)
-    connection = Connection(house.site)
-    pass_time(house, 75)
-    drained = house.site.drain()
-    assert connection.wire.disconnecting
-    assert not connection.wire.aborted
-    connection.close()
-    assert drained.called
-
-
-@pytest.mark.usefixtures("website")
-@pytest_twisted.ensureDeferred
-async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> None:
-    connection = Connection(house.site)
-    hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
-    connection.push(b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(2)))
-    house.site.drain()
-    answer = await connection.answer()
-    assert (answer.status, answer.header("Connection")) == (204, "close")
-    assert connection.wire.disconnecting
-    assert connection.wire.value() == b""
-    await house.collector.queue.drained()
-    (website,) = house.store.websites.all()
-    assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
-
-
-def test_nothing_to_drain(house: House) -> None:
-    assert house.site.drain().called
 
 
 @pytest_twisted.ensureDeferred

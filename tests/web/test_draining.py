@@ -1,0 +1,231 @@
+"""How connections end when a site takes no further request."""
+
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from browser import Connection, Unread, encoded, over_tls
+from house import House
+
+from medamad.web.site import ARRIVE_SECONDS
+from medamad.web.turns import TAKEN_AT_ONCE
+
+PING = encoded("GET", "/event/ping", {})
+HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_draining_lets_requests_be_answered(house: House) -> None:
+    idle, busy = (Connection(house.site) for _ in range(2))
+    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
+    busy.push(encoded("POST", "/event/hit", {}, body))
+    drained = house.site.drain()
+    assert house.site.drain() is drained
+    assert idle.wire.disconnecting
+    assert Connection(house.site).channel is None
+    assert not busy.wire.disconnecting
+    idle.close()
+    answer = await busy.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert not drained.called
+    assert busy.wire.disconnecting
+    busy.close()
+    assert drained.called
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"G",
+        PING[:-1],
+        HIT + b"Content-Length: 9\r\n\r\n",
+        HIT + b"Content-Length: 9\r\n\r\n{",
+        HIT + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+        b"nonsense\r\n\r\n",
+        PING + b"G",
+    ],
+)
+def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: bytes) -> None:
+    connection = Connection(house.site)
+    connection.push(part)
+    house.reactor.advance(0)
+    assert not connection.wire.disconnecting
+    written = connection.wire.value()
+    drained = house.site.drain()
+    assert connection.wire.disconnecting
+    # What was to be read before goes out yet.
+    assert not connection.wire.aborted
+    assert connection.wire.value() == written
+    connection.close()
+    assert drained.called
+
+
+def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(2)]
+    connections[0].push(PING[:9])
+    house.site.leave()
+    assert not any(one.wire.disconnecting for one in connections)
+    connections[0].push(PING[9:])
+    connections[1].push(PING)
+    for one in connections:
+        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"\r\nConnection: close\r\n" in one.wire.value()
+        assert one.wire.disconnecting
+
+
+def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None:
+    wires = [Unread() for _ in range(3)]
+    channels = [house.site.buildProtocol(wire.getPeer()) for wire in wires]
+    for channel, wire in zip(channels, wires, strict=True):
+        channel.makeConnection(wire)
+    for wire in wires[:2]:
+        wire.other_end.send(PING)
+    drained = house.site.drain()
+    assert [wire.disconnecting for wire in wires] == [False, False, True]
+    # The reactor comes to it in its next turn.
+    channels[0].dataReceived(wires[0].socket.recv(1_000))
+    assert wires[0].value().startswith(b"HTTP/1.1 200 OK\r\n")
+    assert [wire.disconnecting for wire in wires] == [True, False, True]
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert [wire.disconnecting for wire in wires] == [True, True, True]
+    for channel in channels:
+        channel.connectionLost()
+    assert drained.called
+    for wire in wires:
+        wire.socket.close()
+        wire.other_end.close()
+
+
+def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
+    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 2)]
+    for connection in connections:
+        connection.push(PING)
+    drained = house.site.drain()
+    waiting = connections[TAKEN_AT_ONCE:]
+    assert [one.wire.disconnecting for one in waiting] == [False, False]
+    house.reactor.advance(0)
+    for one in waiting:
+        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
+    assert all(one.wire.disconnecting for one in connections)
+    for one in connections:
+        one.close()
+    assert drained.called
+
+
+def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
+    connection = Connection(house.site)
+    house.reactor.advance(house.site.settings.idle_seconds)
+    house.site.sweep()
+    assert connection.wire.disconnecting
+    drained = house.site.drain()
+    assert connection.wire.disconnecting
+    assert not connection.wire.aborted
+    connection.close()
+    assert drained.called
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> None:
+    connection = Connection(house.site)
+    hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
+    connection.push(b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(2)))
+    house.site.drain()
+    answer = await connection.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert connection.wire.disconnecting
+    assert connection.wire.value() == b""
+    await house.collector.queue.drained()
+    (website,) = house.store.websites.all()
+    assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
+
+
+def test_nothing_to_drain(house: House) -> None:
+    assert house.site.drain().called
+
+
+def silent(_connection: Connection) -> None:
+    pass
+
+
+def begun(connection: Connection) -> None:
+    connection.push(PING[:-1])
+
+
+def answered(connection: Connection) -> None:
+    connection.push(PING)
+    assert b" 200 OK" in connection.wire.value()
+
+
+def answered_for_the_last_time(connection: Connection) -> None:
+    connection.push(encoded("GET", "/event/ping", {"Connection": "close"}))
+    assert connection.wire.disconnecting
+
+
+def refused(connection: Connection) -> None:
+    connection.push(b"nonsense\r\n\r\n")
+    assert connection.wire.disconnecting
+
+
+@pytest.mark.parametrize("said", [silent, begun, answered, answered_for_the_last_time, refused])
+def test_over_tls_draining_does_not_wait_for_the_other_end_to_close(
+    house: House, said: Callable[[Connection], None]
+) -> None:
+    connection = over_tls(house.site)
+    said(connection)
+    drained = house.site.drain()
+    assert connection.wire.disconnecting
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert connection.wire.transport.disconnecting
+    assert not connection.wire.aborted
+    connection.close()
+    assert drained.called
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert house.reactor.getDelayedCalls() == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_over_tls_draining_waits_for_an_answer_and_a_moment_longer(house: House) -> None:
+    connection = over_tls(house.site)
+    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
+    connection.push(encoded("POST", "/event/hit", {}, body))
+    house.site.drain()
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert not connection.wire.disconnecting
+    answer = await connection.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert (connection.wire.disconnecting, connection.wire.transport.disconnecting) == (True, False)
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert connection.wire.transport.disconnecting
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
+def test_over_tls_draining_waits_for_an_answer_to_be_received(house: House, last: bytes) -> None:
+    wire = Unread()
+    over_tls(house.site, wire).push(PING[:-2] + last + b"\r\n")
+    assert b" 200 OK" in wire.value()
+    house.site.drain()
+    for _ in range(9):
+        house.reactor.advance(ARRIVE_SECONDS)
+        assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
+    wire.other_end.recv(10_000)
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert wire.transport.disconnecting
+    wire.socket.close()
+    wire.other_end.close()
+
+
+def test_over_tls_draining_waits_for_what_is_sent_on_to_be_read(house: House) -> None:
+    wire = Unread()
+    connection = over_tls(house.site, wire)
+    house.site.drain()
+    wire.other_end.send(b"x")
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
+    connection.push(wire.socket.recv(10))
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert wire.transport.disconnecting
+    wire.socket.close()
+    wire.other_end.close()
