@@ -1,4 +1,4 @@
-"""How many connections a port takes in a turn of the reactor."""
+"""How a port takes connections: few in a turn of the reactor, and none by its address."""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,3 +21,15 @@ def accept_few(port: tcp.Port) -> None:
         accept()
 
     port.doRead = accept_some  # type: ignore[method-assign] # what the reactor calls
+
+
+def keep_addresses_out_of_the_log(port: tcp.Port) -> None:
+    """Have what Twisted logs of a connection, such as a fault, be logged without who it is from."""
+    connect: Callable[..., tcp.Server] = port.transport
+
+    def connect_nameless(*arguments: object) -> tcp.Server:
+        connection = connect(*arguments)
+        connection.logstr = type(connection.protocol).__name__
+        return connection
+
+    port.transport = connect_nameless  # type: ignore[assignment] # what the port calls

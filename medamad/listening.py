@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
-from medamad.accepting import accept_few
+from medamad.accepting import accept_few, keep_addresses_out_of_the_log
 from medamad.config import Config, ConfigError, Server
 from medamad.endpoints import (
     OF_TCP,
@@ -83,6 +83,7 @@ class Place:
             raise CannotListenThere(f"cannot listen on {self.text}: {told}") from error
         if isinstance(port, tcp.Port):
             accept_few(port)
+            keep_addresses_out_of_the_log(port)
         return port
 
     def url(self, port: Port) -> str:

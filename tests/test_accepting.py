@@ -1,11 +1,22 @@
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
+from io import StringIO
 
+import pytest
+import pytest_twisted
 from twisted.internet import reactor
-from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.internet.tcp import Port
+from twisted.logger import ILogObserver, globalLogPublisher, textFileLogObserver
+from twisted.python.failure import Failure
 
 from medamad.accepting import ACCEPTED_AT_ONCE, accept_few
+from medamad.endpoints import Address
+from medamad.listening import Place
+from medamad.log_lines import LogLines
 
 
 class Counting(Factory):
@@ -32,3 +43,40 @@ def test_of_many_that_come_so_many_are_taken_a_turn() -> None:
             port.doRead()
             assert factory.count <= turn * ACCEPTED_AT_ONCE
         assert factory.count == ACCEPTED_AT_ONCE * 3 + 1
+
+
+class Faulty(Protocol):
+    """Fails at what it receives; `lost` fires when its connection has gone."""
+
+    def __init__(self) -> None:
+        self.lost: Deferred[None] = Deferred()
+
+    def dataReceived(self, _data: bytes) -> None:
+        raise ZeroDivisionError
+
+    def connectionLost(self, _reason: Failure = connectionDone) -> None:
+        self.lost.callback(None)
+
+
+def of_ours(stream: StringIO) -> ILogObserver:
+    return LogLines(stream, for_journal=False)
+
+
+@pytest.mark.parametrize("observer_on", [of_ours, textFileLogObserver])
+@pytest_twisted.ensureDeferred
+async def test_no_fault_over_a_connection_is_logged_with_who_it_is_from(
+    observer_on: Callable[[StringIO], ILogObserver],
+) -> None:
+    factory, faulty, stream = Factory(), Faulty(), StringIO()
+    factory.buildProtocol = lambda _address: faulty
+    endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
+    port = await Place("tcp:0", endpoint, Address("", 0)).listen(factory)
+    observer = observer_on(stream)
+    globalLogPublisher.addObserver(observer)
+    with socket.create_connection(("127.0.0.1", port.getHost().port)) as client:
+        client.send(b"x")
+        await faulty.lost
+    globalLogPublisher.removeObserver(observer)
+    await port.stopListening()
+    assert " [Faulty] Unhandled Error" in stream.getvalue()
+    assert "127.0.0.1" not in stream.getvalue()
