@@ -1,5 +1,6 @@
 """Whose page sends a hit: what an Origin header tells, and the websites that it may report for."""
 
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from medamad.model.websites import MAX_HOSTNAME
@@ -33,4 +34,10 @@ def websites_of(host: str, websites: Websites) -> frozenset[int]:
         if website := websites.serving(rest):
             numbers.add(website.number)
         rest = rest.partition(".")[2]
-    return frozenset(numbers)
+    return _shared(frozenset(numbers))
+
+
+@lru_cache(1_024)
+def _shared(numbers: frozenset[int]) -> frozenset[int]:
+    """Give the same each time: with each of many leavings that wait, one is kept."""
+    return numbers

@@ -124,7 +124,8 @@ class Store:
         coding = TextCoding(writer.submit, names, websites.has_number, room.check)
         one_at_a_time = DeferredLock()
         beacons = Beacons(databases.beacons, secret_of(environment), settings.recent_beacons)
-        journal = Journal(databases, names, beacons, Early(settings.early_beacons))
+        early = Early(settings.early_beacons)
+        journal = Journal(databases, names, beacons, early)
         removal = Removal(environment, writer.submit, shelves.leases)
         tending = Tending(
             retention=settings.retention,
@@ -132,6 +133,7 @@ class Store:
             websites=websites,
             names=names,
             beacons=beacons,
+            early=early,
             leases=shelves.leases,
             shelves=shelves,
             removal=removal,
@@ -378,8 +380,9 @@ class Store:
 
         Hits of more than a day ago are sealed, what became known of sealed ones is folded in,
         those past their time go, as does what is left of imports that were undone or given up;
-        beacons of more than a day ago and readers that have died are forgotten. What goes for good
-        does so by `trusted_ms`, `now_ms` where that is not given.
+        beacons of more than a day ago, what came before a load that never did, and readers that
+        have died are forgotten. What goes for good does so by `trusted_ms`, `now_ms` where that is
+        not given.
         Raises Unavailable when the store cannot take it; then it is for the next time.
         """
         self._environment.lmdb.reader_check()

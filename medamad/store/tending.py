@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from medamad.model.errors import Unavailable
 from medamad.store.beacons import DAY_MS, Beacons
+from medamad.store.early import Early
 from medamad.store.names import Names
 from medamad.store.reading import Leases
 from medamad.store.removal import Removal
@@ -22,7 +23,7 @@ from medamad.store.shelves import Shelves
 from medamad.store.trusted import JUMP_MS, told_doubt
 from medamad.store.upkeep import Upkeep
 from medamad.store.websites import Websites
-from medamad.store.writer import Submit
+from medamad.store.writer import Submit, Transaction
 
 _STEP_KEYS: Final = 500
 
@@ -36,6 +37,7 @@ class Tending:
     _websites: Websites
     _names: Names
     _beacons: Beacons
+    _early: Early
     _leases: Leases
     _shelves: Shelves
     _removal: Removal
@@ -87,12 +89,17 @@ class Tending:
     async def tidy(self, now_ms: int, trusted_ms: int) -> None:
         """Do what the passing of time asks for; see Store.tidy."""
         self._trusted_ms = trusted_ms
+        beacons_ms = trusted_ms - DAY_MS - JUMP_MS
         lacking: list[Unavailable] = []
         # First what makes room for the rest; what there is no room for leaves the rest to be done.
         works: tuple[Callable[[], Awaitable[object]], ...] = (
             self._settle_late,
             partial(self._removal.go_on, self._websites.has_number),
-            partial(self._forget_beacons, trusted_ms - DAY_MS - JUMP_MS),
+            partial(
+                self._forget,
+                lambda txn: self._beacons.forget_before(txn.lmdb, beacons_ms, _STEP_KEYS),
+            ),
+            partial(self._forget, lambda _: self._early.let_go(trusted_ms, _STEP_KEYS)),
             *(partial(self._count_visitors, shelf, now_ms) for shelf in self._shelves.all()),
             *(partial(self.tend, shelf, now_ms) for shelf in self._shelves.all()),
             partial(self._look_at_all_names, now_ms // DAY_MS),
@@ -208,12 +215,11 @@ class Tending:
             self._log.warn("{told}", told=told_doubt(left_ms))
         self._told_waiting = bool(left_ms)
 
-    async def _forget_beacons(self, oldest_ms: int) -> None:
+    async def _forget(self, forget: Callable[[Transaction], int]) -> None:
+        """Forget some and some, until they are fewer."""
         forgotten = _STEP_KEYS
         while not self._closing and forgotten == _STEP_KEYS:
-            forgotten = await self._submit(
-                lambda txn: self._beacons.forget_before(txn.lmdb, oldest_ms, _STEP_KEYS)
-            )
+            forgotten = await self._submit(forget)
 
     async def _look_at_all_names(self, day: int) -> None:
         """Once a day, remove the names that nothing uses; where there was no room, again."""

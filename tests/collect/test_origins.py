@@ -60,6 +60,12 @@ def test_a_page_may_report_for_its_host_and_those_above(host: str, numbers: set[
     assert websites_of(host, websites) == numbers
 
 
+def test_pages_of_the_same_websites_share_what_tells_of_them() -> None:
+    websites: Websites = Registered({"example.com": 1_000, "shop.example.com": 2_000})  # type: ignore[assignment]
+    found = [websites_of(f"{name}.shop.example.com", websites) for name in ("a", "b")]
+    assert found[0] is found[1]
+
+
 def test_a_long_host_makes_no_work() -> None:
     websites = Registered({})
     assert websites_of("a." * 8_000, websites) == frozenset()  # type: ignore[arg-type]

@@ -1,7 +1,13 @@
-from medamad.store.early import KEPT_MS, Early
+from collections.abc import Callable
 
-NOW_MS = 1_790_000_000_000
+import pytest_twisted
+from views import HOUR_MS, NOW_MS, event, leaving
+
+from medamad.store.early import KEPT_MS, Early
+from medamad.store.store import Store
+
 SITE = 1
+LET_GO_MS = KEPT_MS + HOUR_MS + 1
 
 
 def test_the_longest_leaving_and_all_events_of_the_website_wait() -> None:
@@ -66,3 +72,36 @@ def test_memory_is_bounded() -> None:
     for number in range(100):
         early.happen(b"\x09", NOW_MS, SITE, number)
     assert early.events(b"\x09", SITE, NOW_MS) == list(range(70, 100))
+
+
+def test_what_waits_in_vain_is_let_go_of_some_at_a_time() -> None:
+    early = Early(10)
+    for number in range(5):
+        early.leave(bytes([number]), NOW_MS, 1)
+    early.happen(b"\0", NOW_MS + LET_GO_MS, SITE, 7)
+    assert early.let_go(NOW_MS + LET_GO_MS - 1, 2) == 0
+    assert [early.let_go(NOW_MS + LET_GO_MS, 2) for _ in range(3)] == [2, 2, 0]
+    assert len(early) == 1
+    assert early.events(b"\0", SITE, NOW_MS + LET_GO_MS) == [7]
+
+
+def test_what_came_while_the_clock_was_ahead_by_no_more_than_an_hour_is_found() -> None:
+    early = Early(10)
+    early.happen(b"b", NOW_MS, SITE, 7)
+    early.let_go(NOW_MS + HOUR_MS, 10)
+    assert early.events(b"b", SITE, NOW_MS) == [7]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_that_is_tidied_lets_go_of_what_waits_in_vain(
+    open_store: Callable[..., Store],
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([*(leaving(number, 1) for number in range(1_000)), event("e")])
+    counts = []
+    for after_ms in (0, LET_GO_MS - 1, LET_GO_MS):
+        await store.tidy(NOW_MS + after_ms)
+        counts.append(len(store._journal.early))
+    assert counts == [1_001, 1_001, 0]
+    await store.close()

@@ -70,7 +70,7 @@ async def test_a_sealing_for_which_there_is_no_room_is_taken_up_later(
     taken.all(100_000, 10_000)
     for _ in range(3):
         with pytest.raises(Unavailable, match="map_size"):
-            await store.tidy(NOW_MS + 2 * DAY_MS)
+            await store.tidy(NOW_MS + 2 * DAY_MS, NOW_MS)
         assert held(store, website) == before
     assert blocks_and_groups(store._environment) == (0, 0)
     while taken.give_back():
