@@ -80,7 +80,8 @@ class Plan:
 def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> Known:
     """Find which rows a website has. Raises Conflict."""
     held, origins = guest.hold(website, _damaged), guest.origins(website)
-    return Known.of(held, origins, found.ranges, overlapping=overlapping)
+    batches = guest.batches(website)
+    return Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
 
 
 def _damaged(error: DamagedBlock) -> None:

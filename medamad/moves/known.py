@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from medamad.model.dimensions import Dimension
 from medamad.moves.rows import MAX_MS, EventRow, ViewRow
+from medamad.store.batches import Batch
 from medamad.store.blocks import Head
 from medamad.store.held import Held
 from medamad.store.origins import Origins
@@ -49,15 +50,18 @@ class Known:
         cls,
         held: Held,
         origins: Origins,
+        batches: Sequence[Batch],
         ranges: Sequence[tuple[str, int, int]],
         *,
         overlapping: bool = False,
     ) -> "Known":
         """Find what a website has of the stores that hits are to be imported from.
 
+        `batches` are those that are whole.
         With `overlapping`, hits are taken for unknown that are known by their time alone.
         """
         stores = {store for store, _, _ in ranges}
+        spans = _spans(held, batches)
         views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
             for part in held.parts():
@@ -75,8 +79,8 @@ class Known:
             origins,
             np.unique(np.concatenate(views)),
             np.unique(np.concatenate(events)),
-            () if overlapping else _counted(held),
-            {} if overlapping else _ends(held),
+            () if overlapping else _counted(spans),
+            {} if overlapping else _ends(held, spans),
             {} if overlapping else _by_date(held.summed),
         )
 
@@ -112,15 +116,27 @@ class Known:
             yield number, True
 
 
-def _counted(held: Held) -> list[tuple[int, int]]:
-    """Give the times of earlier imports, and all since the first hit that was counted here."""
+def _spans(held: Held, batches: Sequence[Batch]) -> dict[int, tuple[int, int]]:
+    """Give the first and the last time of each batch, 0 for what was counted here.
+
+    Of what was imported they are known for good, also of days of which there are only sums.
+    """
     spans = held.time_spans()
+    for batch in batches:
+        if batch.number in spans:
+            first, last = spans[batch.number]
+            spans[batch.number] = max(first, batch.first_ms), min(last, batch.last_ms)
+    return spans
+
+
+def _counted(spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+    """Give the times of earlier imports, and all since the first hit that was counted here."""
     return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
-def _ends(held: Held) -> dict[int, Counter[Said]]:
+def _ends(held: Held, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter[Said]]:
     """Give the time at which an earlier import ends, and what its views of that time say."""
-    ends = {batch: last for batch, (_, last) in held.time_spans().items() if batch}
+    ends = {batch: last for batch, (_, last) in spans.items() if batch}
     times = set(ends.values())
 
     def at_end(part: Views) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:

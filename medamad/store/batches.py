@@ -51,6 +51,9 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     events: int = 0
     first_ms: int = 0
     last_ms: int = 0
+    days: tuple[int, int] | None = None
+    """The first and the last local date, of days that were added up elsewhere: as numbers of days
+    since 1970-01-01."""
 
     def contains(self, least: int, greatest: int) -> bool:
         """Tell whether hits of it may have all the numbers between two."""

@@ -26,13 +26,12 @@ from medamad.store.batches import (
     write_batch,
 )
 from medamad.store.coding import TextCoding
-from medamad.store.counters import VISITORS
 from medamad.store.day_counts import DayCounts, days_of, texts_by_dimension
 from medamad.store.environment import Environment, Txn
-from medamad.store.flags import VISITOR
+from medamad.store.incoming import Incoming
 from medamad.store.journal import Journal
 from medamad.store.origins import Origins, spans_of
-from medamad.store.parts import NO_TIME, EventRows, joint
+from medamad.store.parts import NO_TIME, EventRows
 from medamad.store.sealing import Content, joined
 from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
@@ -64,8 +63,8 @@ class Imports:
     _check_room: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
     _removal: BatchRemoval
-    _visitors: dict[int, int] = field(factory=dict)
-    """The visitors of what came in so far, by the number of each batch that takes more."""
+    _incoming: dict[int, Incoming] = field(factory=dict)
+    """What came in so far, by the number of each batch that takes more."""
     _log = Logger()
 
     def batches(self, website: Website) -> list[Batch]:
@@ -100,7 +99,7 @@ class Imports:
         batch = await self._submit(
             partial(self._begin, website, source, digest, ranges, newest, now)
         )
-        self._visitors[batch.number] = 0
+        self._incoming[batch.number] = Incoming()
         return batch
 
     async def load(self, batch: Batch, pieces: Sequence[Imported]) -> None:
@@ -119,7 +118,8 @@ class Imports:
             if len(whole) or len(whole.events):
                 await self._upkeep.add(shelf, whole)
                 await self._upkeep.remove_doomed()
-        self._add_visitors(batch, int(np.count_nonzero(whole.flags & VISITOR)))
+        if (incoming := self._incoming.get(batch.number)) is not None:
+            incoming.add(whole)
 
     async def load_days(self, batch: Batch, counts: Sequence[DayCounts]) -> None:
         """Take in days that were added up elsewhere: those of a day together, and each day once.
@@ -138,14 +138,14 @@ class Imports:
                 for dimension, known in texts.items()
             }
             await self._upkeep.add_days(shelf, days_of(counts, codes, batch.number))
-        in_all = (each for each in counts if each.dimension is None)
-        self._add_visitors(batch, sum(int(each.sums[VISITORS].sum()) for each in in_all))
+        if (incoming := self._incoming.get(batch.number)) is not None:
+            incoming.add_days(counts)
 
     async def finish(self, batch: Batch) -> Batch:
         """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
         async with self._one_at_a_time:
             whole, shelf = await self._submit(partial(self._finish, batch))
-            self._visitors.pop(batch.number, None)
+            self._incoming.pop(batch.number, None)
             await self._upkeep.tend(shelf, whole.last_ms)
         await self._submit(partial(self._shelves.count_visitors, shelf))
         return whole
@@ -157,7 +157,7 @@ class Imports:
         `tidy` goes on with that.
         """
         batch = await self._removal.hide(website.number, number)
-        self._visitors.pop(number, None)
+        self._incoming.pop(number, None)
         await self._removal.go_on()
         return batch
 
@@ -165,7 +165,7 @@ class Imports:
         """Remove a batch that nobody is going to finish. Raises Unavailable as `undo`."""
         self._tell_unfinished(website, batch)
         self._removal.add(batch)
-        self._visitors.pop(batch.number, None)
+        self._incoming.pop(batch.number, None)
         await self._removal.go_on()
 
     async def tidy(self) -> None:
@@ -197,10 +197,6 @@ class Imports:
         )
 
     # Steps
-
-    def _add_visitors(self, batch: Batch, visitors: int) -> None:
-        if batch.number in self._visitors:
-            self._visitors[batch.number] += visitors
 
     def _begin(  # noqa: PLR0917 - given by name above
         self,
@@ -273,18 +269,18 @@ class Imports:
     def _finish(self, batch: Batch, txn: Transaction) -> tuple[Batch, Shelf]:
         shelf = self._shelf_of(batch, txn)
         heads = [block.head for block in shelf.of_batch(batch.number) if not block.members]
-        bounds = joint(
-            pair for head in heads for pair in (head.time_bounds, head.event_time_bounds)
-        )
+        incoming = self._incoming.get(batch.number, Incoming())
+        bounds = incoming.time_bounds
         first_ms, last_ms = (0, 0) if bounds == NO_TIME else bounds
         whole = replace(
             batch,
             state=State.WHOLE,
             views=sum(head.views for head in heads),
-            visitors=self._visitors.get(batch.number, 0),
+            visitors=incoming.visitors,
             events=sum(head.events for head in heads),
             first_ms=first_ms,
             last_ms=last_ms,
+            days=incoming.days,
         )
         write_batch(txn.lmdb, self._environment.databases, whole)
 

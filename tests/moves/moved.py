@@ -85,7 +85,8 @@ async def take_in(
     *_, found = survey(files)
     held = store.hold(website)
     origins = store.imports.origins(website)
-    known = Known.of(held, origins, found.ranges, overlapping=overlapping)
+    batches = store.imports.batches(website)
+    known = Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
     held.close()
 
     def tell(_: object) -> None:

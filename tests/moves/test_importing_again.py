@@ -146,6 +146,25 @@ async def test_a_log_may_be_cut_in_the_midst_of_a_second(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_log_may_go_on_in_a_day_that_was_added_up(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """Of what was imported it is still known when it began and when it ended."""
+    lines = [LOG.format(n, n, n).replace("10:00", f"{n:02}:00") for n in range(24)]
+    store = open_store(retention=KEEP)
+    website = await store.add_website("example.com", 1)
+    for begin, end, counted in ((8, 15, 0), (15, 24, 0), (0, 16, 8), (0, 24, 24)):
+        log = tmp_path / f"access.log.{begin}.{end}"
+        log.write_text("".join(lines[begin:end]))
+        taken = await take_in(store, website, [log])
+        came = end - begin - counted
+        assert (taken.gathering.counted, taken.ended.views) == (counted, came)
+        await settled(store, NOW_MS)
+        assert store.ask(website, rows)[0] == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_log_may_be_cut_and_its_pieces_come_in_any_order(
     open_store: OpenStore, tmp_path: Path
 ) -> None:

@@ -261,7 +261,7 @@ async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: 
     await store.imports.give_up(website, batch)
     await settled(store, NOW_MS)
     assert store._shelves.all() == []
-    assert store.imports._visitors == {}
+    assert store.imports._incoming == {}
     assert orphans(store._environment) == findings(store) == []
     await store.close()
 
@@ -284,7 +284,7 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
         await store.imports.give_up(website, batch)
         await settled(store, NOW_MS)
         assert store._shelves.all() == []
-        assert store._shelves._published == store.imports._visitors == {}
+        assert store._shelves._published == store.imports._incoming == {}
         assert orphans(store._environment) == findings(store) == []
         await store.close()
 
@@ -380,6 +380,7 @@ async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStor
     await settled(store, newest_ms + 9 * DAY_MS)
     assert store.ask(website, counted) == 12, "the batch is not whole yet"
     whole = await store.imports.finish(batch)
+    assert (whole.first_ms, whole.last_ms) == bulk.time_bounds(), "not those of whole days"
     await settled(store, newest_ms + 9 * DAY_MS)
     assert store.ask(website, counted) == 52
     assert held(store, website)[0] == []
