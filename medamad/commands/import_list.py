@@ -8,6 +8,7 @@ import msgspec
 
 from medamad.commands.import_report import counted, date_of_time
 from medamad.model.websites import Website
+from medamad.moves.day_rows import date_of
 from medamad.store.batches import Batch
 from medamad.store.offline import Guest, reading_beside
 
@@ -38,10 +39,11 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
                 views=batch.views,
                 visitors=batch.visitors,
                 events=batch.events,
-                first=date_of_time(batch.first_ms),
-                last=date_of_time(batch.last_ms),
+                first=first,
+                last=last,
             )
             for website, batch in batches(guest)
+            for first, last in [_dates(batch)]
         ]
     if as_json:
         print(msgspec.json.encode(found).decode())
@@ -55,6 +57,13 @@ def batches(guest: Guest) -> Iterator[tuple[Website, Batch]]:
     """Give the imports of all websites, by number."""
     found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
     yield from sorted(found, key=lambda pair: pair[1].number)
+
+
+def _dates(batch: Batch) -> tuple[str, str]:
+    """Give the first and the last date, as the import itself told them."""
+    if batch.days is not None:
+        return date_of(batch.days[0]), date_of(batch.days[1])
+    return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
 
 
 def _line(each: Listed) -> str:
