@@ -152,7 +152,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     check_new(before, digest, newest)
     found = Survey()
     for found in survey_days(files) if are_of_days(files) else survey(files):
-        telling.tell(found.rows, 0)
+        telling.tell(found.rows)
     telling.end()
     check_ranges(found.ranges)
     with reading_beside(data_dir) as guest:

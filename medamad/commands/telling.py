@@ -36,10 +36,10 @@ class Telling:
     _told_at: float = float("-inf")
     _last: str = ""
 
-    def tell(self, done: int, total: int) -> None:
-        """Tell how much is done of how much, once in a while."""
-        share = f" ({100 * done // total} %)" if total else ""
-        self._last = f"{self._what}: {done:,} of {total:,}{share}"
+    def tell(self, done: int, total: int = 0) -> None:
+        """Tell how much is done, and of how much if that is known, once in a while."""
+        share = f" of {total:,} ({100 * done // total} %)" if total else ""
+        self._last = f"{self._what}: {done:,}{share}"
         now = self._now()
         if self._stream.isatty() and now - self._told_at >= _EVERY_S:
             self._told_at = now
