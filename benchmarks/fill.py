@@ -25,6 +25,7 @@ from twisted.internet.defer import Deferred
 from medamad.model.hits import Hit, View
 from medamad.model.websites import Website
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 _BATCH = 2_000
@@ -79,7 +80,7 @@ async def _append(store: Store, hits: list[Hit] | list[View]) -> None:
 
 async def fill_folder(reactor: Any, folder: Path, plan: Plan, small: int) -> None:
     """Open the store of a folder, fill it and close it."""
-    store = Store.open(folder, StoreSettings(), reactor)
+    store = start_store(folder, StoreSettings(), reactor)
     try:
         await fill(store, plan, small)
     finally:

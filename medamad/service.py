@@ -43,6 +43,7 @@ from medamad.operator.server import Server
 from medamad.presence import Presence
 from medamad.reloading import Reloading
 from medamad.store.errors import StoreError
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.taking_over import TakingOver
@@ -165,7 +166,7 @@ class Daemon(Service):
         lists = load_lists(self.config)
         listening = places(self.config, self.reactor)
         taking_over = TakingOver(self.supervisor)
-        store = Store.open(
+        store = start_store(
             data_dir,
             settings.store_settings(self.config),
             self.reactor,

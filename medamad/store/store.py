@@ -1,9 +1,7 @@
 """The store as the rest of the program sees it: reads at once, writes awaited."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeVar
 
 import lmdb
@@ -12,7 +10,6 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
 from medamad.model.accounts import Account
-from medamad.model.errors import Unavailable
 from medamad.model.hits import Hit
 from medamad.model.shares import Share
 from medamad.model.timings import Timings
@@ -20,38 +17,27 @@ from medamad.model.tokens import Token
 from medamad.model.websites import Website
 from medamad.store import live
 from medamad.store.account import StoredAccount, delete_account, write_account
-from medamad.store.batch_removal import BatchRemoval
-from medamad.store.beacons import Beacons, secret_of
 from medamad.store.bulk import Bulk, contents_of
 from medamad.store.coding import TextCoding
-from medamad.store.doomed import Doomed
-from medamad.store.early import Early
-from medamad.store.environment import FILE_NAME, Environment, Txn, open_environment
+from medamad.store.environment import Environment
 from medamad.store.errors import Lost
 from medamad.store.figures import Figures
-from medamad.store.files import failures_told
-from medamad.store.formats import Tell, tell_nobody
-from medamad.store.grants import SHARES, TOKENS, Grants, delete_shares_of
+from medamad.store.grants import Grants, delete_shares_of
 from medamad.store.held import Held
 from medamad.store.imports import Imports
-from medamad.store.journal import Batch, Journal, Outcome, journal_records
-from medamad.store.left_over import left_over
+from medamad.store.journal import Batch, Journal, Outcome
 from medamad.store.names import Names
-from medamad.store.pages import doubt_of_last
 from medamad.store.parts import Snapshot
-from medamad.store.planning import Planning, Sizes
-from medamad.store.reading import Leases
 from medamad.store.removal import Removal
 from medamad.store.room import Room, Usage
 from medamad.store.settings import StoreSettings
-from medamad.store.shelf import Shelf
 from medamad.store.shelves import Shelves
 from medamad.store.standstill import Standstill
 from medamad.store.tending import Tending
 from medamad.store.trusted import TrustedClock
 from medamad.store.upkeep import Upkeep
-from medamad.store.websites import Websites, tombstones
-from medamad.store.writer import CallsFromThread, Transaction, Writer
+from medamad.store.websites import Websites
+from medamad.store.writer import Transaction, Writer
 
 T = TypeVar("T")
 
@@ -84,112 +70,6 @@ class Store:
     imports: Imports
     _one_at_a_time: DeferredLock
     _tending: Tending
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        settings: StoreSettings,
-        reactor: CallsFromThread,
-        sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
-        tell: Tell = tell_nobody,
-    ) -> "Store":
-        """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError.
-
-        `tell` hears how far a store of an earlier format has been taken over.
-        """
-        with failures_told(directory / FILE_NAME):
-            return cls._open(directory, settings, reactor, sizes, tell)
-
-    @classmethod
-    def _open(
-        cls,
-        directory: Path,
-        settings: StoreSettings,
-        reactor: CallsFromThread,
-        sizes: Sizes,
-        tell: Tell,
-    ) -> "Store":
-        environment = open_environment(directory, settings.map_size, tell)
-        databases = environment.databases
-        names = Names(databases, settings.new_values, settings.other_new_values)
-        broken: Deferred[str] = Deferred()
-        writer = Writer(environment, reactor, broken.callback)
-        shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
-        doomed = Doomed(environment, shelves.leases)
-        planning = Planning(environment, doomed, sizes)
-        upkeep = Upkeep(environment, writer.submit, shelves.publish, planning, doomed)
-        websites = Websites(databases)
-        room = Room(environment, settings.min_free_disk)
-        coding = TextCoding(writer.submit, names, websites.has_number, room.check)
-        one_at_a_time = DeferredLock()
-        beacons = Beacons(databases.beacons, secret_of(environment), settings.recent_beacons)
-        early = Early(settings.early_beacons)
-        journal = Journal(databases, names, beacons, early)
-        removal = Removal(environment, writer.submit, shelves.leases)
-        tending = Tending(
-            retention=settings.retention,
-            submit=writer.submit,
-            websites=websites,
-            names=names,
-            beacons=beacons,
-            early=early,
-            leases=shelves.leases,
-            shelves=shelves,
-            removal=removal,
-            upkeep=upkeep,
-            one_at_a_time=one_at_a_time,
-        )
-        store = cls(
-            settings=settings,
-            websites=websites,
-            account=StoredAccount(environment, writer),
-            tokens=Grants(environment, writer, TOKENS),
-            shares=Grants(environment, writer, SHARES),
-            clock=TrustedClock(environment, writer.submit),
-            broken=broken,
-            environment=environment,
-            names=names,
-            room=room,
-            journal=journal,
-            writer=writer,
-            shelves=shelves,
-            removal=removal,
-            upkeep=upkeep,
-            coding=coding,
-            imports=Imports(
-                environment=environment,
-                submit=writer.submit,
-                shelves=shelves,
-                upkeep=upkeep,
-                journal=journal,
-                coding=coding,
-                check_room=room.check,
-                one_at_a_time=one_at_a_time,
-                removal=BatchRemoval(
-                    environment=environment,
-                    submit=writer.submit,
-                    shelves=shelves,
-                    upkeep=upkeep,
-                    one_at_a_time=one_at_a_time,
-                    undone=tending.has_lost_hits,
-                ),
-            ),
-            one_at_a_time=one_at_a_time,
-            tending=tending,
-        )
-        deleted, to_clear = store._load()
-        tending.tell_unregistered()
-        if room.free_disk() < settings.min_free_disk:
-            # Where nothing more can be written, the first try ends a run: so not at once.
-            tending.unsettled = to_clear
-        else:
-            for number in deleted:
-                tending.start(removal.remove(number))
-            tending.start(tending.settle(to_clear))
-            tending.start(store.imports.tidy())
-        tending.start(tending.count_visitors())
-        return store
 
     async def close(self, within_s: float | None = None) -> None:
         """Finish what was submitted, then close the file. Nothing may be asked afterwards.
@@ -411,36 +291,3 @@ class Store:
         self._shelves.forget(numbers)
         for number in numbers:
             self._names.forget(number)
-
-    # At start
-
-    def _load(self) -> tuple[list[int], list[Shelf]]:
-        """Read everything; returns what is to go on: websites to remove, and to clear."""
-        to_clear = []
-        with self._environment.reading() as txn:
-            if doubt := doubt_of_last(self._environment.path):
-                _log.error("{path}: {doubt}", path=self._environment.path, doubt=doubt)
-            self.websites.load(txn)
-            self._journal.load(txn)
-            for name in self._environment.strange_names(txn):
-                _log.error("what had another name is not found: {name}", name=name)
-            for place in left_over(txn, self._environment.databases):
-                _log.error("what is stored belongs to no website: {place}", place=place)
-            self._upkeep.doomed.load(txn)
-            for website in self.websites.all():
-                records = journal_records(txn, self._environment.databases, website.number)
-                self.imports.load_all(txn, website)
-                if self._shelves.load(txn, website.number, records):
-                    to_clear.append(self._shelves.of(website.number))
-            with suppress(Unavailable):
-                # So that the log tells from the start why no hits are taken.
-                self._room.check(txn)
-            self._journal.has_used(self._shelves.greatest_sequence)
-            return list(self._deleted(txn)), to_clear
-
-    def _deleted(self, txn: Txn) -> Iterator[int]:
-        for number in tombstones(txn, self._environment.databases.meta):
-            if self.websites.has_number(number):
-                _log.error("a website is registered and not removed: {number}", number=number)
-            else:
-                yield number

@@ -10,6 +10,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 # pytest finds fixtures by their names here.
@@ -18,6 +19,6 @@ __all__ = ("accounts", "bench", "store")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    opened = start_store(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
     yield opened
     pytest_twisted.blockon(Deferred.fromCoroutine(opened.close()))

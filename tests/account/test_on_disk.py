@@ -11,6 +11,7 @@ from twisted.internet.defer import execute
 from medamad.account.accounts import Accounts
 from medamad.model.errors import Unauthorised
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 PASSWORD = "correct horse"
@@ -24,7 +25,7 @@ Open = Callable[..., tuple[Store, Accounts]]
 def opened(tmp_path: Path) -> Open:
     def open_again(now: float = NOW) -> tuple[Store, Accounts]:
         settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
-        store = Store.open(tmp_path, settings, reactor)
+        store = start_store(tmp_path, settings, reactor)
         accounts = Accounts(
             records=store.account,
             replace=store.replace_account,

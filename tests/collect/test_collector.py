@@ -23,6 +23,7 @@ from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.store.parts import Snapshot
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.vocabulary.spam import SpamHosts
 
@@ -46,7 +47,7 @@ LOAD = {
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    opened = start_store(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
     pytest_twisted.blockon(Deferred.fromCoroutine(opened.add_website("example.com", 1)))
     yield opened
     pytest_twisted.blockon(Deferred.fromCoroutine(opened.close()))

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from medamad.commands import main
 from medamad.commands.statuses import statuses
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 AT_A_WORD = """
 import itertools, os, signal, sys, time
@@ -54,7 +54,7 @@ COMMANDS = (
 def folder(tmp_path: Path) -> Path:
     """Give a folder in which the data of a website are, a backup of them, and room for more."""
     data = tmp_path / "medamad-data"
-    store = Store.open(data, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    store = start_store(data, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
     blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
     blockon(Deferred.fromCoroutine(store.close()))
     assert main(["backup", str(tmp_path / "backup"), "--data", str(data)]) == 0

@@ -12,7 +12,7 @@ from twisted.internet import reactor
 
 from medamad.commands.import_list import list_imports
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
@@ -21,7 +21,7 @@ async def test_days_are_listed_that_were_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], zone: str
 ) -> None:
     """By their dates there, wherever they begin and end."""
-    store = Store.open(tmp_path / "data", StoreSettings(min_free_disk=0), reactor)
+    store = start_store(tmp_path / "data", StoreSettings(min_free_disk=0), reactor)
     website = await store.add_website(HOST, 1)
     export = Plausible().zip(tmp_path / "export.zip")
     taken = await take_days(store, website, [export], zone=ZoneInfo(zone))

@@ -11,7 +11,7 @@ from medamad.commands import main
 from medamad.model.hits import View
 from medamad.store.environment import open_environment
 from medamad.store.settings import Keep, Retention, StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 from medamad.store.trusted import TrustedTime, write_trusted
 
 DAY_MS = 86_400_000
@@ -30,7 +30,7 @@ async def folder(tmp_path: Path, now_ms: int) -> Path:
     settings = StoreSettings(
         map_size=64 << 20, min_free_disk=0, retention=Retention(others=Keep(6))
     )
-    store = Store.open(tmp_path, settings, reactor)
+    store = start_store(tmp_path, settings, reactor)
     website = await store.add_website("example.com", 1)
     for day in range(9, -1, -1):
         at_ms = now_ms - day * DAY_MS

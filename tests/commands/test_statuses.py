@@ -16,7 +16,7 @@ from medamad.commands import COMMANDS, main, make_parser, module_of
 from medamad.commands.statuses import statuses
 from medamad.store.environment import open_environment
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 BY_CONFIG = ("export", "import", "retention", "run")
 BY_DATA = (
@@ -164,7 +164,7 @@ WITH_OUTPUT = [
 def with_data(tmp_path: Path) -> Path:
     """Give a folder in which the data of a website are."""
     settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
-    store = Store.open(tmp_path / "data", settings, reactor)
+    store = start_store(tmp_path / "data", settings, reactor)
     blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
     blockon(Deferred.fromCoroutine(store.close()))
     return tmp_path

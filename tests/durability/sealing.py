@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from medamad.model.hits import Event, Leaving, View
 from medamad.store.planning import Sizes
 from medamad.store.settings import Keep, Retention, StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 HOUR_MS = 3_600_000
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
@@ -25,7 +25,7 @@ def settings(raw_days: int) -> StoreSettings:
 
 
 async def go_on(folder: Path, turn: int, raw_days: int) -> None:
-    store = Store.open(folder, settings(raw_days), reactor, SIZES)
+    store = start_store(folder, settings(raw_days), reactor, SIZES)
     if not store.websites.all():
         await store.add_website("example.com", 1)
     while True:

@@ -26,7 +26,7 @@ from medamad.commands import main
 from medamad.model.errors import Unavailable
 from medamad.store.journal import Outcome
 from medamad.store.settings import Keep, Retention, StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 LACK = lack()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
@@ -226,7 +226,7 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
     mount(held, tmp_path / "data", kind)
     keeping = Retention(others=Keep(20, after))
     settings = StoreSettings(map_size=1 << 30, min_free_disk=MIB, retention=keeping)
-    store = Store.open(folder, settings, reactor)
+    store = start_store(folder, settings, reactor)
     website = await store.add_website(KEPT, 1)
     # One block, of which nothing is free in the file.
     first_ms = NOW_MS - 40 * DAY_MS

@@ -17,7 +17,7 @@ from twisted.internet import reactor
 from views import DAY_MS
 
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 pytestmark = pytest.mark.daemon
 
@@ -88,7 +88,7 @@ def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> 
 async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     """Hold all that is counted to a full recount, before it is sealed and afterwards."""
     settings = StoreSettings(map_size=256 << 20, min_free_disk=0)
-    store = Store.open(daemon.data, settings, reactor)
+    store = start_store(daemon.data, settings, reactor)
     (website,) = store.websites.all()
     for days in (0, 2):
         await settled(store, int(time.time() * 1000) + days * DAY_MS)

@@ -17,7 +17,7 @@ from medamad.model.dimensions import Dimension, split_property
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 ROUNDS = 12
 RETAINING_ROUNDS = 10
@@ -57,7 +57,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
     turn = 0
     for _ in range(ROUNDS):
         acknowledged += run_and_kill(tmp_path / "data", turn, chance)
-        store = Store.open(
+        store = start_store(
             tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
         )
         (website,) = store.websites.all()
@@ -83,7 +83,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
         assert orphans(store._environment) == []
         await store.close()
     assert turn > 20
-    store = Store.open(
+    store = start_store(
         tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
     )
     assert min(blocks_and_groups(store._environment)) > 3
@@ -113,7 +113,7 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(tmp_path: Path, 
     turn = days = 0
     for _ in range(RETAINING_ROUNDS):
         acknowledged += run_and_kill(tmp_path / "data", turn, chance, 1)
-        store = Store.open(tmp_path / "data", settings(1), reactor, SIZES)
+        store = start_store(tmp_path / "data", settings(1), reactor, SIZES)
         (website,) = store.websites.all()
         for _ in range(2):
             views, events = held(store, website)

@@ -35,6 +35,7 @@ from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 LACK = lack_of_volatile()
@@ -171,7 +172,7 @@ def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Re
     with disk.after_a_cut(rng.choice(CHANCES)) as folder:
         possible = load.possible()
         assert main(["check", "--data", str(folder)]) == 0
-        store = Store.open(folder, SETTINGS, reactor, SIZES)
+        store = start_store(folder, SETTINGS, reactor, SIZES)
         (website,) = store.websites.all()
         there = Counter(row["path"] for row in store.ask(website, questioned))
         assert set(there) >= acknowledged, "an acknowledged hit is missing"

@@ -8,6 +8,7 @@ from twisted.internet import reactor
 
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 
@@ -19,6 +20,6 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
         **settings: object,
     ) -> Store:
         chosen = StoreSettings(map_size=64 << 20, min_free_disk=0, **settings)
-        return Store.open(tmp_path / name, chosen, reactor, sizes)
+        return start_store(tmp_path / name, chosen, reactor, sizes)
 
     return open_again

@@ -10,6 +10,7 @@ from medamad.store.backup_file import SUFFIX
 from medamad.store.environment import Environment, open_environment
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.store.writer import CallsFromThread
 
@@ -32,7 +33,7 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
         **settings: object,
     ) -> Store:
         chosen = {"map_size": MAP_SIZE, "min_free_disk": 0} | settings
-        return Store.open(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
+        return start_store(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
 
     return open_again
 

@@ -17,7 +17,7 @@ from views import a_view
 
 from medamad.model.dimensions import Dimension
 from medamad.store.parts import Snapshot
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 HITS = 20
 MOST_BATCHES = 1_000
@@ -31,7 +31,7 @@ def paths_in(snapshot: Snapshot) -> list[str]:
 def main() -> None:
     folder, most_kib = Path(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    store = Store.open(folder, SETTINGS, AtOnce())
+    store = start_store(folder, SETTINGS, AtOnce())
     website = awaited(store, store.add_website("example.com", 1))
     used = (store._environment.lmdb.info()["last_pgno"] + 1) * store._environment.page_bytes
     resource.setrlimit(resource.RLIMIT_FSIZE, (used + most_kib * 1024,) * 2)

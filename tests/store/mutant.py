@@ -34,6 +34,7 @@ from medamad.store.journal import Outcome
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.store.trusted import read_trusted
 
@@ -58,7 +59,7 @@ class AtOnce:
 
 
 def opened(folder: Path) -> Store:
-    return Store.open(folder, SETTINGS, AtOnce(), SIZES)
+    return start_store(folder, SETTINGS, AtOnce(), SIZES)
 
 
 def close(store: Store) -> None:

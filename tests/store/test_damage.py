@@ -19,6 +19,7 @@ from medamad.store.name_keys import code_key
 from medamad.store.parts import Snapshot
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 
 OpenStore = Callable[..., Store]
@@ -78,7 +79,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_twisted.async_fixture(scope="module")
 async def pieces(filled: Path) -> Pieces:
-    store = Store.open(filled, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES)
+    store = start_store(filled, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES)
     found = by_block(store, await fill(store))
     assert set(found) == {*GROUPED, CORRECTED, 0}
     assert len(expected(found)[0]) == 19

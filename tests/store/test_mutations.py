@@ -30,6 +30,7 @@ from medamad.store.counters import SUMS
 from medamad.store.day_counts import DayCounts
 from medamad.store.environment import FILE_NAME
 from medamad.store.settings import Keep, Retention
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.store.trusted import TrustedTime, write_trusted
 
@@ -75,7 +76,7 @@ async def sound(tmp_path: Path) -> Path:
     """A store with something of everything, in a file without free pages."""
     retention = Retention(websites={"past.example": Keep(3)})
     settings = evolve(SETTINGS, retention=retention)
-    store = Store.open(tmp_path / "data", settings, reactor, SIZES)
+    store = start_store(tmp_path / "data", settings, reactor, SIZES)
     await store.account.put(Account("ada", "hash", 1, 1))
     await store.account.add_login(LOGIN, Login(1, 2))
     await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))

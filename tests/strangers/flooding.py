@@ -30,6 +30,7 @@ from medamad.stats.properties import report as report_properties
 from medamad.stats.question import Question
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.store.tail import CHUNK_VIEWS
 
@@ -101,7 +102,7 @@ class Place:
             other_new_values=OTHERS,
             recent_beacons=self.kept.beacons,
         )
-        self.store = Store.open(self.folder, settings, reactor, Sizes(self.kept.views))
+        self.store = start_store(self.folder, settings, reactor, Sizes(self.kept.views))
         self.attacked, self.other = self.store.websites.all() or [
             await self.store.add_website(host, NOW)
             for host in ("attacked.example", "other.example")

@@ -19,7 +19,7 @@ from medamad.demo.filling import fill
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import Plan
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 pytestmark = pytest.mark.daemon
 
@@ -32,7 +32,7 @@ def filled(tmp_path: Path) -> Iterator[Filled]:
     daemon = Daemon(tmp_path)
 
     async def start(views: int) -> Daemon:
-        store = Store.open(daemon.data, StoreSettings(map_size=4 << 30, min_free_disk=0), reactor)
+        store = start_store(daemon.data, StoreSettings(map_size=4 << 30, min_free_disk=0), reactor)
         await fill(store, Plan(until_ms=int(time.time() * 1_000), days=60, views=views))
         await store.add_website("example.com", int(time.time()))
         await store.close()

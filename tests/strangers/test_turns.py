@@ -23,7 +23,7 @@ from twisted.internet import reactor
 from medamad.model.dimensions import Dimension, property_text
 from medamad.store.bulk import Bulk
 from medamad.store.settings import StoreSettings
-from medamad.store.store import Store
+from medamad.store.start import start_store
 
 pytestmark = pytest.mark.daemon
 
@@ -179,7 +179,7 @@ async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns
     """Ask many at once, and send hits beside."""
     lates = folder / "late.json"
     daemon = Daemon(folder, command=(sys.executable, turning.__file__, str(lates), "run"))
-    store = Store.open(daemon.data, StoreSettings(min_free_disk=0), reactor)
+    store = start_store(daemon.data, StoreSettings(min_free_disk=0), reactor)
     await store.load(await store.add_website(HOSTNAME, 1_700_000_000), wide(views, days=30))
     await store.add_website("example.com", 1_700_000_000)
     await store.close()

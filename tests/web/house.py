@@ -24,6 +24,7 @@ from medamad.model.accounts import Account, Login
 from medamad.model.hits import View
 from medamad.store.planning import Sizes
 from medamad.store.settings import StoreSettings
+from medamad.store.start import start_store
 from medamad.store.store import Store
 from medamad.vocabulary.sources import Sources
 from medamad.vocabulary.spam import SpamHosts
@@ -86,7 +87,7 @@ async def build_house(
     map_size: int = 64 << 20,
 ) -> House:
     """Put the daemon together on what there is in a directory, if anything."""
-    store = Store.open(
+    store = start_store(
         data_dir / "data", StoreSettings(map_size=map_size, min_free_disk=0), reactor, sizes
     )
 
