@@ -1,17 +1,23 @@
 """What the page says where figures are without days of which sums alone are kept."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from daemon import Client
+from daemon import Client, Daemon, finished
 from dashboard import Dashboard
-from overview import THREE_DAYS, figures
+from overview import THREE_DAYS, cells, figures
 from playwright.sync_api import Route, expect
 
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 NOTE = "only the sums of each day are kept: some figures here are without these days."
+DAYS = """date,visitors,pageviews,bounces,visits,visit_duration
+2025-03-01,4,9,1,5,600
+2025-03-02,2,3,1,2,60
+"""
+"""An export of Plausible: of times it has those of pages alone."""
 
 
 def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
@@ -36,3 +42,23 @@ def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
     page.get_by_role("button", name="Earlier").click()
     figures(page)
     expect(note).to_have_count(0)
+
+
+def test_bounces_are_shown_of_days_that_have_no_times(
+    new_daemon: Daemon, dashboard_of: Make, tmp_path: Path
+) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    file = tmp_path / "imported_visitors.csv"
+    file.write_text(DAYS, "utf-8")
+    ran = finished("import", new_daemon.data, "--website", "example.com", str(file))
+    assert ran.returncode == 0, ran.stderr
+    page = dashboard_of(owner).open(
+        "websites/example.com?from=2025-03-01&to=2025-03-03&zone=UTC&compare=none"
+    )
+    assert figures(page) == ["6", "12", "\N{EN DASH}", "29%"]
+    assert cells(page) == [
+        ["Sat 1 March 2025", "4", "9", "-", "20%"],
+        ["Sun 2 March 2025", "2", "3", "-", "50%"],
+        ["Mon 3 March 2025", "0", "0", "-", "-"],
+    ]

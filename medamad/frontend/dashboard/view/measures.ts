@@ -6,11 +6,14 @@ import type { Measure } from "./address.ts";
 
 /** Give a measure, or null where no view tells of it: none was timed, or none was a first one. */
 export function known(measure: Measure, figures: Figures): number | null {
-  const isTold =
-    measure === "duration"
-      ? figures.duration > 0
-      : measure !== "bounce_percentage" || (figures.duration > 0 && figures.visitors > 0);
-  return isTold ? figures[measure] : null;
+  return isKnown(measure, figures) ? figures[measure] : null;
+}
+
+function isKnown(measure: Measure, { visitors, bounce_percentage, duration }: Figures): boolean {
+  if (measure === "duration") return duration > 0;
+  if (measure !== "bounce_percentage") return true;
+  // Days that another program has added up may have bounces, and no times.
+  return bounce_percentage > 0 || (duration > 0 && visitors > 0);
 }
 
 /** A figure of a measure in words, every digit of it where `isExact`; a dash where it is unknown. */
