@@ -68,6 +68,8 @@ _UNITS: Final = (1, 10**3, 10**6, 10**9)
 _MOST_S: Final = 10**11
 """Seconds until the year 5138; as many milliseconds end in 1973."""
 _EXPECTED_TIME: Final = "expected Unix time or a date and time"
+_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|(?<=[:,\[\s])0+(?=\d)')
+"""A text of JSON, or zeros before a number: nginx writes a status of three digits, as 000."""
 _SHORT: Final = MappingProxyType({b"n": b"\n", b"t": b"\t", b"r": b"\r"})
 
 
@@ -190,8 +192,16 @@ def _of_json(line: bytes) -> Request | None:
 
 def _record(line: bytes) -> dict[str, Any]:
     """Read an object. nginx writes bytes of a request that are no UTF-8 as they are."""
+    text = _decoded(line)
     try:
-        return msgspec.json.decode(_decoded(line), type=dict[str, Any])
+        return _object(text)
+    except NoLine:
+        return _object(_ZEROS.sub(r"\1", text))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
         raise NoLine("line", f"not a JSON object: {error}") from None
 

@@ -143,3 +143,25 @@ def test_json_of_nginx_may_tell_of_what_is_no_http(tmp_path: Path, asked: dict[s
     content = nginx(status="400", http_user_agent="", **asked)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
     assert Given.of(tmp_path / "access.log", None).source == "access-log"
+
+
+@pytest.mark.parametrize("status", ["000", "009", " 000"])
+def test_json_of_nginx_may_have_a_status_that_is_none(tmp_path: Path, status: str) -> None:
+    """As of whoever breaks off within a request of HTTP/2, or asks by HTTP/0.9."""
+    content = nginx(http_user_agent=r'":007,"').replace('"200"', status)
+    assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
+    assert Given.of(tmp_path / "access.log", None).source == "access-log"
+
+
+def test_numbers_of_nginx_may_begin_with_zeros(tmp_path: Path) -> None:
+    """Those in a text stay as they are."""
+    path = '/"status":007,00'
+    content = nginx(request=f"GET {path} HTTP/1.1").replace('"200"', '0200,"x":[00,-1,0.05]')
+    assert view_of(tmp_path, content).path == path
+
+
+def test_what_is_no_json_besides_zeros_is_refused(tmp_path: Path) -> None:
+    content = '{"status":000,"request":"' + r"\"" * 20_000 + "\n"
+    (refused,) = read(tmp_path, content)
+    assert isinstance(refused, Refused)
+    assert refused.reason.startswith("not a JSON object: ")
