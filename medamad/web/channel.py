@@ -60,6 +60,9 @@ class Owner(Protocol):
     def waits(self, channel: "Channel") -> None:
         """Count a connection, as the latest that began to wait for a request."""
 
+    def pauses(self, channel: "Channel") -> None:
+        """Count a connection as one over which a long answer waits for its client."""
+
     def network_of_sender(self, channel: "Channel", arrived: bytes) -> bytes | None:
         """Give the network that what a proxy passes on is from, as far as it has arrived."""
 
@@ -319,9 +322,9 @@ class Channel(HTTPChannel):
         self.site.answers(self)
 
     def waits_for_client(self, seconds: float) -> None:
-        """Give the client so many seconds to receive; meanwhile the connection only waits."""
+        """Give the client so many seconds to receive what there is of such an answer."""
         self.expires = self.site.seconds() + seconds
-        self.site.waits(self)
+        self.site.pauses(self)
 
     def requestDone(self, request: Request) -> None:
         """Begin to wait for the next request, first of all until the answer has been received."""

@@ -1,6 +1,7 @@
 """The open connections of a site: how many there are, from which networks, which one gives way."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -8,7 +9,12 @@ from attrs import define, field
 
 SETTLED_SECONDS: Final = 1.0
 """How long a connection waits until it is the first to give way: over one that has just been
-opened, or answered, a request may be on its way."""
+opened, or answered, a request may be on its way. As long a client has to receive something."""
+SLOW_SECONDS: Final = 0.5
+"""How long a request is on its way until it is slow to come."""
+LOOKED_AT: Final = 100
+"""How many connections over which requests come are looked at for one that does not wait for its
+turn: where all of these do, none is slow."""
 
 
 class Connection(Hashable, Protocol):
@@ -32,25 +38,24 @@ class _Network(Generic[C]):
     all: dict[C, None] = field(factory=dict)
     waiting: dict[C, float] = field(factory=dict)
     """Since when they wait for a request, the longest waiting first."""
+    paused: dict[C, float] = field(factory=dict)
+    """Since when a long answer over them waits for its client, the longest first."""
     arriving: dict[C, float] = field(factory=dict)
-    """Since when one comes over them, the earliest first."""
-
-    def slow(self) -> Iterator[tuple[C, float]]:
-        """Give those over which a request is slow to come, the earliest first."""
-        return ((one, since) for one, since in self.arriving.items() if not one.waits_for_turn)
+    """Since when a request comes over them, the earliest first."""
 
 
 @define(eq=False)
 class Connections(Generic[C]):
     """The open connections: which wait for a request, over which one comes, which are answered.
 
-    No call goes through all of them, but for those that wait for their turns.
+    No call goes through all of them.
     """
 
     _seconds: Callable[[], float]
     _all: dict[C, None] = field(factory=dict)
     _waiting: dict[C, float] = field(factory=dict)
-    """Since when they wait for a request, the longest waiting first."""
+    _paused: dict[C, float] = field(factory=dict)
+    """Of all networks, as each has them."""
     _networks: dict[Hashable, _Network[C]] = field(factory=dict)
     _with_arriving: dict[int, dict[Hashable, None]] = field(factory=dict)
     """The networks that have so many of those over which a request comes."""
@@ -94,6 +99,14 @@ class Connections(Generic[C]):
         if network is not None:
             self._stops(connection, key, network)
 
+    def pauses(self, connection: C) -> None:
+        """Count a connection as one over which a long answer waits for its client."""
+        key = _key(connection)
+        network = self._networks.get(key)
+        if network is not None and connection in network.all:
+            self._stops(connection, key, network)
+            self._paused[connection] = network.paused[connection] = self._seconds()
+
     def remove(self, connection: C) -> None:
         """Forget a connection, if it is known."""
         self.answers(connection)
@@ -104,30 +117,54 @@ class Connections(Generic[C]):
             if not network.all:
                 del self._networks[_key(connection)]
 
-    def longest_waiting(self, network: bytes) -> C | None:
-        """Give the one of a network that waits longest; None if none waits."""
-        found = self._networks.get(network)
-        return None if found is None else next(iter(found.waiting), None)
+    def giving_way_within(self, network: bytes) -> C | None:
+        """Give the one that gives way to a newcomer of a network where that has as many as it may.
+
+        It is one of its own, as `giving_way` has it of all. None if none does.
+        """
+        own = self._networks.get(network) or _Network()
+        return self._first(own.waiting, own.arriving.items(), own.paused)
 
     def giving_way(self, newcomer: bytes | None) -> C | None:
         """Give the one that gives way to a newcomer, by its network; None if none does.
 
-        It is the one that waits longest, unless that is not long yet, and no longer than a request
-        is slow to come: then that one, the earliest of the network that has most of these, or of
-        the newcomer's own where that has as many. Of those that wait, a network with more requests
-        still to come than there are has only its own go. So whoever is slow, or comes again at
-        once, does not close what others have just opened.
+        It is the one that waits longest. Where none has for SETTLED_SECONDS, it is the one that has
+        made no headway for longest: because its request is slow to come, the earliest of the
+        network that has most requests coming, or of the newcomer's own where that has as many; or
+        because its client receives nothing. Of those that wait or are not received, a network with
+        more requests coming than connections wait has only its own go. So whoever is slow, or comes
+        again at once, does not close what others have just opened.
         """
         own = self._networks.get(newcomer) or _Network()
         arriving = len(own.arriving)
-        waiting = self._waiting if arriving <= len(self._waiting) else own.waiting
-        waits, waits_since = next(iter(waiting.items()), (None, inf))
-        slow, slow_since = next(self._slow(arriving), None) or next(own.slow(), (None, inf))
-        is_settled = waits_since <= self._seconds() - SETTLED_SECONDS
-        return waits if is_settled or waits_since < slow_since else slow
+        is_many = arriving > len(self._waiting)
+        return self._first(
+            own.waiting if is_many else self._waiting,
+            chain(self._arriving(arriving), own.arriving.items()),
+            own.paused if is_many else self._paused,
+        )
 
-    def _slow(self, more_than: int) -> Iterator[tuple[C, float]]:
-        """Give those over which a request is slow to come, of networks that have more than so many.
+    def _first(
+        self,
+        waiting: Mapping[C, float],
+        arriving: Iterable[tuple[C, float]],
+        paused: Mapping[C, float],
+    ) -> C | None:
+        """Give the one of these that goes first. Each comes with since when, the earliest first."""
+        now = self._seconds()
+        looked_at = islice(arriving, LOOKED_AT)
+        nobody: tuple[None, float] = (None, inf)
+        waits, waits_since = next(iter(waiting.items()), nobody)
+        slow, slow_since = next((each for each in looked_at if not each[0].waits_for_turn), nobody)
+        deaf, deaf_since = next(iter(paused.items()), nobody)
+        if now - waits_since >= SETTLED_SECONDS:
+            return waits
+        if now - slow_since >= SLOW_SECONDS or now - deaf_since >= SETTLED_SECONDS:
+            return slow if slow_since <= deaf_since else deaf
+        return (waits if waits_since <= deaf_since else deaf) or slow
+
+    def _arriving(self, more_than: int) -> Iterator[tuple[C, float]]:
+        """Give those over which a request comes, of networks that have more than so many.
 
         The earliest of each network first, and those of networks that have most.
         """
@@ -135,12 +172,12 @@ class Connections(Generic[C]):
             if arriving <= more_than:
                 return
             for network in self._with_arriving[arriving]:
-                yield from self._networks[network].slow()
+                yield from self._networks[network].arriving.items()
 
     def _stops(self, connection: C, key: Hashable, network: _Network[C]) -> None:
-        """Count a connection neither as one that waits nor as one over which a request comes."""
-        self._waiting.pop(connection, None)
-        network.waiting.pop(connection, None)
+        """Count a connection as none that waits or is paused, or over which a request comes."""
+        for those in (self._waiting, network.waiting, self._paused, network.paused):
+            those.pop(connection, None)
         if connection in network.arriving:
             del network.arriving[connection]
             self._rank(key, len(network.arriving) + 1, len(network.arriving))

@@ -116,17 +116,17 @@ class Site(server.Site):
     def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override]
         """Take a connection, unless there are as many as there may be and none gives way.
 
-        One that only waits does, as one does of which the client receives nothing: whoever opens
-        connections and says nothing keeps nobody out. Where none has waited for long, one over
-        which a request is slow to come, of the network that has most of these, gives way to those
-        that have fewer: whoever says little keeps nobody else out.
+        One that only waits does: whoever opens connections and says nothing keeps nobody out. Where
+        none has waited for long, one over which a request is slow to come does, of the network that
+        has most of these, or one of which the client receives nothing: whoever says or hears little
+        keeps nobody else out.
         """
         if self.is_draining:
             return None
         settings, channels = self.settings, self.channels
         network = self._network_of(peer_address(addr))
         if network is not None and channels.of(network) >= settings.max_connections_per_network:
-            leaving = channels.longest_waiting(network)
+            leaving = channels.giving_way_within(network)
         elif len(channels) >= settings.max_connections:
             leaving = channels.giving_way(network)
         else:
@@ -178,6 +178,10 @@ class Site(server.Site):
     def waits(self, channel: Channel) -> None:
         """Count a connection, as the latest that began to wait for a request."""
         self.channels.waits(channel)
+
+    def pauses(self, channel: Channel) -> None:
+        """Count a connection as one over which a long answer waits for its client."""
+        self.channels.pauses(channel)
 
     def works(self, channel: Channel) -> None:
         """Count a connection as one over which a request comes, or the handshake before."""

@@ -12,7 +12,7 @@ from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
 from medamad.collect.networks import Networks
-from medamad.web.connections import SETTLED_SECONDS
+from medamad.web.connections import SETTLED_SECONDS, SLOW_SECONDS
 from medamad.web.streams import WRITTEN_BYTES
 from medamad.web.turns import TAKEN_AT_ONCE
 
@@ -62,6 +62,7 @@ def test_those_who_come_at_once_do_not_close_each_other_beside_slow_ones(house: 
     slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
         one.push(b"G")
+    house.reactor.advance(SLOW_SECONDS)
     others = [Connection(house.site, f"203.0.113.{number}") for number in range(4)]
     others += [Connection(house.site, f"192.0.2.{number}") for number in range(4)]
     for other in others:
@@ -84,8 +85,20 @@ async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> 
     assert [first.wire.aborted, second.wire.aborted] == [False, True]
     # One that is gone is not counted again.
     second.wire.producer.pauseProducing()
-    second.close()
     assert len(house.site.channels) == 2
+
+
+def test_who_receives_slowly_stays_where_others_are_slow_to_send(house: House) -> None:
+    house.set(max_connections=3)
+    slow_ones = [Connection(house.site, f"198.51.100.{number}") for number in range(2)]
+    for one in slow_ones:
+        one.push(b"G")
+    house.reactor.advance(0.1)
+    reader = slow(house)
+    reader.push(encoded("GET", "/openapi.yaml", {}))
+    house.reactor.advance(SETTLED_SECONDS)
+    assert Connection(house.site, "198.51.101.1").channel is not None
+    assert [one.wire.aborted for one in (reader, *slow_ones)] == [False, True, False]
 
 
 @pytest_twisted.ensureDeferred
@@ -108,6 +121,7 @@ def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House, is_m
     house.site.works(connection.channel)
     if is_made:
         connection.channel.handshakeCompleted()
+    house.reactor.advance(SLOW_SECONDS)
     assert Connection(house.site, "198.51.101.1").channel is not None
     assert [wire.aborted, other.wire.aborted] == [not is_made, is_made]
 
@@ -190,9 +204,9 @@ def test_a_network_has_so_many_connections_proxies_aside(
     connections = []
     for peer in peers:
         connections.append(Connection(house.site, peer))
-        if connections[-1].channel is not None:
-            connections[-1].push(PING[:9])
-    assert (connections[-1].channel is None) == are_of_one
+        connections[-1].push(PING[:9])
+    aborted = [connection.wire.aborted for connection in connections]
+    assert aborted == [are_of_one, False, False]
     other = Connection(house.site, "198.51.100.1")
     assert other.channel is not None
     connections[0].close()
@@ -205,3 +219,17 @@ def test_a_network_makes_room_among_its_own(house: House) -> None:
     first, second = (Connection(house.site) for _ in range(2))
     assert Connection(house.site).channel is not None
     assert [one.wire.aborted for one in (other, first, second)] == [False, True, False]
+
+
+def test_who_is_slow_keeps_nobody_of_a_network_out(house: House) -> None:
+    house.set(max_connections_per_network=3)
+    slow_ones = [Connection(house.site) for _ in range(3)]
+    for one in slow_ones:
+        one.push(b"G")
+    house.reactor.advance(SLOW_SECONDS)
+    visitors = [Connection(house.site, f"203.0.113.{number}") for number in range(3)]
+    for visitor in visitors:
+        visitor.push(PING)
+    house.reactor.advance(0)
+    assert [one.wire.aborted for one in (*slow_ones, *visitors)] == [True] * 3 + [False] * 3
+    assert all(visitor.wire.value().startswith(b"HTTP/1.1 200 OK") for visitor in visitors)
