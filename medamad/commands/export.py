@@ -1,6 +1,5 @@
 """`medamad export`: writes out the views, the events or the statistics of a website."""
 
-import errno
 import os
 import shutil
 import stat
@@ -110,7 +109,11 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
 
     config = governing(data_dir, arguments.config).config
     # What waits for a slow reader waits without a transaction.
-    with _output(arguments.output) as file, reading_beside(data_dir) as guest:
+    with (
+        _output(arguments.output) as (file, place),
+        _naming(str(data_dir)),
+        reading_beside(data_dir) as guest,
+    ):
         website = guest.website(arguments.hostname)
         exported = Exported(
             held=guest.hold(website, damaged),
@@ -121,7 +124,8 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         )
         telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
         for written in asked.written(exported, int(time.time() * 1000)):
-            file.write(written.data)
+            with _naming(place):
+                file.write(written.data)
             telling.tell(written.done, written.total)
     telling.end()
     for place in dict.fromkeys(left_out):
@@ -152,30 +156,36 @@ def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
 
 
 @contextmanager
-def _output(name: str) -> Iterator[BinaryIO]:
-    """Give the file to write; raises an OSError that names it where it takes no more."""
+def _naming(place: str) -> Iterator[None]:
+    """Have an OSError that does not say where it arose name that place."""
     try:
-        with _opened(name) as file:
-            yield file
+        yield
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
-        target = "standard output" if name == _STANDARD_OUTPUT else name
-        raise OSError(error.errno, error.strerror, target) from error
+        raise OSError(error.errno, error.strerror, place) from error
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """Give the file to write: what bears the name in the end is whole."""
+def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Give the file to write, and what is to be named where it takes no more."""
+    target = "standard output" if name == _STANDARD_OUTPUT else name
+    with _naming(target), _opened(name, target) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Give what `_output` does: what bears the name in the end is whole."""
     if name == _STANDARD_OUTPUT:
-        with _at_full_speed(sys.stdout.buffer) as file:
-            yield file
+        with _at_full_speed(sys.stdout.buffer, place) as taking:
+            yield taking
         sys.stdout.buffer.flush()
         return
     whole = Path(name)
     if whole.exists() and not whole.is_file():
-        with whole.open("wb") as target, _at_full_speed(target) as file:
-            yield file
+        with whole.open("wb") as target, _at_full_speed(target, place) as taking:
+            yield taking
         return
     part = whole.with_name(f".{whole.name}.part")
     try:
@@ -184,7 +194,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         raise OSError(error.errno, error.strerror, name) from error
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - it is for nobody else to read
-            yield file
+            yield file, place
         part.replace(whole)
     finally:
         with suppress(FileNotFoundError):
@@ -192,20 +202,19 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _at_full_speed(target: BinaryIO) -> Iterator[BinaryIO]:
+def _at_full_speed(target: BinaryIO, place: str) -> Iterator[tuple[BinaryIO, str]]:
     """Give a file that takes all at once; where the target may not, it gets all of it in the end.
 
-    A pipe is as slow as whoever reads it, and may stand still for hours.
+    A pipe is as slow as whoever reads it, and may stand still for hours. With either file goes what
+    is to be named where it takes no more; `place` is that of the target.
     """
     if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
-        yield target
+        yield target, place
         return
-    with TemporaryFile() as whole:
-        try:
-            yield whole
-            whole.seek(0)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise OSError(error.errno, error.strerror, gettempdir()) from error
-        shutil.copyfileobj(whole, target)
+    with _naming("temporary files"):
+        folder = gettempdir()
+    with _naming(folder), TemporaryFile() as whole:
+        yield whole, folder
+        whole.seek(0)
+        with _naming(place):
+            shutil.copyfileobj(whole, target)

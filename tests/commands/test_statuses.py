@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,54 @@ def test_a_file_that_takes_no_more_is_named(
     output = ["--output", "/dev/full", "--data", str(with_data / "data")]
     assert main(["export", "example.com", *output]) == 1
     assert capfd.readouterr() == ("", "medamad: /dev/full: No space left on device\n")
+
+
+def exported_to_a_pipe(script: str, folder: Path) -> str:
+    """Say what an export says that something is done before."""
+    command = ("export", "example.com", "--data", "data")
+    program = f"{script}\nimport sys; from medamad.commands import main; sys.exit(main())"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *command],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"TMPDIR": str(folder)},
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    return ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "told"),
+    [
+        (100, "{folder}: File too large\n"),
+        (0, "temporary files: No usable temporary directory found in ['{folder}', "),
+    ],
+)
+def test_temporary_files_that_take_no_more_are_named(
+    with_data: Path, most_bytes: int, told: str
+) -> None:
+    limit = f"({most_bytes}, {most_bytes})"
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, {limit})"
+    said = exported_to_a_pipe(script, with_data)
+    assert said.startswith(f"medamad: {told.format(folder=with_data)}")
+    assert said.count("\n") == 1
+
+
+def test_data_that_the_disk_does_not_give_are_named(with_data: Path) -> None:
+    script = """
+import errno, os, stat
+fstat = os.fstat
+def failing(descriptor):
+    if stat.S_ISREG(fstat(descriptor).st_mode):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return fstat(descriptor)
+os.fstat = failing
+"""
+    said = exported_to_a_pipe(script, with_data)
+    assert said == f"medamad: {with_data / 'data'}: Input/output error\n"
 
 
 @pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
