@@ -81,6 +81,12 @@ def _is_access_log(head: bytes) -> bool:
     return not head or any(map(is_log, lines))
 
 
+def _begins_as_log(head: bytes) -> bool:
+    """Tell whether the first line is one of a log, and not some text in what is no text."""
+    first, _, _ = head.removeprefix(BOM_UTF8).partition(b"\n")
+    return b"\0" not in first and is_log(first.strip())
+
+
 def _own(reader: Reader) -> ForeignReader:
     """Give a reader of files that tell all by themselves."""
     return lambda file, into, _visits: reader(file, into.latest_ms)
@@ -106,14 +112,19 @@ SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
 SOURCE_NAMES: Final = (*SOURCES, *DAY_SOURCES)
 
 _HEAD_BYTES: Final = 65_536
+_MOST_OF_A_LINE: Final = 1 << 23
+"""Whoever sends a megabyte of bytes that are no text makes six of JSON, of which none is one."""
 _ZIP: Final = b"PK\x03\x04"
 
 
 def head_of(file: BinaryIO) -> bytes:
-    """Give how a file begins; of a zip its mark, and the names of what it holds, line by line."""
+    """Give how a file begins, to the end of a line that is not longer than any of a log.
+
+    Of a zip it is its mark, and the names of what it holds, line by line.
+    """
     head = file.read(_HEAD_BYTES)
     if not head.startswith(_ZIP):
-        return head
+        return head + file.readline(_MOST_OF_A_LINE)
     try:
         with ZipFile(file) as archive:
             return b"\n".join((_ZIP, *(name.encode() for name in archive.namelist())))
@@ -124,8 +135,13 @@ def head_of(file: BinaryIO) -> bytes:
 def guessed(head: bytes) -> str | None:
     """Tell which source a file is, by its head; None for none that is known.
 
+    What begins with a line of a log is one, whatever else that looks like: strangers write it.
+    How other files begin does not come from strangers, but their further lines do.
+
     Raises BadRequest for text in UTF-16. A database may begin as that does.
     """
+    if _begins_as_log(head):
+        return "access-log"
     sources: Mapping[str, Source | DaySource] = {**DAY_SOURCES, **SOURCES}
     found = next((name for name, source in sources.items() if source.is_it(head)), None)
     if found is None and head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-_QUOTED: Final = rb'"((?:[^"\\]|\\.)*)"'
+_QUOTED: Final = rb'"((?:[^"\\]|\\.)*+)"'
 _VIRTUAL_HOST: Final = (
     rb"(?:((?:~\S+|[^\s:\[\]]*|\[[^\s\]]+\]):\d{1,5}"
     rb"|(?:-|~\S+|[^\s:\[\]A-Za-z_]*[A-Za-z_][^\s:\[\]]*)(?= [0-9A-Fa-f:.]{3,45} - )) )?"
@@ -68,7 +68,7 @@ _UNITS: Final = (1, 10**3, 10**6, 10**9)
 _MOST_S: Final = 10**11
 """Seconds until the year 5138; as many milliseconds end in 1973."""
 _EXPECTED_TIME: Final = "expected Unix time or a date and time"
-_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|(?<=[:,\[\s])0+(?=\d)')
+_ZEROS: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|(?<=[:,\[\s])0+(?=\d)')
 """A text of JSON, or zeros before a number: nginx writes a status of three digits, as 000."""
 _SHORT: Final = MappingProxyType({b"n": b"\n", b"t": b"\t", b"r": b"\r"})
 

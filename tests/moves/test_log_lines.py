@@ -1,6 +1,7 @@
 """The forms of access logs, line by line."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import programs
@@ -8,6 +9,7 @@ import pytest
 from logs import FIREFOX, caddy, left_out, line, ms, nginx, read, view_of
 
 from medamad.model.errors import BadRequest
+from medamad.moves.log_lines import is_log
 from medamad.moves.rows import Refused, ViewRow
 from medamad.moves.survey import Given, digest_of, survey
 from medamad.moves.visits import Into
@@ -202,3 +204,13 @@ def test_a_log_may_begin_with_a_byte_order_mark(tmp_path: Path, form: str) -> No
     assert isinstance(one, ViewRow)
     assert isinstance(two, ViewRow)
     assert (one.first_today, two.first_today) == (True, False)
+
+
+def test_a_long_line_takes_little_memory() -> None:
+    long = line(agent="x" * (1 << 20)).encode()
+    tracemalloc.start()
+    try:
+        assert is_log(long)
+        assert tracemalloc.get_traced_memory()[1] < len(long) * 3
+    finally:
+        tracemalloc.stop()
