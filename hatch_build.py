@@ -74,14 +74,17 @@ def write_commit(root: Path, target: Path) -> None:
 def hand_over(root: Path, *made: Path) -> None:
     """Give what root has made in the folder of somebody else to whose folder `root` is.
 
-    `sudo pip install .` builds in it, and its owner could not build there any more.
+    `sudo pip install .` builds in it, and its owner could not build there any more. What is made
+    elsewhere, as a link tells, is no part of that folder.
     """
     owner = root.stat()
     if os.geteuid() or not owner.st_uid:
         return
-    for path in [each for folder in made for each in (folder, *folder.rglob("*"))]:
-        # Where root may give nothing away, as in some containers, the build is as good.
-        with suppress(FileNotFoundError, PermissionError):
+    real = root.resolve()
+    here = [folder for folder in made if folder.resolve() == real / folder.relative_to(root)]
+    for path in [each for folder in here for each in (folder, *folder.rglob("*"))]:
+        # Where root can give nothing away, as in some containers, the build is as good.
+        with suppress(OSError):
             if not path.lstat().st_uid:
                 os.lchown(path, owner.st_uid, owner.st_gid)
 

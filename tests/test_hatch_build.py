@@ -1,5 +1,6 @@
 """The build hook, on sources of a few lines, with the Node.js of the build requirements."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -190,3 +191,32 @@ def test_it_is_its_owners_also_where_the_build_fails(hook: ModuleType, checkout:
     with pytest.raises(hook.BuildError):
         build(hook, checkout)
     assert owners(checkout) == {NOBODY}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("linked", ["node_modules", ""])
+def test_what_is_built_behind_a_link_stays_whose_it_is(
+    hook: ModuleType, checkout: Path, tmp_path: Path, linked: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    inside = checkout / "medamad" / "frontend" / linked
+    inside.rename(elsewhere)
+    inside.symlink_to(elsewhere)
+    fetched = elsewhere / ("" if linked else "node_modules") / "fetched"
+    fetched.mkdir()
+    build(hook, checkout)
+    assert fetched.stat().st_uid == 0
+    assert owners(checkout / "medamad" / "_build") == {NOBODY}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_that_nothing_can_be_given_away_is_no_reason_to_fail(
+    hook: ModuleType, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, _user: int, _group: int) -> None:
+        # As Linux says of an owner who is none in the namespace of users.
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+
+    monkeypatch.setattr(os, "lchown", refuse)
+    build(hook, checkout)
+    assert owners(checkout / "medamad" / "_build") == {0}
