@@ -32,6 +32,9 @@ _KNOWN: Final = 65_536
 _DIGITS: Final = 20
 _NULL: Final = r"\N"
 """What ClickHouse, which writes the tables, puts where there is no figure."""
+_TIME: Final = "total_time_on_page"
+_SECONDS: Final = re.compile(r"(?:\d{1,19}(?:\.\d*)?)?", re.ASCII)
+"""What may stand there when another program has saved a table: an empty cell, or a fraction."""
 _DIRECT: Final = frozenset({"", "Direct / None", "(not set)"})
 _Record = Mapping[str, str]
 _TOTAL: Final = frozenset({"date", "visitors", "pageviews", "bounces", "visits", "visit_duration"})
@@ -116,7 +119,7 @@ _TABLES: Final = (
         DayTable("imported_pages", (Dimension.PATH,)),
         frozenset({"page"}),
         ("page", *_BY_VISITS),
-        {"views": "pageviews", "page_visitors": "visitors", "time_s": "total_time_on_page"},
+        {"views": "pageviews", "page_visitors": "visitors", "time_s": _TIME},
         lambda reading, record: (reading.path(record["page"]),),
     ),
     _Table(
@@ -293,6 +296,8 @@ def _day(record: _Record) -> int:
 
 def _whole(record: _Record, column: str) -> int:
     cell = record[column]
+    if column == _TIME and _SECONDS.fullmatch(cell):
+        cell = str(round(float(cell or 0)))
     if cell == _NULL:
         return 0
     if cell.isascii() and cell.isdigit() and len(cell) < _DIGITS and (value := int(cell)) <= MOST:

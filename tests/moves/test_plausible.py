@@ -34,7 +34,17 @@ def test_a_table_is_told_by_its_columns_in_any_order(tmp_path: Path) -> None:
     assert (row.views, row.page_visitors, row.visitors, row.visits) == (9, 8, 0, 0)
 
 
-@pytest.mark.parametrize(("cell", "time_s"), [("4294967295", 4_294_967_295), (r"\N", 0)])
+@pytest.mark.parametrize(
+    ("cell", "time_s"),
+    [
+        ("4294967295", 4_294_967_295),
+        (r"\N", 0),
+        ("", 0),
+        ("0.0", 0),
+        ("12.7", 13),
+        ("4294967294.6", 4_294_967_295),
+    ],
+)
 def test_the_time_on_a_page_is_that_of_all_its_views(
     tmp_path: Path, cell: str, time_s: int
 ) -> None:
@@ -42,6 +52,14 @@ def test_the_time_on_a_page_is_that_of_all_its_views(
     (row,) = read(tmp_path / "a.csv", f"{text}2023-02-09,/docs,8,9,{cell},7\n")
     assert isinstance(row, DayRow)
     assert (row.time_s, row.visits) == (time_s, 0)
+
+
+@pytest.mark.parametrize("cell", ["-1", "1e3", "x", "4294967295.6", "9" * 400])
+def test_what_is_no_time_on_a_page_is_refused(tmp_path: Path, cell: str) -> None:
+    text = "date,page,visitors,pageviews,total_time_on_page\n"
+    (row,) = read(tmp_path / "a.csv", f"{text}2023-02-09,/docs,8,9,{cell}\n")
+    reason = "expected a whole number from 0 to 4294967295"
+    assert row == Refused(2, "total_time_on_page", reason)
 
 
 @pytest.mark.parametrize(
