@@ -14,10 +14,11 @@ from known import known
 from overview import march_owner
 from playwright.sync_api import Browser, BrowserContext, expect
 from site_of_ours import Site, served
+from summed import summed_owner
 from visiting import DESKTOP, Statistics, Visitor
 
 # pytest finds fixtures by their names here.
-__all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon")
+__all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon", "summed_owner")
 
 A_WHILE: Final = timedelta(minutes=1)
 """As long as hardly any test takes."""

@@ -2,11 +2,11 @@
 
 import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import past
 import pytest
-from daemon import Client, Daemon, finished
+import summed
+from daemon import Client
 from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from playwright.sync_api import Download, Locator, Page, expect
 
@@ -15,11 +15,6 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 DOCS = "docs.tinydaemon.example"
-DAYS = """date,visitors,pageviews,bounces,visits,visit_duration
-2025-03-01,4,9,1,5,600
-2025-03-02,2,3,1,2,60
-"""
-"""An export of Plausible."""
 
 
 def dialog_of(dashboard: Dashboard, hostname: str) -> Locator:
@@ -108,16 +103,10 @@ def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of
 
 
 def test_days_of_which_there_are_sums_alone_are_named(
-    new_daemon: Daemon, dashboard_of: Make, tmp_path: Path
+    summed_owner: Client, dashboard_of: Make
 ) -> None:
-    owner = new_daemon.client()
-    owner.add_website("example.com")
-    file = tmp_path / "imported_visitors.csv"
-    file.write_text(DAYS, "utf-8")
-    ran = finished("import", new_daemon.data, "--website", "example.com", str(file))
-    assert ran.returncode == 0, ran.stderr
-    dashboard = dashboard_of(owner)
-    dialog = dialog_of(dashboard, "example.com")
+    dashboard = dashboard_of(summed_owner)
+    dialog = dialog_of(dashboard, summed.HOSTNAME)
     note = dialog.get_by_role("note")
     expect(note).to_have_text(
         "From 1 Mar 2025 to 2 Mar 2025 there are days of which only sums are kept."

@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+import summed
 from daemon import Client
 from dashboard import PHONE_WIDTH, Dashboard
 from known import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
+UNKNOWN = "\N{EN DASH}"
 PAGE = f"websites/{HOSTNAME}?period=7d"
 
 
@@ -161,6 +163,30 @@ def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None
                 (RIGHT_TO_LEFT, "20"),
             )
         ),
+    ]
+
+
+def test_what_no_view_tells_of_is_no_figure(
+    summed_owner: Client, dashboard_of: Make, tmp_path: Path
+) -> None:
+    page = dashboard_of(summed_owner).open(
+        f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-02&zone=UTC"
+    )
+    dialog = open_list(page, "Pages")
+    dialog.get_by_role("button", name="Bounce rate").click()
+    assert column(dialog, "Page") == ["/about", "/late", "/"]
+    assert column(dialog, "Bounce rate") == ["50%", "0%", UNKNOWN]
+    assert column(dialog, "Total time") == ["30s", "10s", UNKNOWN]
+    page.keyboard.press("Escape")
+    dialog = open_list(page, "Places", "Countries")
+    assert column(dialog, "Bounce rate") == ["20%", UNKNOWN]
+    assert column(dialog, "Total time") == [UNKNOWN, UNKNOWN]
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download CSV").click()
+    download.value.save_as(tmp_path / "countries.csv")
+    assert read(tmp_path / "countries.csv")[1:] == [
+        ["Germany", "4", "66.67", "20", ""],
+        ["France", "2", "33.33", "", ""],
     ]
 
 

@@ -1,10 +1,10 @@
 """What the page says where figures are without days of which sums alone are kept."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from daemon import Client, Daemon, finished
+import summed
+from daemon import Client
 from dashboard import Dashboard
 from overview import THREE_DAYS, cells, figures
 from playwright.sync_api import Route, expect
@@ -13,11 +13,6 @@ pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 NOTE = "only the sums of each day are kept: some figures here are without these days."
-DAYS = """date,visitors,pageviews,bounces,visits,visit_duration
-2025-03-01,4,9,1,5,600
-2025-03-02,2,3,1,2,60
-"""
-"""An export of Plausible: of times it has those of pages alone."""
 
 
 def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
@@ -45,16 +40,10 @@ def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
 
 
 def test_bounces_are_shown_of_days_that_have_no_times(
-    new_daemon: Daemon, dashboard_of: Make, tmp_path: Path
+    summed_owner: Client, dashboard_of: Make
 ) -> None:
-    owner = new_daemon.client()
-    owner.add_website("example.com")
-    file = tmp_path / "imported_visitors.csv"
-    file.write_text(DAYS, "utf-8")
-    ran = finished("import", new_daemon.data, "--website", "example.com", str(file))
-    assert ran.returncode == 0, ran.stderr
-    page = dashboard_of(owner).open(
-        "websites/example.com?from=2025-03-01&to=2025-03-03&zone=UTC&compare=none"
+    page = dashboard_of(summed_owner).open(
+        f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-03&zone=UTC&compare=none"
     )
     assert figures(page) == ["6", "12", "\N{EN DASH}", "29%"]
     assert cells(page) == [

@@ -2,6 +2,7 @@
 // a file.
 
 import { duration, figure, type Key, percent, t } from "../i18n/index.ts";
+import { isKnown } from "../view/measures.ts";
 import { columnLabel, keyOf, type Listing, type ListRow } from "./listings.ts";
 import { wordOf } from "./words.ts";
 
@@ -13,7 +14,7 @@ export interface Column {
   value: (row: ListRow) => string | number;
   /** What the page shows. */
   shown: (row: ListRow) => string;
-  /** What a file says: figures as they are, times in seconds and shares in percents. */
+  /** What a file says: figures as they are, times in seconds, shares in percents, or nothing. */
   inFile: (row: ListRow) => string | number;
   fileLabel: string;
 }
@@ -42,25 +43,30 @@ function text(name: string, label: string, word: (row: ListRow) => string): Colu
 function numbers(name: string): Column {
   const key = keyOf(name);
   const label = t(`panels.column.${name}` as Key);
-  const value = (row: ListRow) => Number(row[key]);
-  const column = { name, label, isText: false, value };
+  const told = <T>(row: ListRow, write: (value: number) => T, unknown: T) =>
+    isKnown(key, row) ? write(Number(row[key])) : unknown;
+  const column = (
+    written: (value: number) => string,
+    inFile: (value: number) => number | string,
+    fileLabel = label,
+  ): Column => ({
+    name,
+    label,
+    isText: false,
+    // What is unknown comes below 0.
+    value: (row) => told(row, Number, -1),
+    shown: (row) => told(row, written, "–"),
+    inFile: (row) => told(row, inFile, ""),
+    fileLabel,
+  });
   if (name.endsWith("_percentage")) {
-    return {
-      ...column,
-      shown: (row) => percent(value(row)),
-      inFile: (row) => Math.round(value(row) * 10_000) / 100,
-      fileLabel: label,
-    };
+    return column(percent, (share) => Math.round(share * 10_000) / 100);
   }
   if (key.startsWith("duration")) {
-    return {
-      ...column,
-      shown: (row) => duration(value(row)),
-      inFile: (row) => value(row) / 1000,
-      fileLabel: t("panels.csv-seconds", { column: label }),
-    };
+    const fileLabel = t("panels.csv-seconds", { column: label });
+    return column(duration, (ms) => ms / 1000, fileLabel);
   }
-  return { ...column, shown: (row) => figure(value(row)), inFile: value, fileLabel: label };
+  return column(figure, Number);
 }
 
 export interface Order {

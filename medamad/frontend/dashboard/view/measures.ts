@@ -9,11 +9,14 @@ export function known(measure: Measure, figures: Figures): number | null {
   return isKnown(measure, figures) ? figures[measure] : null;
 }
 
-function isKnown(measure: Measure, { visitors, bounce_percentage, duration }: Figures): boolean {
-  if (measure === "duration") return duration > 0;
-  if (measure !== "bounce_percentage") return true;
+/** Whether any view tells of a figure, by those beside it: bounces and times are 0 where none does. */
+export function isKnown(name: string, beside: Partial<Record<Measure, unknown>>): boolean {
+  const { visitors, bounce_percentage, duration } = beside;
+  const isTimed = Number(duration) > 0;
+  if (name === "duration") return isTimed;
+  if (name !== "bounce_percentage") return true;
   // Days that another program has added up may have bounces, and no times.
-  return bounce_percentage > 0 || (duration > 0 && visitors > 0);
+  return Number(bounce_percentage) > 0 || (isTimed && Number(visitors) > 0);
 }
 
 /** A figure of a measure in words, every digit of it where `isExact`; a dash where it is unknown. */
