@@ -241,7 +241,7 @@ class Imports:
             raise NotFound("hostname: the website has been deleted")
         known = read_batch(txn.lmdb, databases, batch.website, batch.number)
         if known is None or known.state is State.LEAVING:
-            raise NotFound(f"batch: the import of number {batch.number} was given up")
+            raise _given_up(batch)
         if known.state is State.WHOLE:
             raise Conflict(f"batch: the import of number {batch.number} has ended")
         return shelf
@@ -269,7 +269,9 @@ class Imports:
     def _finish(self, batch: Batch, txn: Transaction) -> tuple[Batch, Shelf]:
         shelf = self._shelf_of(batch, txn)
         heads = [block.head for block in shelf.of_batch(batch.number) if not block.members]
-        incoming = self._incoming.get(batch.number, Incoming())
+        incoming = self._incoming.get(batch.number)
+        if incoming is None:  # Its removal waits for its turn.
+            raise _given_up(batch)
         bounds = incoming.time_bounds
         first_ms, last_ms = (0, 0) if bounds == NO_TIME else bounds
         whole = replace(
@@ -290,6 +292,10 @@ class Imports:
 
         txn.after_commit(shown)
         return whole, shelf
+
+
+def _given_up(batch: Batch) -> NotFound:
+    return NotFound(f"batch: the import of number {batch.number} was given up")
 
 
 def _check_numbers(batch: Batch, content: Content) -> None:

@@ -289,6 +289,24 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
         await store.close()
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
+    open_store: OpenStore,
+) -> None:
+    """It would be one without visitors, of 1970."""
+    store, website, batch = await loaded(open_store)
+    async with store._one_at_a_time:
+        finishing = Deferred.fromCoroutine(store.imports.finish(batch))
+        giving_up = Deferred.fromCoroutine(store.imports.give_up(website, batch))
+    with pytest.raises(NotFound, match="batch: the import of number 1 was given up"):
+        await finishing
+    await giving_up
+    assert store.imports.batches(website) == []
+    await settled(store, NOW_MS)
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
 @pytest.mark.parametrize("of_undoing", [False, True])
 @pytest.mark.parametrize("step", range(0, 36, 5))
 @pytest_twisted.ensureDeferred
