@@ -115,6 +115,7 @@ class Channel(HTTPChannel):
         self._has_turn = True
         self.refused = False
         self.closing = False
+        self._all_was_received = False
         self.expires = 0.0
         self._head: Head | None = None
         self._searched = 0
@@ -382,7 +383,7 @@ class Channel(HTTPChannel):
             settings = self.site.settings
             self.expires += settings.idle_seconds - settings.reading_seconds
             return
-        self.loseConnection()
+        self._begin_close()
 
     def loseConnection(self) -> None:
         """Close the connection, which has some time to receive what was written before.
@@ -392,6 +393,15 @@ class Channel(HTTPChannel):
         self.closing = True
         self.expires = self.site.seconds() + self.site.settings.reading_seconds
         super().loseConnection()
+
+    def _begin_close(self) -> None:
+        """Close the connection, and note whether every answer has been received before.
+
+        Over TLS, what is not received then is its end alone, of which nothing is lost.
+        """
+        is_answered = not self._handlingRequest
+        self._all_was_received = is_answered and not unreceived_bytes(self.transport)
+        self.loseConnection()
 
     def cut(self) -> None:
         """End the connection at once, whatever is still to be sent."""
@@ -419,14 +429,16 @@ class Channel(HTTPChannel):
         elif self._handlingRequest:
             self.persistent = False
         else:
-            self.loseConnection()
+            self._begin_close()
 
     def _close_for_good(self) -> None:
         """Go on with a close that was begun, as far as nothing that was written is lost by that."""
         if not self._is_over_tls:
             self.transport.loseConnection()
         # TCP that closes before all is read may lose what was not received (RFC 9112 section 9.6).
-        elif not (self.has_unread() or unreceived_bytes(self.transport)):
+        elif not self.has_unread() and (
+            self._all_was_received or not unreceived_bytes(self.transport)
+        ):
             self.transport.transport.loseConnection()
 
     def _respondToBadRequestAndDisconnect(self) -> None:

@@ -201,9 +201,21 @@ async def test_over_tls_draining_waits_for_an_answer_and_a_moment_longer(house: 
     assert connection.wire.transport.disconnecting
 
 
+class UnreadTLS(Unread):
+    """TLS that says its end, which nobody receives either."""
+
+    def loseConnection(self) -> None:
+        if not self.disconnecting:
+            self.write(b"close_notify")
+        super().loseConnection()
+
+    def resumeProducing(self) -> None:
+        """Go on: it is read until the other end has closed, too."""
+
+
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
 def test_over_tls_draining_waits_for_an_answer_to_be_received(house: House, last: bytes) -> None:
-    wire = Unread()
+    wire = UnreadTLS()
     over_tls(house.site, wire).push(PING[:-2] + last + b"\r\n")
     assert b" 200 OK" in wire.value()
     house.site.drain()
@@ -213,6 +225,56 @@ def test_over_tls_draining_waits_for_an_answer_to_be_received(house: House, last
     wire.other_end.recv(10_000)
     house.reactor.advance(ARRIVE_SECONDS)
     assert wire.transport.disconnecting
+    wire.socket.close()
+    wire.other_end.close()
+
+
+@pytest.mark.parametrize("said", [silent, begun, answered])
+def test_over_tls_draining_does_not_wait_for_who_has_vanished_and_has_every_answer(
+    house: House, said: Callable[[Connection], None]
+) -> None:
+    wire = UnreadTLS()
+    said(over_tls(house.site, wire))
+    if wire.value():
+        wire.other_end.recv(10_000)
+    house.site.drain()
+    assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert wire.transport.disconnecting
+    wire.socket.close()
+    wire.other_end.close()
+
+
+def test_over_tls_draining_does_not_wait_for_who_had_vanished_when_time_was_up(
+    house: House,
+) -> None:
+    wire = UnreadTLS()
+    over_tls(house.site, wire)
+    house.reactor.advance(house.site.settings.idle_seconds)
+    house.site.sweep()
+    assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
+    house.site.drain()
+    assert wire.transport.disconnecting
+    wire.socket.close()
+    wire.other_end.close()
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_over_tls_draining_waits_for_an_answer_that_came_when_time_was_up(
+    house: House,
+) -> None:
+    wire = UnreadTLS()
+    connection = over_tls(house.site, wire)
+    body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
+    connection.push(encoded("POST", "/event/hit", {}, body))
+    connection.channel.expire()
+    wire.clear()
+    assert wire.disconnecting
+    assert (await connection.answer()).status == 204
+    house.site.drain()
+    house.reactor.advance(ARRIVE_SECONDS)
+    assert not wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
 
