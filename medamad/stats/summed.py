@@ -1,6 +1,6 @@
 """What is known of the chosen views of each day of which there are sums alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from attrs import evolve, frozen
@@ -22,6 +22,17 @@ class SummedDay:
     day: Sums
     sums: NDArray[np.int64]
     duration_ms: NDArray[np.uint32]
+
+
+@frozen(eq=False)
+class _Days:
+    """The days with single durations, or those without: opened one by one, each time anew."""
+
+    days: Iterable[Sums]
+    has_durations: bool
+
+    def __iter__(self) -> Iterator[Sums]:
+        return (day for day in self.days if day.has_durations is self.has_durations)
 
 
 def summed_days(selection: Selection) -> Iterator[SummedDay]:
@@ -72,13 +83,12 @@ def with_single_durations(selection: Selection) -> Selection:
 
     There may be a filter on the path, as long as there is no other.
     """
-    days = list(selection.days)
     passing = selection.filter.passing.get(Dimension.PATH)
-    others = evolve(selection, days=[day for day in days if not day.has_durations])
+    others = evolve(selection, days=_Days(selection.days, has_durations=False))
     for day, counters in counted_days(others.without(Dimension.PATH), Dimension.PATH):
         if _any_view(counters, None if passing is None else passing.take(counters.codes)):
             selection.missed.note(Missing.DURATIONS, day)
-    return evolve(selection, days=[day for day in days if day.has_durations])
+    return evolve(selection, days=_Days(selection.days, has_durations=True))
 
 
 def durations_by_path(selection: Selection) -> Iterator[PathDurations]:

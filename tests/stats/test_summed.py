@@ -1,12 +1,15 @@
 """Days of which there are sums alone: what they can answer is answered, and the rest is said."""
 
+import copy
 import random
+import weakref
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stats.asked import Pairs, instant, microseconds
@@ -15,7 +18,7 @@ from stats.made import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
 from stats.oracle import Entry, Oracle
 
 from medamad.model.zones import day_at, start_of_day
-from medamad.store.parts import Missed, Missing, Snapshot
+from medamad.store.parts import Missed, Missing, Snapshot, Sums
 
 DAY_MS = 86_400_000
 FILTERED_BY = {
@@ -224,3 +227,39 @@ def test_the_values_of_all_properties_of_whole_days_are_known(
     query = [*whole_days(invention, zone, "properties"), ("prop_name[contains]", "")]
     missed = check(invention, "properties", query, zone)
     assert missed.days(Missing.FIGURES) == []
+
+
+@define(eq=False)
+class Opened:
+    """Days that are opened as they are gone through, as those of a store are."""
+
+    days: Sequence[Sums]
+    opened: list["weakref.ref[Sums]"] = field(factory=list)
+    most_open: int = 0
+
+    def __iter__(self) -> Iterator[Sums]:
+        for number in range(len(self.days)):
+            self.most_open = max(self.most_open, sum(ref() is not None for ref in self.opened))
+            day = copy.copy(self.days[number])
+            self.opened.append(weakref.ref(day))
+            yield day
+            del day
+
+
+def test_no_more_days_are_open_at_once_than_are_looked_at() -> None:
+    rng = random.Random(5)  # noqa: S311
+    invention = Invention(rng, MOMENTS[0], "day")
+    views = invention.views(40)
+    for number, view in enumerate(views):
+        view["time_ms"] = number // 2 * DAY_MS
+    of_days = [views[place : place + 2] for place in range(0, len(views), 2)]
+    days = [
+        MadeDay(number, (number * DAY_MS, (number + 1) * DAY_MS - 1), of_day, [], known)
+        for number, (of_day, known) in enumerate(zip(of_days, ("all", "sums") * 10, strict=True))
+    ]
+    snapshot = snapshot_of([], [], days=days)
+    for endpoint in (*ENDPOINTS, "summary", "properties", "time", "pages"):
+        opened = Opened(list(snapshot.days))
+        answer(evolve(snapshot, days=opened), endpoint, [], now_ms=invention.now_ms)
+        assert opened.most_open <= 3, endpoint
+        assert len(opened.opened) >= len(days)
