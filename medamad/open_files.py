@@ -9,7 +9,8 @@ from twisted.logger import Logger
 
 from medamad.web.settings import WebSettings
 
-MOST: Final = 65_536
+BOUNDLESS: Final = 1 << 20
+"""How many are taken where the system tells of no bound: Linux then has this one (fs.nr_open)."""
 OWN: Final = 100
 """How many are kept from connections that are counted: the daemon's own, those of the operator's
 commands, and those of connections that go in the turn in which others come. Where few may be open,
@@ -20,7 +21,7 @@ _log: Final = Logger()
 def allow() -> None:
     """Allow as many as the system lets this user have; shells allow 1,024 at first."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST if most == resource.RLIM_INFINITY else min(most, MOST)
+    wanted = BOUNDLESS if most == resource.RLIM_INFINITY else most
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 

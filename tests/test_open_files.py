@@ -1,3 +1,4 @@
+import resource
 import socket
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 from daemon import PATIENCE_S, Daemon, configure, finished, until
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.open_files import OWN, leave_room
+from medamad.open_files import BOUNDLESS, OWN, allow, allowed, leave_room
 from medamad.vocabulary.sources import Sources
 from medamad.web.settings import WebSettings
 
@@ -35,6 +36,20 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
     ).stdout
     assert told.split() == [str(then), str(hard), str(then)]
+
+
+@pytest.mark.parametrize(
+    ("hard", "then"), [(524_288, 524_288), (resource.RLIM_INFINITY, BOUNDLESS)]
+)
+def test_so_it_is_where_the_system_lets_it_have_very_many(
+    monkeypatch: pytest.MonkeyPatch, hard: int, then: int
+) -> None:
+    limits = {resource.RLIMIT_NOFILE: (1_024, hard)}
+    monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    allow()
+    assert allowed() == then
+    assert limits == {resource.RLIMIT_NOFILE: (then, hard)}
 
 
 @pytest.mark.parametrize(
