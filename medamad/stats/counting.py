@@ -19,7 +19,7 @@ from medamad.stats.summed import counted_days, note_unknown
 from medamad.store import counters as sums_of_counters
 from medamad.store.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
 from medamad.store.flags import FLAG_BITS
-from medamad.store.parts import Missed, Missing, Part
+from medamad.store.parts import Part
 
 _GATHERED: Final = 1 << 17
 """How many views are counted at a time: so few that they stay in the processor's cache."""
@@ -74,20 +74,17 @@ class Tally:
         return Tally(self.sums.sum(axis=1, keepdims=True))
 
 
-def figures_of_time(
-    tally: Tally, duration_ms: NDArray[np.int64], question: Question, missed: Missed
-) -> Columns:
+def figures_of_time(tally: Tally, duration_ms: NDArray[np.int64], question: Question) -> Columns:
     """Give the bounce rate and the duration of all numbers: 0 where none is known.
 
-    With blanks it is None, if the answer is without some days of which that is not known.
+    With blanks it is None where there are views, and of none of them it is known.
     """
-    rates = fractions(tally.bounces, tally.timed_visitors)
-    columns: Columns = {"bounce_percentage": rates, "duration": duration_ms}
-    for name, missing, known in (
-        ("bounce_percentage", Missing.BOUNCES, tally.timed_visitors),
-        ("duration", Missing.DURATIONS, duration_ms),
-    ):
-        if question.with_blanks and missed.days(missing):
+    columns: Columns = {
+        "bounce_percentage": fractions(tally.bounces, tally.timed_visitors),
+        "duration": duration_ms,
+    }
+    if question.with_blanks:
+        for name, known in zip(columns, (tally.timed_visitors, duration_ms), strict=True):
             blank = np.asarray(columns[name], np.object_)
             blank[(tally.views > 0) & (known == 0)] = None
             columns[name] = blank

@@ -82,9 +82,7 @@ def report(snapshot: Snapshot, question: Question, sources: Sources, column: Col
     if question.summary:
         return records(short)
     shown = Tally(tally.sums[:, numbers])
-    return records(
-        {**short, **figures_of_time(shown, shown.duration_ms, question, snapshot.missed)}
-    )
+    return records({**short, **figures_of_time(shown, shown.duration_ms, question)})
 
 
 def _by_name(

@@ -32,6 +32,6 @@ def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row
             **short,
             "pageviews": shown.views,
             "pageviews_percentage": fractions(shown.views, views.sum()),
-            **figures_of_time(shown, shown.duration_ms, question, snapshot.missed),
+            **figures_of_time(shown, shown.duration_ms, question),
         }
     )

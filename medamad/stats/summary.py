@@ -14,7 +14,7 @@ from medamad.stats.question import Question
 from medamad.stats.rows import Columns, Row, records
 from medamad.stats.selecting import select
 from medamad.stats.series import Series, series_of, whole_of
-from medamad.store.parts import NO_TIME, Missed, Missing, Snapshot
+from medamad.store.parts import NO_TIME, Missing, Snapshot
 from medamad.vocabulary.sources import Sources
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -54,24 +54,22 @@ def report(
         if (is_up_to_now or period.end_ms) and not snapshot.missed.days(Missing.INTERVAL):
             # All the views of the period are in the series.
             whole = series.whole
-    (current,) = _rows(whole or whole_of(selection), question, snapshot.missed)
+    (current,) = _rows(whole or whole_of(selection), question)
     summary: Summary = {"current": current}
     if stretch_before is not None:
         before = whole_of(selection.during(stretch_before))
-        (summary["previous"],) = _rows(before, question, snapshot.missed)
+        (summary["previous"],) = _rows(before, question)
     if series is not None:
-        summary["interval"] = _rows(series, question, snapshot.missed, buckets.dates)
+        summary["interval"] = _rows(series, question, buckets.dates)
     return summary
 
 
-def _rows(
-    series: Series, question: Question, missed: Missed, dates: Sequence[str] | None = None
-) -> list[Row]:
+def _rows(series: Series, question: Question, dates: Sequence[str] | None = None) -> list[Row]:
     sums = series.sums
     columns: Columns = {
         "visitors": sums.visitors(question.names_page),
         "pageviews": sums.views,
-        **figures_of_time(sums, series.medians, question, missed),
+        **figures_of_time(sums, series.medians, question),
     }
     return records(columns if dates is None else {**columns, "date": dates})
 

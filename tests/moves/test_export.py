@@ -15,7 +15,7 @@ from filled import NASTY, fill
 from held import agrees, in_order, rows, settled
 from loads import made
 from moved import LATER_MS, SOURCES, exported
-from views import DAY_MS, NOW_MS, views
+from views import DAY_MS, NOW_MS, a_view, leaving, views
 
 from medamad.model.dimensions import VIEW_DIMENSIONS
 from medamad.model.errors import BadRequest
@@ -200,6 +200,25 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
         if row["report"] == "property_values" and row["name"] == "=n"
     ]
     assert sorted(values) == sorted(("=n", text, 1) for text in NASTY)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: OpenStore) -> None:
+    """The beacon that tells of a time may not come; bounces are of pages on which a day began."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    later = a_view(beacon="b3", path="/3", first_today=False)
+    await store.append([*views(1, 2), later, leaving(1, 70_000), leaving(3, 500)])
+    for format_name in FORMAT_NAMES:
+        asked = Asked(what="statistics", format=format_name)
+        found = read(exported(store, website, asked), asked)
+        known = {
+            row["name"]: (row["bounce_percentage"], row["duration"])
+            for row in found
+            if row["report"] == "pages"
+        }
+        assert known == {"/1": (0, 70_000), "/2": (None, None), "/3": (None, 500)}
     await store.close()
 
 
