@@ -416,6 +416,8 @@ export const de: Catalogue = {
   "download.statistics": "Statistik",
   "download.summed":
     "Vom {first} bis zum {last} gibt es Tage, von denen nur Summen aufbewahrt sind. Sie fehlen in dieser Datei; die Statistik enthält sie.",
+  "download.partial":
+    "Vom {first} bis zum {last} gibt es Tage, von denen nur Summen aufbewahrt sind. Einem Teil der Statistik fehlen sie.",
   "download.format": "Format",
   "download.text": "Aufrufe und Ereignisse lassen sich mit {command} genau so wieder einlesen.",
   "sites.rename": "Umbenennen",

@@ -414,6 +414,8 @@ export const es: Catalogue = {
   "download.statistics": "Estadísticas",
   "download.summed":
     "Del {first} al {last} hay días de los que solo se conservan las sumas. No están en este archivo; las estadísticas sí los incluyen.",
+  "download.partial":
+    "Del {first} al {last} hay días de los que solo se conservan las sumas. Faltan en una parte de las estadísticas.",
   "download.format": "Formato",
   "download.text": "Las vistas y los eventos se pueden volver a importar tal cual con {command}.",
   "sites.rename": "Cambiar nombre",

@@ -419,6 +419,8 @@ export const fr: Catalogue = {
   "download.statistics": "Statistiques",
   "download.summed":
     "Du {first} au {last}, il y a des jours dont seuls les totaux sont conservés. Ils ne figurent pas dans ce fichier, mais dans les statistiques.",
+  "download.partial":
+    "Du {first} au {last}, il y a des jours dont seuls les totaux sont conservés. Ils manquent dans une partie des statistiques.",
   "download.format": "Format",
   "download.text":
     "Les pages vues et les événements peuvent être réimportés à l’identique par {command}.",

@@ -410,6 +410,8 @@ export const ja: Catalogue = {
   "download.statistics": "統計",
   "download.summed":
     "{first}から{last}までには、合計だけが残っている日があります。これらの日はこのファイルには含まれませんが、統計には含まれます。",
+  "download.partial":
+    "{first}から{last}までには、合計だけが残っている日があります。これらの日は統計の一部には含まれません。",
   "download.format": "形式",
   "download.text": "ページビューとイベントは{command}でそのまま取り込み直せます。",
   "sites.rename": "名前を変更",

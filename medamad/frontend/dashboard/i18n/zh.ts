@@ -394,6 +394,7 @@ export const zh: Catalogue = {
   "download.statistics": "统计",
   "download.summed":
     "{first}至{last}之间有些日期仅保留了合计。这些日期不在此文件中，但包含在统计中。",
+  "download.partial": "{first}至{last}之间有些日期仅保留了合计。部分统计不包含这些日期。",
   "download.format": "格式",
   "download.text": "浏览和事件可以用 {command} 原样重新导入。",
   "sites.rename": "重命名",

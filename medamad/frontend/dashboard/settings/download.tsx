@@ -93,7 +93,7 @@ export function Download({ hostname, onClose }: { hostname: string; onClose: () 
         />
         {summed && (
           <p class="note" role="note">
-            {t("download.summed", {
+            {t(what === "statistics" ? "download.partial" : "download.summed", {
               first: dateLabel(summed.first),
               last: dateLabel(summed.last),
             })}
@@ -136,12 +136,10 @@ function asked(span: Span, further: Record<string, string>): URLSearchParams {
   return span.start ? writeSpan(span, query) : query;
 }
 
-/** The first and the last of the days that a file would be without: of these there are sums alone. */
+/** The first and the last of the days that some of a file would be without: they are sums alone. */
 function useSummed(path: string, what: What, span: Span | undefined) {
   const [summed, setSummed] = useState<ReturnType<typeof daysIn>>();
-  // Of whole days statistics are without nothing.
-  const question =
-    span && what !== "statistics" ? `${path}?${asked(span, { what }).toString()}` : "";
+  const question = span ? `${path}?${asked(span, { what }).toString()}` : "";
   const settled = useSettled(question);
   useEffect(() => {
     setSummed(undefined);
@@ -157,7 +155,7 @@ function useSummed(path: string, what: What, span: Span | undefined) {
     );
     return () => abort.abort();
   }, [settled]);
-  return summed;
+  return settled === question ? summed : undefined;
 }
 
 interface ChoiceProperties<T extends string> {

@@ -32,6 +32,8 @@ export const settings = {
   "download.statistics": "Statistics",
   "download.summed":
     "From {first} to {last} there are days of which only sums are kept. They are not in this file; the statistics have them.",
+  "download.partial":
+    "From {first} to {last} there are days of which only sums are kept. Some of the statistics are without them.",
   "download.format": "Format",
   "download.text": "Views and events can be imported again by {command}, exactly as they are.",
   "sites.rename": "Rename",
