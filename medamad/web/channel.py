@@ -125,8 +125,13 @@ class Channel(HTTPChannel):
 
     @property
     def waits_for_turn(self) -> bool:
-        """Whether something has come that is to be taken in a later turn."""
-        return not self._has_turn
+        """Whether something has come that is to be taken in a later turn, of TLS too."""
+        return not self._has_turn or bool(getattr(self.transport, "held", b""))
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether the client has not received all yet."""
+        return unreceived_bytes(self.transport) > 0
 
     def connectionMade(self) -> None:
         """Begin to wait for a request, or for TLS before."""

@@ -1,8 +1,7 @@
 """The open connections of a site: how many there are, from which networks, which one gives way."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain, islice
-from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
 from attrs import define, field
@@ -12,9 +11,10 @@ SETTLED_SECONDS: Final = 1.0
 opened, or answered, a request may be on its way. As long a client has to receive something."""
 SLOW_SECONDS: Final = 0.5
 """How long a request is on its way until it is slow to come."""
-LOOKED_AT: Final = 100
-"""How many connections over which requests come are looked at for one that does not wait for its
-turn: where all of these do, none is slow."""
+FEW: Final = 5
+"""How many connections of a network, or that wait, are looked at for one that may give way."""
+MOST_NETWORKS: Final = 100
+"""In how many networks one is looked for over which a request is slow to come."""
 
 
 class Connection(Hashable, Protocol):
@@ -27,13 +27,17 @@ class Connection(Hashable, Protocol):
     def waits_for_turn(self) -> bool:
         """Whether something has come over it that is to be taken: it gives way to nobody."""
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether its client has not received all yet."""
+
 
 C = TypeVar("C", bound=Connection)
 
 
 @define(eq=False)
-class _Network(Generic[C]):
-    """The connections of a network."""
+class _Group(Generic[C]):
+    """The connections of a network, or all."""
 
     all: dict[C, None] = field(factory=dict)
     waiting: dict[C, float] = field(factory=dict)
@@ -42,6 +46,34 @@ class _Network(Generic[C]):
     """Since when a long answer over them waits for its client, the longest first."""
     arriving: dict[C, float] = field(factory=dict)
     """Since when a request comes over them, the earliest first."""
+
+    def idle(self) -> tuple[float, C] | None:
+        """Give the one that waits longest of those whose client has received all."""
+        few = islice(self.waiting.items(), FEW)
+        return next(((since, one) for one, since in few if not one.is_sending), None)
+
+    def deaf(self) -> tuple[float, C] | None:
+        """Give the one whose client has received nothing for longest."""
+        return _earliest(
+            next(((since, one) for one, since in self.paused.items()), None),
+            next(
+                (
+                    (since, one)
+                    for one, since in islice(self.waiting.items(), FEW)
+                    if one.is_sending
+                ),
+                None,
+            ),
+        )
+
+    def slow(self, before: float) -> tuple[float, C] | None:
+        """Give one over which a request has been slow to come since before a moment."""
+        for one, since in islice(self.arriving.items(), FEW):
+            if since > before:
+                return None
+            if not one.waits_for_turn:
+                return since, one
+        return None
 
 
 @define(eq=False)
@@ -52,20 +84,17 @@ class Connections(Generic[C]):
     """
 
     _seconds: Callable[[], float]
-    _all: dict[C, None] = field(factory=dict)
-    _waiting: dict[C, float] = field(factory=dict)
-    _paused: dict[C, float] = field(factory=dict)
-    """Of all networks, as each has them."""
-    _networks: dict[Hashable, _Network[C]] = field(factory=dict)
+    _every: _Group[C] = field(factory=_Group)
+    _networks: dict[Hashable, _Group[C]] = field(factory=dict)
     _with_arriving: dict[int, dict[Hashable, None]] = field(factory=dict)
     """The networks that have so many of those over which a request comes."""
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._every.all)
 
     def __iter__(self) -> Iterator[C]:
         """Give each; connections may be closed meanwhile."""
-        return iter(list(self._all))
+        return iter(list(self._every.all))
 
     def of(self, network: bytes) -> int:
         """Tell how many there are of a network."""
@@ -77,10 +106,10 @@ class Connections(Generic[C]):
         key = _key(connection)
         network = self._networks.get(key)
         if network is None:
-            network = self._networks[key] = _Network()
-        self._all[connection] = network.all[connection] = None
+            network = self._networks[key] = _Group()
+        self._every.all[connection] = network.all[connection] = None
         self._stops(connection, key, network)
-        self._waiting[connection] = network.waiting[connection] = self._seconds()
+        self._every.waiting[connection] = network.waiting[connection] = self._seconds()
 
     def works(self, connection: C) -> None:
         """Count a connection as one over which a request comes, the latest unless it was one."""
@@ -105,79 +134,71 @@ class Connections(Generic[C]):
         network = self._networks.get(key)
         if network is not None and connection in network.all:
             self._stops(connection, key, network)
-            self._paused[connection] = network.paused[connection] = self._seconds()
+            self._every.paused[connection] = network.paused[connection] = self._seconds()
 
     def remove(self, connection: C) -> None:
         """Forget a connection, if it is known."""
         self.answers(connection)
-        self._all.pop(connection, None)
+        self._every.all.pop(connection, None)
         network = self._networks.get(_key(connection))
         if network is not None:
             network.all.pop(connection, None)
             if not network.all:
                 del self._networks[_key(connection)]
 
-    def giving_way_within(self, network: bytes) -> C | None:
-        """Give the one that gives way to a newcomer of a network where that has as many as it may.
-
-        It is one of its own, as `giving_way` has it of all. None if none does.
-        """
-        own = self._networks.get(network) or _Network()
-        return self._first(own.waiting, own.arriving.items(), own.paused)
-
     def giving_way(self, newcomer: bytes | None) -> C | None:
         """Give the one that gives way to a newcomer, by its network; None if none does.
 
-        It is the one that waits longest. Where none has for SETTLED_SECONDS, it is the one that has
-        made no headway for longest: because its request is slow to come, the earliest of the
-        network that has most requests coming, or of the newcomer's own where that has as many; or
-        because its client receives nothing. Of those that wait or are not received, a network with
-        more requests coming than connections wait has only its own go. So whoever is slow, or comes
-        again at once, does not close what others have just opened.
+        It is the one that has waited longest for a request, if for SETTLED_SECONDS. Else it is the
+        one that has made no headway for longest: because a request has been slow to come for
+        SLOW_SECONDS, the earliest of the network that has most requests coming; or because its
+        client has received nothing for SETTLED_SECONDS. Where there is none of these either, it is
+        one that has waited for less, but none of others' where the newcomer's network has more
+        requests coming than connections wait: whoever comes again at once does not close what
+        others have just opened.
         """
-        own = self._networks.get(newcomer) or _Network()
+        own = self._networks.get(newcomer) or _Group()
         arriving = len(own.arriving)
-        is_many = arriving > len(self._waiting)
-        return self._first(
-            own.waiting if is_many else self._waiting,
-            chain(self._arriving(arriving), own.arriving.items()),
-            own.paused if is_many else self._paused,
-        )
+        larger = islice(self._with_more(arriving), MOST_NETWORKS)
+        fresh = own if arriving > len(self._every.waiting) else self._every
+        return self._first(self._every, chain(larger, (own,)), fresh)
 
-    def _first(
-        self,
-        waiting: Mapping[C, float],
-        arriving: Iterable[tuple[C, float]],
-        paused: Mapping[C, float],
-    ) -> C | None:
-        """Give the one of these that goes first. Each comes with since when, the earliest first."""
-        now = self._seconds()
-        looked_at = islice(arriving, LOOKED_AT)
-        nobody: tuple[None, float] = (None, inf)
-        waits, waits_since = next(iter(waiting.items()), nobody)
-        slow, slow_since = next((each for each in looked_at if not each[0].waits_for_turn), nobody)
-        deaf, deaf_since = next(iter(paused.items()), nobody)
-        if now - waits_since >= SETTLED_SECONDS:
-            return waits
-        if now - slow_since >= SLOW_SECONDS or now - deaf_since >= SETTLED_SECONDS:
-            return slow if slow_since <= deaf_since else deaf
-        return (waits if waits_since <= deaf_since else deaf) or slow
+    def giving_way_within(self, network: bytes) -> C | None:
+        """Give the one that gives way to a newcomer of a network where that has as many as it may.
 
-    def _arriving(self, more_than: int) -> Iterator[tuple[C, float]]:
-        """Give those over which a request comes, of networks that have more than so many.
-
-        The earliest of each network first, and those of networks that have most.
+        It is one of its own, as `giving_way` has it of all; None if none does.
         """
-        for arriving in sorted(self._with_arriving, reverse=True):
-            if arriving <= more_than:
-                return
-            for network in self._with_arriving[arriving]:
-                yield from self._networks[network].arriving.items()
+        own = self._networks.get(network) or _Group()
+        return self._first(own, (own,), own)
 
-    def _stops(self, connection: C, key: Hashable, network: _Network[C]) -> None:
+    def _first(self, those: _Group[C], networks: Iterable[_Group[C]], fresh: _Group[C]) -> C | None:
+        """Give the one that goes first of `those`; where none is past its time, one of `fresh`.
+
+        Over a connection of `networks` a request may be slow to come.
+        """
+        now = self._seconds()
+        idle, deaf = those.idle(), those.deaf()
+        if idle is not None and now - idle[0] >= SETTLED_SECONDS:
+            return idle[1]
+        if deaf is not None and now - deaf[0] < SETTLED_SECONDS:
+            deaf = None
+        found = (network.slow(now - SLOW_SECONDS) for network in networks)
+        slow = next((each for each in found if each is not None), None)
+        first = _earliest(slow, deaf) or _earliest(fresh.idle(), fresh.deaf())
+        return None if first is None else first[1]
+
+    def _with_more(self, arriving: int) -> Iterator[_Group[C]]:
+        """Give the networks over whose connections more requests come, those with most first."""
+        for count in sorted(self._with_arriving, reverse=True):
+            if count <= arriving:
+                return
+            yield from (self._networks[network] for network in self._with_arriving[count])
+
+    def _stops(self, connection: C, key: Hashable, network: _Group[C]) -> None:
         """Count a connection as none that waits or is paused, or over which a request comes."""
-        for those in (self._waiting, network.waiting, self._paused, network.paused):
-            those.pop(connection, None)
+        for group in (self._every, network):
+            group.waiting.pop(connection, None)
+            group.paused.pop(connection, None)
         if connection in network.arriving:
             del network.arriving[connection]
             self._rank(key, len(network.arriving) + 1, len(network.arriving))
@@ -194,3 +215,8 @@ class Connections(Generic[C]):
 
 def _key(connection: Connection) -> Hashable:
     return connection if connection.network is None else connection.network
+
+
+def _earliest(*found: tuple[float, C] | None) -> tuple[float, C] | None:
+    """Give that which has been so for longest, the first of those that have been for as long."""
+    return min((each for each in found if each is not None), key=lambda each: each[0], default=None)

@@ -1,17 +1,23 @@
 from collections import Counter
+from collections.abc import Collection
 from itertools import count
+from typing import Final
 
 from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.web.connections import LOOKED_AT, SETTLED_SECONDS, SLOW_SECONDS, Connections
+from medamad.web.connections import FEW, SETTLED_SECONDS, SLOW_SECONDS, Connections
+
+Networks = Collection[bytes | None]
+NETWORKS: Final = (b"a", b"b", b"c", None)
 
 
 @define(eq=False)
 class One:
     network: bytes | None = None
     waits_for_turn: bool = False
+    is_sending: bool = False
 
 
 def quickly() -> Connections[One]:
@@ -58,132 +64,152 @@ def test_who_is_at_work_stays() -> None:
     assert connections.giving_way(None) is connections.giving_way_within(b"a") is ones[0]
 
 
+@define(eq=False)
+class Timed:
+    """Connections, by a clock that is set."""
+
+    now: float = 0.0
+    connections: Connections[One] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.connections = Connections(lambda: self.now)
+
+    def add(self, network: bytes | None, state: str = "waits", number: int = 1) -> list[One]:
+        """Add some that wait, or do something else, from now on."""
+        ones = [One(network) for _ in range(number)]
+        for one in ones:
+            self.connections.waits(one)
+            if state != "waits":
+                getattr(self.connections, state)(one)
+        return ones
+
+    def first(self, *newcomers: bytes | None) -> One | None:
+        """Give the one that goes first, whoever of these comes."""
+        (one,) = {self.connections.giving_way(newcomer) for newcomer in newcomers}
+        return one
+
+
 def test_of_the_network_with_most_requests_coming_the_earliest_gives_way() -> None:
-    connections = quickly()
-    ones = [One(b"a"), One(b"b"), One(b"b"), One(b"b"), One()]
-    for one in ones:
-        connections.waits(one)
-        connections.works(one)
-    for newcomer in (b"a", b"c", None):
-        assert connections.giving_way(newcomer) is ones[1]
-    # Who has as many makes room for more of the same.
-    assert connections.giving_way(b"b") is ones[1]
+    timed = Timed()
+    connections = timed.connections
+    (a,) = timed.add(b"a", "works")
+    first, second, third = timed.add(b"b", "works", 3)
+    (alone,) = timed.add(None, "works")
+    timed.now = SLOW_SECONDS - 0.01
+    # A request may take a moment.
+    assert timed.first(b"a", b"b", b"c", None) is None
+    timed.now = SLOW_SECONDS
+    assert timed.first(b"a", b"b", b"c", None) is first
     # What goes on coming is none the later for it; what is answered stays.
-    connections.works(ones[1])
-    assert connections.giving_way(None) is ones[1]
+    connections.works(first)
+    assert timed.first(b"b", None) is first
     # So does what waits for its turn.
-    ones[1].waits_for_turn = True
-    assert connections.giving_way(None) is ones[2]
-    ones[1].waits_for_turn = False
-    connections.answers(ones[1])
-    assert connections.giving_way(None) is ones[2]
-    connections.remove(ones[2])
+    first.waits_for_turn = True
+    assert timed.first(b"b", None) is second
+    first.waits_for_turn = False
+    connections.answers(first)
+    assert timed.first(b"b", None) is second
+    connections.remove(second)
     # Where several have as many, it is one that has had so many for longest.
-    assert connections.giving_way(None) is ones[0]
-    assert connections.giving_way(b"a") is ones[0]
-    connections.answers(ones[0])
+    assert timed.first(b"a", b"c", None) is a
+    assert timed.first(b"b") is third
+    connections.answers(a)
     # Where there is no bound, each stands for itself.
-    connections.answers(ones[3])
-    assert connections.giving_way(None) is ones[4]
-    connections.waits(ones[4])
-    assert connections.giving_way(b"a") is ones[4]
+    connections.answers(third)
+    assert timed.first(b"a", None) is alone
+    connections.waits(alone)
+    assert timed.first(b"a") is alone
 
 
-def test_who_has_more_requests_coming_than_wait_makes_room_by_their_own() -> None:
-    connections = quickly()
-    slow = [One(b"a"), One(b"a"), One(b"b")]
-    waiting = [One(b"c"), One(b"a")]
-    deaf = One(b"c")
-    for one in (*slow, *waiting, deaf):
-        connections.waits(one)
-    connections.pauses(deaf)
-    for one in slow[:2]:
-        connections.works(one)
-    # As long as more wait than that.
-    assert connections.giving_way(b"a") is slow[2]
-    connections.works(slow[2])
-    assert connections.giving_way(b"a") is waiting[0]
-    connections.remove(waiting[1])
-    assert connections.giving_way(b"a") is slow[0]
-    for newcomer in (b"b", b"c", b"d", None):
-        assert connections.giving_way(newcomer) is waiting[0]
-    again = One(b"a")
-    connections.waits(again)
-    connections.answers(waiting[0])
-    assert connections.giving_way(b"a") is again
-    for one in (*slow[:2], again):
-        connections.answers(one)
-    assert connections.giving_way(b"b") is slow[2]
-    connections.answers(slow[2])
-    assert connections.giving_way(b"a") is connections.giving_way_within(b"c") is deaf
-    assert connections.giving_way_within(b"a") is None
+def test_who_begins_many_requests_hides_no_slow_ones() -> None:
+    timed = Timed()
+    (slow,) = timed.add(b"a", "works")
+    timed.now = 5.0
+    many = timed.add(b"b", "works", 3)
+    timed.add(b"c")
+    assert timed.first(b"a", b"c", None) is slow
+    # Only who comes of theirs is kept out.
+    assert timed.first(b"b") is None
+    # Nor does who has many that wait for their turns.
+    timed.now = 10.0
+    (young,) = timed.add(b"d")
+    for one in [*many, *timed.add(b"b", "works", 300)]:
+        one.waits_for_turn = True
+    assert timed.first(None) is not young
+    timed.connections.remove(timed.first(None))
+    timed.now += SLOW_SECONDS
+    assert timed.first(b"a", b"d", None) is slow
 
 
 def test_who_makes_no_headway_gives_way_before_who_has_just_come() -> None:
-    now = 0.0
-    connections: Connections[One] = Connections(lambda: now)
-    slow, deaf, newest = One(b"a"), One(b"a"), One(b"a")
+    timed = Timed()
+    connections = timed.connections
 
     def first() -> One | None:
-        (one,) = {
-            connections.giving_way_within(b"a"),
-            *map(connections.giving_way, (b"a", b"b", None)),
-        }
-        return one
+        assert timed.first(b"a", b"b", None) is connections.giving_way_within(b"a")
+        return timed.first(None)
 
-    connections.waits(slow)
-    connections.works(slow)
-    now = 0.25
-    connections.waits(deaf)
-    connections.pauses(deaf)
-    now = SLOW_SECONDS - 0.01
-    connections.waits(newest)
-    # A request may take a moment.
-    assert first() is deaf
-    now = SLOW_SECONDS
-    assert first() is slow
-    now += SETTLED_SECONDS
-    assert first() is newest
-    connections.answers(newest)
-    connections.waits(newest)
+    (slow,) = timed.add(b"a", "works")
+    timed.now = 0.25
+    (deaf,) = timed.add(b"a", "pauses")
+    timed.now = SLOW_SECONDS
+    (newest,) = timed.add(b"a")
     assert first() is slow
     connections.answers(slow)
+    # The client has a second to receive something; yet who comes later has waited for less.
+    assert first() is deaf
+    connections.works(slow)
+    timed.now = 1.1
+    connections.waits(newest)
+    assert first() is slow
+    timed.now = 0.25 + SETTLED_SECONDS
     assert first() is deaf
     # The client has received something, and the next piece is made.
     connections.answers(deaf)
+    assert first() is slow
+    connections.answers(slow)
     assert first() is newest
-    connections.pauses(deaf)
-    connections.answers(newest)
-    assert first() is deaf
     connections.remove(deaf)
     connections.pauses(deaf)
+    connections.answers(newest)
     assert first() is None
 
 
-def test_of_those_that_wait_for_their_turns_so_many_are_looked_at() -> None:
-    now = 0.0
-    connections: Connections[One] = Connections(lambda: now)
-    ones = [One(b"a", waits_for_turn=True) for _ in range(LOOKED_AT)]
-    waiting = One(b"b")
-    for one in (*ones, waiting):
-        connections.waits(one)
-    for one in ones:
-        connections.works(one)
-    now = SLOW_SECONDS
-    assert connections.giving_way(None) is waiting
-    ones[-1].waits_for_turn = False
-    assert connections.giving_way(None) is ones[-1]
-    earlier = ones[:-1]
-    connections.remove(ones[-1])
-    for one in (One(b"a", waits_for_turn=True), ones[-1]):
-        connections.waits(one)
-        connections.works(one)
-    now = 2 * SLOW_SECONDS
-    connections.answers(waiting)
-    connections.waits(waiting)
-    assert connections.giving_way(None) is waiting
-    connections.remove(earlier[0])
-    assert connections.giving_way(None) is ones[-1]
+def test_who_still_receives_does_not_only_wait() -> None:
+    timed = Timed()
+    (reader,) = timed.add(b"a")
+    reader.is_sending = True
+    timed.now = 0.1
+    (slow,) = timed.add(b"b", "works")
+    timed.now = 0.2
+    (idle,) = timed.add(b"c")
+    assert timed.first(None) is reader
+    timed.now = SLOW_SECONDS + 0.15
+    assert timed.first(None) is slow
+    timed.now = SETTLED_SECONDS
+    assert timed.first(None) is reader
+    timed.now += 0.2
+    assert timed.first(None) is idle
+
+
+def test_who_has_more_requests_coming_than_wait_makes_room_by_their_own() -> None:
+    timed = Timed()
+    connections = timed.connections
+    coming = timed.add(b"a", "works", 2)
+    (other,) = timed.add(b"c")
+    (own,) = timed.add(b"a")
+    (deaf,) = timed.add(b"c", "pauses")
+    # As long as more wait than that.
+    assert timed.first(b"a", b"c", None) is other
+    connections.works(own)
+    assert timed.first(b"a") is None
+    assert timed.first(b"c", None) is other
+    (own,) = timed.add(b"a")
+    assert timed.first(b"a") is own
+    connections.answers(other)
+    for one in (*coming, own):
+        connections.answers(one)
+    assert timed.first(b"a") is own or timed.first(b"b", None) is deaf
 
 
 @define(eq=False)
@@ -201,13 +227,8 @@ class OneByOne:
             return
         if step in ("works", "pauses") and one not in self.known:
             return
-        if step == "turns":
-            one.waits_for_turn = not one.waits_for_turn
-        elif step == "time":
-            self.now += 0.3
-        else:
-            for those in (self.waiting, self.paused, self.arriving):
-                those.pop(one, None)
+        for those in (self.waiting, self.paused, self.arriving):
+            those.pop(one, None)
         if step == "waits":
             self.waiting[one] = self.now
             self.known += [one] * (one not in self.known)
@@ -221,45 +242,62 @@ class OneByOne:
     def giving_way(self, newcomer: bytes) -> set[One | None]:
         """Any of those it gives may go."""
         counts = Counter(one.network for one in self.arriving)
-        slow = [one for one in self.arriving if not one.waits_for_turn]
-        most = max((counts[one.network] for one in slow), default=0)
-        networks: set[bytes | None] = {newcomer}
-        if most > counts[newcomer]:
-            networks = {one.network for one in slow if counts[one.network] == most}
-        of = {newcomer} if counts[newcomer] > len(self.waiting) else {b"a", b"b", b"c", None}
-        return {
-            self._first(
-                [one for one in self.waiting if one.network in of],
-                [one for one in slow if one.network == network],
-                [one for one in self.paused if one.network in of],
-            )
-            for network in networks
-        }
+        slow = self._slow(NETWORKS)
+        most = max(
+            (counts[one.network] for one in slow if counts[one.network] > counts[newcomer]),
+            default=0,
+        )
+        first_slow: list[One | None] = [
+            next(one for one in slow if one.network == network)
+            for network in {one.network for one in slow if most and counts[one.network] == most}
+        ]
+        if not first_slow:
+            first_slow = [next((one for one in slow if one.network == newcomer), None)]
+        fresh = {newcomer} if counts[newcomer] > len(self.waiting) else NETWORKS
+        return {self._first(NETWORKS, one, fresh) for one in first_slow}
 
     def giving_way_within(self, network: bytes) -> One | None:
-        waiting, slow, paused = (
-            [one for one in those if one.network == network]
-            for those in (self.waiting, self.arriving, self.paused)
-        )
-        return self._first(waiting, [one for one in slow if not one.waits_for_turn], paused)
+        return self._first({network}, next(iter(self._slow({network})), None), {network})
 
-    def _first(self, waiting: list[One], slow: list[One], paused: list[One]) -> One | None:
+    def _slow(self, networks: Networks) -> list[One]:
+        return [
+            one
+            for one, since in self.arriving.items()
+            if one.network in networks
+            and not one.waits_for_turn
+            and self.now - since >= SLOW_SECONDS
+        ]
+
+    def _first(self, networks: Networks, slow: One | None, fresh: Networks) -> One | None:
         since = self.waiting | self.arriving | self.paused
-        if waiting and self.now - since[waiting[0]] >= SETTLED_SECONDS:
-            return waiting[0]
-        too_long = [one for one in slow[:1] if self.now - since[one] >= SLOW_SECONDS]
-        too_long += [one for one in paused[:1] if self.now - since[one] >= SETTLED_SECONDS]
-        if too_long:
-            return min(slow[:1] + paused[:1], key=lambda one: since[one])
-        if waiting or paused:
-            return min(waiting[:1] + paused[:1], key=lambda one: since[one])
-        return next(iter(slow), None)
+        idle, deaf = self._idle(networks), self._deaf(networks)
+        if idle and self.now - since[idle[0]] >= SETTLED_SECONDS:
+            return idle[0]
+        late = [] if slow is None else [slow]
+        late += [one for one in deaf if self.now - since[one] >= SETTLED_SECONDS]
+        if not late:
+            late = self._idle(fresh) + self._deaf(fresh)
+        return min(late, key=lambda one: since[one], default=None)
+
+    def _idle(self, networks: Networks) -> list[One]:
+        few = [one for one in self.waiting if one.network in networks][:FEW]
+        return [one for one in few if not one.is_sending][:1]
+
+    def _deaf(self, networks: Networks) -> list[One]:
+        paused = [one for one in self.paused if one.network in networks][:1]
+        few = [one for one in self.waiting if one.network in networks][:FEW]
+        since = self.waiting | self.paused
+        return sorted(
+            paused + [one for one in few if one.is_sending][:1], key=lambda one: since[one]
+        )[:1]
 
 
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["waits", "works", "pauses", "turns", "answers", "remove", "time"]),
+            st.sampled_from(
+                ["waits", "works", "pauses", "turns", "sends", "answers", "remove", "time"]
+            ),
             st.integers(0, 8),
         )
     )
@@ -269,9 +307,16 @@ def test_who_gives_way_is_as_one_by_one(steps: list[tuple[str, int]]) -> None:
     connections: Connections[One] = Connections(lambda: plain.now)
     ones = [One(network) for network in (b"a", b"a", b"a", b"a", b"b", b"b", b"b", b"c", None)]
     for step, number in steps:
-        plain.do(step, ones[number])
-        if step not in ("turns", "time"):
-            getattr(connections, step)(ones[number])
+        one = ones[number]
+        if step == "turns":
+            one.waits_for_turn = not one.waits_for_turn
+        elif step == "sends":
+            one.is_sending = not one.is_sending
+        elif step == "time":
+            plain.now += 0.3
+        else:
+            plain.do(step, one)
+            getattr(connections, step)(one)
         assert set(connections) == set(plain.known)
         for newcomer in (b"a", b"b", b"c", b"d"):
             assert connections.giving_way(newcomer) in plain.giving_way(newcomer)
@@ -280,7 +325,7 @@ def test_who_gives_way_is_as_one_by_one(steps: list[tuple[str, int]]) -> None:
     for one in ones:
         connections.remove(one)
     assert connections._networks == connections._with_arriving == {}
-    assert connections._waiting == connections._paused == {}
+    assert connections._every.waiting == connections._every.paused == {}
 
 
 def test_connections_may_be_closed_while_they_are_gone_through() -> None:

@@ -7,13 +7,14 @@ import pytest_twisted
 from browser import Connection, Wire, encoded, over_tls
 from house import House
 from slow import HEAD_BYTES, slow
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
 from medamad.collect.networks import Networks
 from medamad.web.connections import SETTLED_SECONDS, SLOW_SECONDS
-from medamad.web.streams import WRITTEN_BYTES
+from medamad.web.replies import JSON, Reply
+from medamad.web.streams import WRITTEN_BYTES, Stream
 from medamad.web.turns import TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
@@ -39,6 +40,7 @@ def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
     slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
         one.push(b"G")
+    house.reactor.advance(SLOW_SECONDS)
     others = []
     for peer in ("203.0.113.9", "192.0.2.9", "203.0.113.9"):
         others.append(Connection(house.site, peer))
@@ -88,6 +90,26 @@ async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> 
     assert len(house.site.channels) == 2
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_long_answer_of_which_more_is_made_gives_way_to_nobody(
+    house: House, website: str
+) -> None:
+    house.set(max_connections=2)
+    pieces = iter((succeed(b"x" * (HEAD_BYTES + 1)), Deferred()))
+    stream = Stream(lambda: next(pieces), lambda: None)
+    owner = await house.owner()
+    house.site.backend.ask = lambda *_asked, **_how: succeed(Reply(200, b"", JSON, stream=stream))
+    receiving, other = slow(house), Connection(house.site, "198.51.100.1")
+    headers = {"Cookie": f"_me_sess={owner.cookie}"}
+    receiving.push(encoded("GET", f"/website/{website}/pages", headers))
+    house.reactor.advance(0.1)
+    other.push(PING[:-1])
+    receiving.wire.producer.resumeProducing()
+    house.reactor.advance(SETTLED_SECONDS)
+    assert Connection(house.site, "198.51.101.1").channel is not None
+    assert [receiving.wire.aborted, other.wire.aborted] == [False, True]
+
+
 def test_who_receives_slowly_stays_where_others_are_slow_to_send(house: House) -> None:
     house.set(max_connections=3)
     slow_ones = [Connection(house.site, f"198.51.100.{number}") for number in range(2)]
@@ -133,6 +155,7 @@ def test_a_long_request_that_is_still_to_come_gives_way(house: House) -> None:
     for one in (first, second):
         one.push(long[:-1])
     house.reactor.advance(0)
+    house.reactor.advance(SLOW_SECONDS)
     assert Connection(house.site, "198.51.100.1").channel is not None
     assert first.wire.aborted
     second.push(long[-1:])
@@ -150,8 +173,26 @@ def test_what_comes_bit_by_bit_is_none_the_later_for_it(house: House) -> None:
     other.push(b"G")
     long.push(body[2_500:2_600])
     house.reactor.advance(0)
+    house.reactor.advance(SLOW_SECONDS)
     assert Connection(house.site, "198.51.101.1").channel is not None
     assert [long.wire.aborted, other.wire.aborted] == [True, False]
+
+
+def test_the_connections_of_a_browser_do_not_close_each_other(house: House) -> None:
+    house.set(max_connections=10)
+    deaf = [slow(house, f"198.51.{number}.1") for number in range(5)]
+    for one in deaf:
+        one.push(encoded("GET", "/openapi.yaml", {}))
+    others = [Connection(house.site, f"192.0.{number}.1") for number in range(5)]
+    for one in others:
+        one.push(b"G")
+    house.reactor.advance(SETTLED_SECONDS)
+    browser = [Connection(house.site) for _ in range(6)]
+    for one in browser[:3]:
+        one.push(b"G")
+    browser += [Connection(house.site) for _ in range(2)]
+    assert not any(one.wire.aborted for one in browser)
+    assert sum(one.wire.aborted for one in (*deaf, *others)) == len(browser)
 
 
 def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) -> None:
@@ -163,6 +204,17 @@ def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) 
     for _ in range(2):
         house.reactor.advance(0)
     assert all(b" 400 " in one.wire.value() for one in connections)
+
+
+def test_what_tls_holds_for_its_turn_gives_way_to_nobody(house: House) -> None:
+    house.set(max_connections=1)
+    connection = Connection(house.site)
+    connection.push(b"G")
+    connection.wire.held = b"ET"
+    house.reactor.advance(SLOW_SECONDS)
+    assert Connection(house.site, "198.51.100.1").channel is None
+    connection.wire.held = b""
+    assert Connection(house.site, "198.51.100.1").channel is not None
 
 
 @pytest_twisted.ensureDeferred
@@ -204,9 +256,10 @@ def test_a_network_has_so_many_connections_proxies_aside(
     connections = []
     for peer in peers:
         connections.append(Connection(house.site, peer))
-        connections[-1].push(PING[:9])
-    aborted = [connection.wire.aborted for connection in connections]
-    assert aborted == [are_of_one, False, False]
+        if connections[-1].channel is not None:
+            connections[-1].push(PING[:9])
+    assert (connections[-1].channel is None) == are_of_one
+    assert not any(connection.wire.aborted for connection in connections)
     other = Connection(house.site, "198.51.100.1")
     assert other.channel is not None
     connections[0].close()
