@@ -207,9 +207,9 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
             assert held[-1].recv(4_096).startswith(b"HTTP/1.1 200 ")
         time.sleep(SLOW_SECONDS)
         # It takes the place of a request that is slow to come.
-        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S):
-            with held[0], suppress(ConnectionResetError, ssl.SSLEOFError):
-                assert held[0].recv(1) == b""
+        further = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        with further, held[0], suppress(ConnectionResetError, ssl.SSLEOFError):
+            assert held[0].recv(1) == b""
         for one in held[1:]:
             one.sendall(b"Host: localhost\r\n\r\n")
             assert one.recv(4_096).startswith(b"HTTP/1.1 200 ")
