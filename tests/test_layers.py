@@ -50,6 +50,7 @@ DEFERRED = {
     "store/batch_removal.py",
     "store/imports.py",
     "store/reading.py",
+    "store/start.py",
     "store/store.py",
     "store/tending.py",
     "store/writer.py",
