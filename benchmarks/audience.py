@@ -11,9 +11,8 @@ from attrs import evolve, frozen
 from coded import coded
 from numpy.typing import NDArray
 
-from medamad.demo.people import Person, Place, someone
-from medamad.demo.weights import Weighted, skewed
-from medamad.model.dimensions import Dimension
+from medamad.demo.people import Person, Place, Weighted, skewed, someone
+from medamad.domain.dimensions import Dimension
 
 PLANS: Final = ("free", "reader", "supporter", "school", "business")
 

@@ -11,7 +11,7 @@ from drawing import Odds, most_common, zipf
 from numpy.typing import NDArray
 
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign
-from medamad.model.dimensions import Dimension, property_text
+from medamad.domain.dimensions import Dimension, property_text
 
 HOSTNAME: Final = SITES[0].hostname
 

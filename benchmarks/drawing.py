@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import ArrayLike, NDArray
 
-from medamad.demo.weights import Weighted
+from medamad.demo.people import Weighted
 
 T = TypeVar("T")
 

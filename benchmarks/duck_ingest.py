@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import duckdb
 
-from medamad.model.dimensions import VIEW_DIMENSIONS
-from medamad.model.hits import View
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.hits import View
 
 _TYPES: Final = {
     "website": "UINTEGER",

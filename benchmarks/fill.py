@@ -16,17 +16,17 @@ from typing import Any
 
 from attrs import evolve
 from content import HOSTNAME
-from hits import hits_of
 from plan import DAY_MS, Plan
+from support.query.hits import hits_of
 from traffic import batches
 from twisted.internet import task
 from twisted.internet.defer import Deferred
 
-from medamad.model.hits import Hit, View
-from medamad.model.websites import Website
-from medamad.store.settings import StoreSettings
-from medamad.store.start import start_store
-from medamad.store.store import Store
+from medamad.domain.hits import Hit, View
+from medamad.domain.websites import Website
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
 
 _BATCH = 2_000
 _SMALL_VIEWS = 5

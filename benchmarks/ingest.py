@@ -21,11 +21,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import duck_ingest
-from daemon import Daemon, free_port
 from measured import machine
 from results import OUT, command, keep
 from sending import Sent, drive
 from serving import CONFIGURATION
+from support.daemon import Daemon, free_port
 from visits import HOSTNAME, requests, views
 
 BARE = Path(__file__).with_name("bare.py")

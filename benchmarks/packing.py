@@ -8,8 +8,8 @@ from audience import Audience
 from content import Content
 from numpy.typing import NDArray
 
-from medamad.model.dimensions import Dimension
-from medamad.store.bulk import Bulk
+from medamad.domain.dimensions import Dimension
+from medamad.storage.import_content import Bulk
 
 
 def bulk_of(

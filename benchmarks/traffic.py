@@ -12,7 +12,7 @@ from days import Columns, Days, joined, taken
 from packing import bulk_of
 from plan import Plan
 
-from medamad.store.bulk import Bulk
+from medamad.storage.import_content import Bulk
 
 _BATCH: Final = 262_144
 """Days are put together until there are so many views."""

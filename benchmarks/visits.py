@@ -6,7 +6,7 @@ from random import Random
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import Plan, hits
-from medamad.model.hits import View
+from medamad.domain.hits import View
 
 HOSTNAME = "gardenpost.example"
 

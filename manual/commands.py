@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from medamad.commands import COMMANDS, epilog, make_parser, module_of
-from medamad.commands.statuses import statuses
+from medamad.cli import COMMANDS, epilog, make_parser, module_of
+from medamad.cli.exit_statuses import statuses
 
 
 @frozen

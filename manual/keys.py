@@ -15,8 +15,8 @@ import msgspec.inspect as inspected
 from attrs import frozen
 from msgspec import Struct
 
-from medamad.config import Config
-from medamad.config_values import Endpoints, Size
+from medamad.config.schema import Config
+from medamad.config.values import Endpoints, Size
 
 EXAMPLE: Final = Path(__file__).parents[1] / "etc" / "medamad.toml"
 RESTART: Final = "(restart"

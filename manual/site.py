@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from manual import commands, interface, keys
-from medamad.store.environment import Databases
+from medamad.storage.environment.environment import Databases
 
 ROOT: Final = Path(__file__).parents[1]
 MADE: Final = {
@@ -24,7 +24,7 @@ MADE: Final = {
 MADE_OF: Final = {
     "../medamad/web/openapi.yaml": "interface.md",
     "../etc/medamad.toml": "configuration.md",
-    "../medamad/commands/__init__.py": "commands.md",
+    "../medamad/cli/__init__.py": "commands.md",
     "../CHANGELOG.md": "changes.md",
     "../CONTRIBUTING.md": "contributing.md",
 }

@@ -2,6 +2,6 @@
 
 import sys
 
-from medamad.commands import main
+from medamad.cli import main
 
 sys.exit(main())

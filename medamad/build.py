@@ -1,4 +1,4 @@
-"""Which build this is, as every answer says in X-Api-Commit."""
+"""The installed build: version, commit, and the files of etc/ and systemd/ that come with it."""
 
 from functools import cache
 from pathlib import Path
@@ -26,3 +26,28 @@ def commit() -> str:
 def told_version() -> str:
     """Say the version, and the commit that it was built from if that is known."""
     return f"medamad {VERSION}" + ("" if commit() == VERSION else f" ({commit()})")
+
+
+_PACKAGE: Final = Path(__file__).parent
+
+
+def shipped_file(name: str) -> Path:
+    """Give the path of a file of etc/, such as "spam.txt".
+
+    Raises FileNotFoundError when the package has no such file.
+    """
+    return _found("etc", "etc", name)
+
+
+def shipped_unit(name: str) -> Path:
+    """Give the path of a unit, such as "medamad.socket". Raises FileNotFoundError."""
+    return _found("systemd", "units", name)
+
+
+def _found(in_checkout: str, in_wheel: str, name: str) -> Path:
+    # A checkout is also what `pip install -e` leaves in place.
+    for folder in (_PACKAGE / in_wheel, _PACKAGE.parent / in_checkout):
+        path = folder / name
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"medamad was installed without {in_checkout}/{name}")

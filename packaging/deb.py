@@ -108,7 +108,7 @@ def fill_environment(stage: Path, wanted: str) -> None:
 def fill_system(stage: Path) -> None:
     """Put the rest in place: the program's name, units, configuration, licence and changes."""
     sys.path.insert(0, str(ROOT))
-    from medamad.installing import Installation  # noqa: PLC0415 - of this checkout
+    from medamad.daemon.install import Installation  # noqa: PLC0415 - of this checkout
 
     for _ in Installation(stage, UNITS).install([f"/{ENVIRONMENT}/bin/medamad"]):
         pass

@@ -3,5 +3,5 @@
 from twisted.application.service import ServiceMaker
 
 medamad = ServiceMaker(
-    "medamad", "medamad.tap", "Self-hosted, cookie-free web analytics.", "medamad"
+    "medamad", "medamad.daemon.twistd", "Self-hosted, cookie-free web analytics.", "medamad"
 )

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
 from twisted.logger import globalLogPublisher
 
-pytest.register_assert_rewrite("held", "scenes")
+pytest.register_assert_rewrite("support.storage.contents", "support.storage.scenes")
 
 # How long an example takes says what else the machine has to do.
 settings.register_profile(

@@ -13,10 +13,9 @@ from twisted.internet.tcp import Port
 from twisted.logger import ILogObserver, globalLogPublisher, textFileLogObserver
 from twisted.python.failure import Failure
 
-from medamad.accepting import ACCEPTED_AT_ONCE, accept_few
-from medamad.endpoints import Address
-from medamad.listening import Place
-from medamad.log_lines import LogLines
+from medamad.daemon.listen import ACCEPTED_AT_ONCE, Place, accept_few
+from medamad.daemon.logs import LogLines
+from medamad.web.server.endpoints import Address
 
 
 class Counting(Factory):

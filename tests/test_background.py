@@ -2,14 +2,14 @@ import threading
 
 import pytest
 import pytest_twisted
-from daemon import PATIENCE_S
-from logged import LoggedFailures
+from support.daemon import PATIENCE_S
+from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from medamad.background import Pool, repeat
-from medamad.model.errors import Unavailable
+from medamad.daemon.thread_pool import Pool, repeat
+from medamad.domain.errors import Unavailable
 
 
 @pytest_twisted.ensureDeferred

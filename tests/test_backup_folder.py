@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from medamad.backup_folder import do_task, main
-from medamad.model.backups import Done, Task
-from medamad.store.environment import open_environment
+from medamad.daemon.backup_folder import do_task, main
+from medamad.domain.backups import Done, Task
+from medamad.storage.environment.environment import open_environment
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
 NAME = "medamad-20260310-120000Z.mdb.zst"

@@ -12,11 +12,11 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.process import reapProcessHandlers
 from twisted.internet.task import Clock, deferLater
 
-from medamad.backup_process import END_S, LOOK_S, BackupProcesses
-from medamad.backups import BackupFailed
-from medamad.model.backups import Done, Task
-from medamad.store.backup_file import read_note
-from medamad.store.environment import open_environment
+from medamad.daemon.backup_process import END_S, LOOK_S, BackupProcesses
+from medamad.daemon.backup_schedule import BackupFailed
+from medamad.domain.backups import Done, Task
+from medamad.storage.backup import read_note
+from medamad.storage.environment.environment import open_environment
 
 STANDS_STILL = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
 WORKS = "while True: pass"

@@ -9,9 +9,9 @@ import pytest_twisted
 from attrs import define, field
 from twisted.internet.defer import CancelledError, Deferred, execute
 
-from medamad.backup_folder import do_task
-from medamad.backups import BackupFailed, Plan, Schedule
-from medamad.model.backups import Backups, Done, Task
+from medamad.daemon.backup_folder import do_task
+from medamad.daemon.backup_schedule import BackupFailed, Plan, Schedule
+from medamad.domain.backups import Backups, Done, Task
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
 HOUR = 3_600

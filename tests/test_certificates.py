@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from authority import Authority
-from daemon import Daemon, configure, free_port, pinged, until
+from support.certificates import Authority
+from support.daemon import Daemon, configure, free_port, pinged, until
 
 pytestmark = pytest.mark.daemon
 

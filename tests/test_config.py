@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from attrs import evolve
 
-from medamad.config import Config, ConfigError, load
-from medamad.shipped import shipped_file
+from medamad.build import shipped_file
+from medamad.config.schema import Config, ConfigError, load
 
 
 def config_of(folder: Path, text: str) -> Config:

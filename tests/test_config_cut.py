@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from calls import calls_of
 from msgspec import structs
+from support.call_counts import calls_of
 
-from medamad.config import Config, ConfigError, load
-from medamad.config_cut import Said
-from medamad.config_files import load_lists
+from medamad.config.lists import load_lists
+from medamad.config.schema import Config, ConfigError, load
+from medamad.config.truncation import Said
 
 WHOLE = b"""\
 # caf\xc3\xa9

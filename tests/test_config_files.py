@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from medamad.config import Config, ConfigError, load
-from medamad.config_files import load_lists
-from medamad.shipped import shipped_file
+from medamad.build import shipped_file
+from medamad.config.lists import load_lists
+from medamad.config.schema import Config, ConfigError, load
 
 
 def config_in(folder: Path, text: str = "") -> Config:

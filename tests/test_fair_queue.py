@@ -3,7 +3,7 @@
 import pytest
 from attrs import frozen
 
-from medamad.fair_queue import _REMEMBERED, Asker, FairQueue
+from medamad.daemon.fair_queue import _REMEMBERED, Asker, FairQueue
 
 OWNER: Asker = ("owner", "home")
 SHARE: Asker = ("share", "home")

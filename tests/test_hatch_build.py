@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import medamad
-from medamad.vocabulary.countries import _countries, country_name
-from medamad.vocabulary.languages import _languages, locale_name
+from medamad.lookup.countries import _countries, country_name
+from medamad.lookup.languages import _languages, locale_name
 
 ROOT = Path(medamad.__file__).parents[1]
 BUILD = """

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from medamad.config import ConfigError
-from medamad.installing import (
+from medamad.build import shipped_file, shipped_unit
+from medamad.config.schema import ConfigError
+from medamad.daemon.install import (
     PACKAGED,
     PORTS,
     CannotInstall,
@@ -16,7 +17,6 @@ from medamad.installing import (
     listened_on,
     this_program,
 )
-from medamad.shipped import shipped_file, shipped_unit
 
 POSTRM = Path(__file__).parents[1] / "packaging/debian/postrm"
 PROGRAM = ["/opt/medamad/bin/medamad"]

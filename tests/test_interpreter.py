@@ -6,7 +6,7 @@ import sys
 def test_memory_that_lies_free_between_what_is_in_use_is_given_back() -> None:
     script = """
 import os
-from measuring import anonymous_bytes
+from support.abuse.process_usage import anonymous_bytes
 from medamad import interpreter
 interpreter.begin()
 blocks = [b"." * 100_000 for _ in range(1_000)]

@@ -12,48 +12,45 @@ MODULES = sorted(
 )
 
 MAY_IMPORT = {
-    "model": set(),
+    "domain": set(),
     "build": {""},
-    "shipped": set(),
-    "vocabulary": {"model", "build", "shipped"},
-    "store": {"model", "build"},
-    "collect": {"store", "vocabulary", "model"},
-    "stats": {"store", "vocabulary", "model"},
-    "account": {"store", "model"},
-    "demo": {"store", "vocabulary", "model"},
-    "moves": {"collect", "stats", "store", "vocabulary", "model"},
+    "lookup": {"domain", "build"},
+    "storage": {"domain", "build"},
+    "ingest": {"storage", "lookup", "domain"},
+    "query": {"storage", "lookup", "domain"},
+    "accounts": {"storage", "domain"},
+    "demo": {"storage", "lookup", "domain"},
+    "transfer": {"ingest", "query", "storage", "lookup", "domain"},
     "web": {
-        "collect",
-        "stats",
-        "account",
-        "moves",
-        "store",
-        "vocabulary",
-        "model",
+        "ingest",
+        "query",
+        "accounts",
+        "transfer",
+        "storage",
+        "lookup",
+        "domain",
         "build",
-        "shipped",
     },
-    "operator": {"web", "collect", "stats", "account", "store", "vocabulary", "model", "build"},
+    "admin": {"web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
 }
-"""What is not named here, at the top, may import everything."""
+"""What is not named here may import everything: `cli`, `config` and `daemon`."""
 
-PROTOCOLS = {"operator/server.py"}
+PROTOCOLS = {"admin/server.py"}
 """The modules below `web` that speak to sockets."""
 
 DEFERRED = {
-    "account/accounts.py",
-    "account/surroundings.py",
-    "account/tokens.py",
-    "collect/queue.py",
-    "collect/waiting.py",
-    "operator/imports.py",
-    "store/batch_removal.py",
-    "store/imports.py",
-    "store/reading.py",
-    "store/start.py",
-    "store/store.py",
-    "store/tending.py",
-    "store/writer.py",
+    "accounts/accounts.py",
+    "accounts/interfaces.py",
+    "accounts/tokens.py",
+    "ingest/write_queue.py",
+    "admin/imports.py",
+    "storage/environment/access.py",
+    "storage/environment/writer.py",
+    "storage/compaction/scheduler.py",
+    "storage/import_batches.py",
+    "storage/imports.py",
+    "storage/startup.py",
+    "storage/store.py",
 }
 """The modules below `web` in which, besides Twisted's log, its Deferreds may appear."""
 
@@ -103,12 +100,10 @@ def test_libraries_stay_where_they_belong(path: Path) -> None:
     names = set(imports_of(ast.parse(path.read_text("utf-8"))))
     libraries = {".".join(name.split(".")[:2]) for name in names}
     roots = {name.split(".")[0] for name in libraries}
-    if package != "store":
+    if package != "storage":
         assert "lmdb" not in roots
     if package != "web":
-        assert not {"klein", "werkzeug"} & roots - (
-            {"werkzeug"} if package == "vocabulary" else set()
-        )
+        assert not {"klein", "werkzeug"} & roots - ({"werkzeug"} if package == "lookup" else set())
         assert "twisted.web" not in libraries
     if package in MAY_IMPORT and package != "web" and told(path) not in PROTOCOLS:
         modules = {name.rpartition(".")[0] for name in names if name.startswith("twisted.")}

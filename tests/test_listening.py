@@ -2,17 +2,16 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, frozen
-from authority import Authority
+from support.certificates import Authority
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactor
 
-from medamad.config import Config, ConfigError, Server
-from medamad.config_values import Endpoints
-from medamad.endpoints import BACKLOG, Address, Certificate
-from medamad.listening import (
+from medamad.config.schema import Config, ConfigError, Server
+from medamad.config.values import Endpoints
+from medamad.daemon.listen import (
     CannotListenThere,
     Place,
     Port,
@@ -20,7 +19,8 @@ from medamad.listening import (
     renew,
     systemd_first,
 )
-from medamad.systemd import Inherited
+from medamad.daemon.systemd import Inherited
+from medamad.web.server.endpoints import BACKLOG, Address, Certificate
 
 ANY = Address("", 443)
 

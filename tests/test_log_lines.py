@@ -7,7 +7,7 @@ import pytest
 from twisted.logger import Logger, LogLevel
 from twisted.python.failure import Failure
 
-from medamad.log_lines import LogLines, LogStyle, is_journal
+from medamad.daemon.logs import LogLines, LogStyle, is_journal
 
 PLAIN = LogStyle()
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemon import HIT, MEDAMAD, Daemon, unread, until
+from support.daemon import HIT, MEDAMAD, Daemon, unread, until
 
-from medamad.log_thread import LogThread
+from medamad.daemon.log_thread import LogThread
 
 LINES = 3_000
 LINE = "{number} straße " + "." * 100 + "\n"

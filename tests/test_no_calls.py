@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-import noting_calls
 import pytest
-from daemon import Client, Daemon, configure, until
+from support import outgoing_calls as noting_calls
+from support.daemon import Client, Daemon, configure, until
 
 pytestmark = pytest.mark.daemon
 

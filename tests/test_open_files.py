@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from daemon import PATIENCE_S, Daemon, configure, finished, until
+from support.daemon import PATIENCE_S, Daemon, configure, finished, until
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.open_files import BOUNDLESS, OWN, allow, allowed, leave_room
-from medamad.vocabulary.sources import Sources
+from medamad.daemon.runtime import BOUNDLESS, OWN, allow, allowed, leave_room
+from medamad.lookup.referrers import Sources
 from medamad.web.settings import WebSettings
 
 LIMITED = (
     "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}));"
-    "from medamad.commands import main; sys.exit(main())"
+    "from medamad.cli import main; sys.exit(main())"
 )
 
 

@@ -5,14 +5,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from authority import Authority
-from tls_in_memory import Client, EchoSite, Options
+from support.certificates import Authority
+from support.tls_in_memory import Client, EchoSite, Options
 from twisted.internet.error import ConnectionDone
 
-from medamad.endpoints import Certificate
-from medamad.over_tls import AT_ONCE_BYTES, OverTLS
-from medamad.web.channel import Channel
-from medamad.web.turns import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
+from medamad.web.server.admission import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
+from medamad.web.server.channel import Channel
+from medamad.web.server.endpoints import Certificate
+from medamad.web.server.tls import AT_ONCE_BYTES, OverTLS
 
 
 @pytest.fixture

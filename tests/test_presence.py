@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from medamad.presence import BREAK_MS, Presence
-from medamad.store.folder import PRESENCE_NAME
+from medamad.daemon.silence import BREAK_MS, Presence
+from medamad.storage.environment.folder import PRESENCE_NAME
 
 NOW_MS = 1_750_000_000_000
 DAY_MS = 86_400_000

@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 import pytest
-from daemon import PATIENCE_S
+from support.daemon import PATIENCE_S
 
 pytestmark = pytest.mark.daemon
 

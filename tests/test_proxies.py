@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from authority import Authority
-from daemon import (
+from support.certificates import Authority
+from support.daemon import (
     PASSWORD,
     PATIENCE_S,
     USERNAME,

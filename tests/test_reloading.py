@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest_twisted
 from attrs import define, evolve, field
-from logged import LoggedFailures
-from started import Told, config_in, daemon_of
+from support.in_process_daemon import Told, config_in, daemon_of
+from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.config import Config, ConfigError
-from medamad.config_values import Endpoints, PathText
-from medamad.systemd import READY, RELOADING, STOPPING
+from medamad.config.schema import Config, ConfigError
+from medamad.config.values import Endpoints, PathText
+from medamad.daemon.systemd import READY, RELOADING, STOPPING
 from medamad.web.backend import Backend
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from daemon import PATIENCE_S, Daemon, configure, running, unread, until
+from support.daemon import PATIENCE_S, Daemon, configure, running, unread, until
 
-from medamad.service import DRAIN_SECONDS
-from medamad.web.site import ARRIVE_SECONDS
+from medamad.daemon.service import DRAIN_SECONDS
+from medamad.web.server.site import ARRIVE_SECONDS
 
 pytestmark = pytest.mark.daemon
 

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
-from daemon import PATIENCE_S
-from held import idle
-from logged import LoggedFailures
-from started import Told, config_in, daemon_of
+from support.daemon import PATIENCE_S
+from support.in_process_daemon import Told, config_in, daemon_of
+from support.log_failures import LoggedFailures
+from support.storage.contents import idle
+from support.storage.hits import DAY_MS, NOW_MS, a_view
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
@@ -20,19 +21,18 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
-from views import DAY_MS, NOW_MS, a_view
 
-from medamad import interpreter
-from medamad.account.logins import digest, new_token
+from medamad.accounts.sessions import digest, new_token
+from medamad.admin.client import NotRunning, connect
+from medamad.admin.protocol import State, Status
 from medamad.build import VERSION
-from medamad.model.accounts import Login
-from medamad.model.dimensions import Dimension
-from medamad.operator.client import NotRunning, connect
-from medamad.operator.status import State, Status
-from medamad.service import QUESTION_THREADS, Started
-from medamad.store.environment import LOCK_NAME, open_environment
-from medamad.store.texts import Texts
-from medamad.store.trusted import TrustedTime, write_trusted
+from medamad.daemon import runtime
+from medamad.daemon.service import QUESTION_THREADS, Started
+from medamad.domain.accounts import Login
+from medamad.domain.dimensions import Dimension
+from medamad.storage.dictionary.decode import Texts
+from medamad.storage.environment.environment import LOCK_NAME, open_environment
+from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
 from medamad.web.backend import Backend
 
 
@@ -341,7 +341,7 @@ async def test_it_gives_memory_back_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_back = threading.Event()
-    monkeypatch.setattr(interpreter, "return_free_memory", given_back.set)
+    monkeypatch.setattr(runtime, "return_free_memory", given_back.set)
     told = Told()
     backends: list[Backend] = []
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest_twisted
 from attrs import evolve
-from started import GIVEN, Told, config_in, daemon_of
+from support.in_process_daemon import GIVEN, Told, config_in, daemon_of
 from twisted.internet import reactor
 from twisted.internet.process import reapProcessHandlers
 from twisted.internet.task import deferLater
 
-from medamad.config import Config
-from medamad.config_values import TimeOfDay
-from medamad.service import Started
-from medamad.store.environment import open_environment
+from medamad.config.schema import Config
+from medamad.config.values import TimeOfDay
+from medamad.daemon.service import Started
+from medamad.storage.environment.environment import open_environment
 
 STANDS_STILL = """
 import os, pathlib, signal

@@ -3,8 +3,7 @@ from importlib.metadata import version
 import pytest
 
 from medamad import __version__
-from medamad.build import GENERATED, commit
-from medamad.shipped import shipped_file
+from medamad.build import GENERATED, commit, shipped_file
 
 
 @pytest.mark.parametrize("name", ["referrers.toml", "spam.txt", "blocked.txt"])

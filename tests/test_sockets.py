@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from authority import Authority
-from daemon import PATIENCE_S, Client, Daemon, configure, free_port, pinged, until
+from support.certificates import Authority
+from support.daemon import PATIENCE_S, Client, Daemon, configure, free_port, pinged, until
 
-from medamad.web.connections import SLOW_SECONDS
+from medamad.web.server.admission import SLOW_SECONDS
 
 pytestmark = pytest.mark.daemon
 

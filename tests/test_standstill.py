@@ -8,20 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest_twisted
-from daemon import HIT, PATIENCE_S, Answer, Daemon, first_headers, running, until
-from shown import paths, seen
-from started import Told, config_in, daemon_of
-from stuck import Stuck
-from told_in_log import told_in_log
+from support.daemon import HIT, PATIENCE_S, Answer, Daemon, first_headers, running, until
+from support.in_process_daemon import Told, config_in, daemon_of
+from support.storage.log_lines import told_in_log
+from support.storage.stalled_write import Stuck
+from support.storage.visible_hits import paths, seen
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 
-from medamad.collect.collector import CAPACITY
-from medamad.service import Started
-from medamad.store.environment import open_as_guest, open_environment
-from medamad.store.standstill import MOST_S, Standstill
+from medamad.daemon.service import Started
+from medamad.ingest.pipeline import CAPACITY
+from medamad.storage.environment.environment import open_as_guest, open_environment
+from medamad.storage.environment.writer import MOST_S, Standstill
 from medamad.web.backend import Backend
 
 

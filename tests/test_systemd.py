@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
 
-from medamad.systemd import READY, Supervisor
+from medamad.daemon.systemd import READY, Supervisor
 
 UNITS = Path(__file__).parents[1] / "systemd"
 needs_systemd = pytest.mark.skipif(

@@ -8,9 +8,9 @@ import pytest
 from attrs import define
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.store.formats import FORMAT
-from medamad.systemd import BUSY, Supervisor
-from medamad.taking_over import TakingOver
+from medamad.daemon.systemd import BUSY, Supervisor
+from medamad.daemon.takeover_progress import TakingOver
+from medamad.storage.environment.formats import FORMAT
 
 
 @define

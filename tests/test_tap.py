@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from daemon import PATIENCE_S, Daemon
+from support.daemon import PATIENCE_S, Daemon
 
 pytestmark = pytest.mark.daemon
 

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from house import NOW, House, build_house
+from support.storage.hits import a_view
+from support.web.daemon_in_memory import NOW, House, build_house
 from twisted.internet.defer import Deferred, fail
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
-from views import a_view
 
-from medamad.model.errors import Unavailable
-from medamad.model.websites import Website
-from medamad.presence import Presence
-from medamad.watch import Watch
+from medamad.daemon.silence import Presence, Watch
+from medamad.domain.errors import Unavailable
+from medamad.domain.websites import Website
 
 HOUR = 3_600
 

@@ -1,1 +1,1 @@
-"""Sample traffic: plausible visits to invented websites. Imports model only."""
+"""Sample traffic: plausible visits to invented websites."""

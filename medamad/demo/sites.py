@@ -5,8 +5,8 @@ from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
-from medamad.demo.weights import Weighted, skewed
-from medamad.model.hits import Properties
+from medamad.demo.people import Weighted, skewed
+from medamad.domain.hits import Properties
 
 Campaign: TypeAlias = tuple[str, str, str, str, str]
 """utm_source, utm_medium, utm_campaign, utm_term, utm_content."""

@@ -1,4 +1,4 @@
-"""The visits: views, leavings and events in order of time, the same for the same seed."""
+"""Invented visits: views, unloads and events in order of time, the same for the same seed."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from medamad.demo.people import Person, someone
+from medamad.demo.people import Person, Weighted, someone
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
-from medamad.demo.weights import Weighted
-from medamad.model.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Leaving, View
 
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000

@@ -1,1 +1,1 @@
-"""HTTP: the site and its limits, the routes of the interface, and the files that are served."""
+"""HTTP: the server and its limits, the routes of the interface, and static files."""

@@ -8,24 +8,23 @@ from typing import Final, TypeAlias
 
 from klein import Klein
 
-from medamad.account.accounts import Accounts
-from medamad.account.shares import Shares
-from medamad.account.tokens import Tokens
-from medamad.collect.collector import Collector
-from medamad.model.errors import BadRequest, Refusal
-from medamad.store.store import Store
+from medamad.accounts.accounts import Accounts
+from medamad.accounts.shares import Shares
+from medamad.accounts.tokens import Tokens
+from medamad.domain.errors import BadRequest, Refusal
+from medamad.ingest.pipeline import Collector
+from medamad.storage.store import Store
 from medamad.web.backend import Ask, Backend
-from medamad.web.gate import Routes
-from medamad.web.origins import may_look_inside
+from medamad.web.cors import may_look_inside
+from medamad.web.dispatch import Routes
 from medamad.web.parameters import decode
-from medamad.web.replies import Reply
-from medamad.web.request import Request
+from medamad.web.responses import Reply
 from medamad.web.routes import (
     authentication,
     documents,
     events,
     exports,
-    operating,
+    monitoring,
     pixel,
     scripts,
     shares,
@@ -34,8 +33,9 @@ from medamad.web.routes import (
     user,
     websites,
 )
+from medamad.web.server.request import Request
+from medamad.web.server.site import Reactor, Site
 from medamad.web.settings import EVENTS, WebSettings
-from medamad.web.site import Reactor, Site
 from medamad.web.usage import Usage
 
 PREFIX: Final = "api"
@@ -86,7 +86,7 @@ def documents_routes(backend: Backend) -> Routes:
 def operating_routes(backend: Backend, site: Site) -> Routes:
     """Make the routes of what watches over the daemon, at the root alone."""
     routes = Routes(Klein(), backend)
-    operating.add_to(routes, site)
+    monitoring.add_to(routes, site)
     return routes
 
 
@@ -136,7 +136,7 @@ class Root:
             segments, routes = [scripts.SCRIPT], self._documents
         elif segments[0] in _DOCUMENTS:
             routes = self._documents
-        elif segments[0] in operating.FIRST_SEGMENTS and self._is_insider(request):
+        elif segments[0] in monitoring.FIRST_SEGMENTS and self._is_insider(request):
             routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
             segments[0] = EVENTS

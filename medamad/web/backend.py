@@ -7,15 +7,15 @@ from typing import Any, Protocol, TypeVar
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from medamad.account.accounts import Accounts
-from medamad.account.shares import Shares
-from medamad.account.tokens import Tokens
-from medamad.collect.collector import Collector
-from medamad.model.backups import Backups
-from medamad.model.timings import Timings
-from medamad.store.store import Store
+from medamad.accounts.accounts import Accounts
+from medamad.accounts.shares import Shares
+from medamad.accounts.tokens import Tokens
+from medamad.domain.backups import Backups
+from medamad.domain.timings import Timings
+from medamad.ingest.pipeline import Collector
+from medamad.storage.store import Store
+from medamad.web.server.admission import Unread
 from medamad.web.settings import WebSettings
-from medamad.web.unread import Unread
 from medamad.web.usage import Usage
 
 T = TypeVar("T")

@@ -20,12 +20,18 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from medamad.build import VERSION
-from medamad.collect.collector import REASONS
-from medamad.model.timings import BOUNDS_S, Timings
-from medamad.web.health import lacks
-from medamad.web.site import Site
+from medamad.domain.timings import BOUNDS_S, Timings
+from medamad.ingest.pipeline import REASONS
+from medamad.web.server.site import Site
 
 _PREFIX: Final = "medamad_"
+
+
+def lacks(site: Site) -> list[str]:
+    """Say each thing for which no hits are taken at the moment."""
+    found = ["the daemon is stopping"] if site.is_leaving else []
+    lack = site.backend.store.lack()
+    return [*found, lack] if lack else found
 
 
 @frozen(eq=False)

@@ -5,8 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from medamad.collect.networks import Networks
-from medamad.vocabulary.sources import Sources
+from medamad.ingest.networks import Networks
+from medamad.lookup.referrers import Sources
 
 ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
 """The header by which proxies tell whose request they pass on."""

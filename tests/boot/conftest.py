@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine import Machine, make_root
+from support.boot.machine import Machine, make_root
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from machine import EDITED, NEEDED, Machine, asking
+from support.boot.machine import EDITED, NEEDED, Machine, asking
 
 ROOT = Path(__file__).parents[2]
 OVERRIDE = "/etc/systemd/system/medamad.service.d/test.conf"

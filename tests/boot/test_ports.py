@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from machine import EDITED, NEEDED, Machine, asking
+from support.boot.machine import EDITED, NEEDED, Machine, asking
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,6 +1,6 @@
 """Upgrades and removals, of the machine as test_ports.py has left it."""
 
-from machine import EDITED, NEEDED, Machine
+from support.boot.machine import EDITED, NEEDED, Machine
 
 pytestmark = NEEDED
 

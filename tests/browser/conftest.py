@@ -7,15 +7,15 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
-from chromium import chromium_running, close
-from daemon import Client, Daemon, running
-from dashboard import dashboard_of, demo, new_daemon
-from known import known
-from overview import march_owner
 from playwright.sync_api import Browser, BrowserContext, expect
-from site_of_ours import Site, served
-from summed import summed_owner
-from visiting import DESKTOP, Statistics, Visitor
+from support.browser.chromium import chromium_running, close
+from support.browser.dashboard import dashboard_of, demo, new_daemon
+from support.browser.example_site import Site, served
+from support.browser.known_website import known
+from support.browser.overview import march_owner
+from support.browser.rollup_website import summed_owner
+from support.browser.visitors import DESKTOP, Statistics, Visitor
+from support.daemon import Client, Daemon, running
 
 # pytest finds fixtures by their names here.
 __all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon", "summed_owner")

@@ -14,11 +14,11 @@ from typing import Any, Final
 sys.path.append(str(Path(__file__).parents[1]))
 
 from attrs import frozen
-from chromium import chromium_running
-from daemon import Client, running
-from dashboard import BUSY, demonstration, opened
-from known import Visit, send
 from playwright.sync_api import Page
+from support.browser.chromium import chromium_running
+from support.browser.dashboard import BUSY, demonstration, opened
+from support.browser.known_website import Visit, send
+from support.daemon import Client, running
 
 WIDTHS: Final[dict[str, dict[str, Any]]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},

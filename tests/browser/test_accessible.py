@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 import pytest
 from attrs import frozen
-from daemon import Client
-from dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from playwright.sync_api import Page, expect
+from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-import past
 import pytest
-from daemon import Client
-from dashboard import BUSY, Dashboard
-from overview import THREE_DAYS, cells, choose, figures, table, tile
 from playwright.sync_api import expect
+from support.browser import past_visits as past
+from support.browser.dashboard import BUSY, Dashboard
+from support.browser.overview import THREE_DAYS, cells, choose, figures, table, tile
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

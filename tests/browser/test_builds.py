@@ -4,10 +4,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from daemon import Client
-from dashboard import BUSY, Dashboard, loaded
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, Route, expect
+from support.browser.dashboard import BUSY, Dashboard, loaded
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -3,12 +3,12 @@
 import csv
 from collections.abc import Callable
 
-import past
 import pytest
-import summed
-from daemon import Client
-from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from playwright.sync_api import Download, Locator, Page, expect
+from support.browser import past_visits as past
+from support.browser import rollup_website as summed
+from support.browser.dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
-from known import HOSTNAME, VISITS, Visit, send
 from playwright.sync_api import Locator, Page, expect
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.known_website import HOSTNAME, VISITS, Visit, send
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

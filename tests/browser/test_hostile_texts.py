@@ -4,10 +4,10 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from daemon import Client
-from dashboard import Dashboard
-from known import Visit, send
 from playwright.sync_api import Page, expect
+from support.browser.dashboard import Dashboard
+from support.browser.known_website import Visit, send
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from daemon import Client
-from dashboard import BUSY, Dashboard, loaded
 from playwright.sync_api import Page, expect
+from support.browser.dashboard import BUSY, Dashboard, loaded
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
 import pytest
-from catalogues import LANGUAGES, said
-from daemon import Client, Daemon
-from dashboard import Dashboard, loaded
 from playwright.sync_api import Page, Route, expect
+from support.browser.catalogues import LANGUAGES, said
+from support.browser.dashboard import Dashboard, loaded
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

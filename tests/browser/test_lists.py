@@ -9,11 +9,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-import summed
-from daemon import Client
-from dashboard import PHONE_WIDTH, Dashboard
-from known import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
 from playwright.sync_api import Locator, Page, expect
+from support.browser import rollup_website as summed
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

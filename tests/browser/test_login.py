@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from daemon import PASSWORD, USERNAME, Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
-from held_back import Held
 from playwright.sync_api import Page, expect
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.held_requests import Held
+from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from daemon import PATIENCE_S, Daemon
-from site_of_ours import Site, served
-from visiting import DESKTOP, Statistics, Visitor
-from wire import tag, watched
+from support.browser.example_site import Site, served
+from support.browser.tracker_traffic import tag, watched
+from support.browser.visitors import DESKTOP, Statistics, Visitor
+from support.daemon import PATIENCE_S, Daemon
 
 pytestmark = pytest.mark.browser
 

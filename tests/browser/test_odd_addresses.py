@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Daemon
-from site_of_ours import Site, served
-from visiting import Statistics, Visitor
-from wire import tag, watched
+from support.browser.example_site import Site, served
+from support.browser.tracker_traffic import tag, watched
+from support.browser.visitors import Statistics, Visitor
+from support.daemon import Daemon
 
 pytestmark = pytest.mark.browser
 

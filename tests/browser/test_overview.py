@@ -2,12 +2,23 @@
 
 from collections.abc import Callable
 
-import past
 import pytest
-from daemon import Client
-from dashboard import Dashboard
-from overview import THREE_DAYS, cells, chart, compared, figures, plain, point, table, tile, tip
 from playwright.sync_api import Page, expect
+from support.browser import past_visits as past
+from support.browser.dashboard import Dashboard
+from support.browser.overview import (
+    THREE_DAYS,
+    cells,
+    chart,
+    compared,
+    figures,
+    plain,
+    point,
+    table,
+    tile,
+    tip,
+)
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
-from known import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT, Visit, send
 from playwright.sync_api import Locator, Page, expect
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT, Visit, send
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-import summed
-from daemon import Client
-from dashboard import Dashboard
-from overview import THREE_DAYS, cells, figures
 from playwright.sync_api import Route, expect
+from support.browser import rollup_website as summed
+from support.browser.dashboard import Dashboard
+from support.browser.overview import THREE_DAYS, cells, figures
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import past
 import pytest
-from daemon import Client
-from dashboard import Dashboard
-from overview import UNPAIRED, compared, plain, visited
-from past import Visit
 from playwright.sync_api import Locator, Page, expect
+from support.browser import past_visits as past
+from support.browser.dashboard import Dashboard
+from support.browser.overview import UNPAIRED, compared, plain, visited
+from support.browser.past_visits import Visit
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

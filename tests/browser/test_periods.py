@@ -6,12 +6,12 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
-import past
 import pytest
-from daemon import Client
-from dashboard import Dashboard
-from overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from playwright.sync_api import Request, expect
+from support.browser import past_visits as past
+from support.browser.dashboard import Dashboard
+from support.browser.overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

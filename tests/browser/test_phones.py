@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from catalogues import LANGUAGES, said
-from daemon import Client
-from dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
 from playwright.sync_api import expect
+from support.browser.catalogues import LANGUAGES, said
+from support.browser.dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon import Daemon
 from playwright.sync_api import Response
-from site_of_ours import Site, served
-from visiting import Statistics, Visitor
+from support.browser.example_site import Site, served
+from support.browser.visitors import Statistics, Visitor
+from support.daemon import Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from awaited import comes
-from daemon import Daemon, running
-from site_of_ours import Site, served
-from visiting import Statistics, Visitor
-from wire import tag, watched
+from support.browser.example_site import Site, served
+from support.browser.tracker_traffic import tag, watched
+from support.browser.visitors import Statistics, Visitor
+from support.browser.waiting import comes
+from support.daemon import Daemon, running
 
 pytestmark = pytest.mark.browser
 

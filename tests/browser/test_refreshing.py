@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import BUSY, Dashboard, loaded
-from held_back import Held
-from known import Visit, send
 from playwright.sync_api import Page, Request, expect
+from support.browser.dashboard import BUSY, Dashboard, loaded
+from support.browser.held_requests import Held
+from support.browser.known_website import Visit, send
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from catalogues import said
-from daemon import Client, Daemon
-from dashboard import BUSY, Dashboard
 from playwright.sync_api import Locator, Page, Route, expect
+from support.browser.catalogues import said
+from support.browser.dashboard import BUSY, Dashboard
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

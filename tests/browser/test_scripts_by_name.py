@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon
-from site_of_ours import served
-from visiting import Statistics, Visitor
-from wire import watched
+from support.browser.example_site import served
+from support.browser.tracker_traffic import watched
+from support.browser.visitors import Statistics, Visitor
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

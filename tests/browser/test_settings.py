@@ -5,10 +5,10 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
-from daemon import PASSWORD, USERNAME, Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
-from held_back import Held
 from playwright.sync_api import Locator, Page, expect
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.held_requests import Held
+from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
 pytestmark = pytest.mark.browser
 

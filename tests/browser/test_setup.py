@@ -4,11 +4,11 @@ from collections.abc import Callable
 from secrets import token_hex
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
 from playwright.sync_api import Page, expect
-from site_of_ours import served
-from visiting import DESKTOP, Statistics, Visitor
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.example_site import served
+from support.browser.visitors import DESKTOP, Statistics, Visitor
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from daemon import Client
-from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard, loaded
-from known import HOSTNAME
 from playwright.sync_api import expect
-from site_of_ours import served
+from support.browser.dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard, loaded
+from support.browser.example_site import served
+from support.browser.known_website import HOSTNAME
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

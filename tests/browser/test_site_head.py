@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import BUSY, Dashboard
-from overview import figures
 from playwright.sync_api import expect
+from support.browser.dashboard import BUSY, Dashboard
+from support.browser.overview import figures
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from daemon import Client
-from dashboard import BUSY, Dashboard, loaded
-from held_back import Held
 from playwright.sync_api import Page, expect
+from support.browser.dashboard import BUSY, Dashboard, loaded
+from support.browser.held_requests import Held
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

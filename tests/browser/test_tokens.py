@@ -4,9 +4,9 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from playwright.sync_api import expect
+from support.browser.dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

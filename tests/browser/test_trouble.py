@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import BUSY, Dashboard, loaded
 from playwright.sync_api import Route, expect
+from support.browser.dashboard import BUSY, Dashboard, loaded
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

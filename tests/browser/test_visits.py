@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from daemon import PATIENCE_S, Client, Daemon, free_port
-from site_of_ours import Site, served
-from visiting import DESKTOP, PHONE, Statistics, Visitor
+from support.browser.example_site import Site, served
+from support.browser.visitors import DESKTOP, PHONE, Statistics, Visitor
+from support.daemon import PATIENCE_S, Client, Daemon, free_port
 
 pytestmark = pytest.mark.browser
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client, Daemon
-from dashboard import PHONE_WIDTH, Dashboard
 from playwright.sync_api import Locator, Page, expect
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
 

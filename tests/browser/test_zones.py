@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from daemon import Client
-from dashboard import Dashboard
-from known import HOSTNAME
 from playwright.sync_api import expect
+from support.browser.dashboard import Dashboard
+from support.browser.known_website import HOSTNAME
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 

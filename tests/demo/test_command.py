@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from daemon import MEDAMAD, PATIENCE_S, Client, free_port
+from support.daemon import MEDAMAD, PATIENCE_S, Client, free_port
 
 from medamad.demo.sites import SITES
 

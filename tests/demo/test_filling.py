@@ -3,11 +3,11 @@ from collections.abc import Sequence
 import pytest
 from attrs import define, field
 
-from medamad.demo.filling import fill
+from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import Plan, hits
-from medamad.model.hits import Hit
-from medamad.model.websites import Website
+from medamad.domain.hits import Hit
+from medamad.domain.websites import Website
 
 PLAN = Plan(until_ms=1_790_000_000_123, days=4, views=3_000)
 

@@ -5,7 +5,7 @@ import pytest
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import DAY_MS, Plan, hits
-from medamad.model.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Leaving, View
 
 UNTIL_MS = 1_790_000_000_123
 NUMBERS = {site.hostname: number for number, site in enumerate(SITES, start=1)}

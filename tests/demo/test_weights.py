@@ -1,7 +1,7 @@
 from collections import Counter
 from random import Random
 
-from medamad.demo.weights import Weighted, skewed
+from medamad.demo.people import Weighted, skewed
 
 
 def test_values_are_drawn_by_their_weights() -> None:

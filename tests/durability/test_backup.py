@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from daemon import MEDAMAD, Daemon, running, until
-from pressing import HOSTNAME, Sent, press
+from support.daemon import MEDAMAD, Daemon, running, until
+from support.durability.load_clients import HOSTNAME, Sent, press
 
-from medamad.commands import main
+from medamad.cli import main
 
 pytestmark = pytest.mark.daemon
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 from attrs import define
-from daemon import PATIENCE_S, Daemon, until
-from pressing import HOSTNAME, Connection, Sent, press
+from support.daemon import PATIENCE_S, Daemon, until
+from support.durability.load_clients import HOSTNAME, Connection, Sent, press
 
-from medamad.commands import main
+from medamad.cli import main
 
 pytestmark = pytest.mark.daemon
 
-SETTABLE = Path(__file__).with_name("settable_clock.py")
+SETTABLE = Path(__file__).parents[1] / "support/durability/settable_clock.py"
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 CLIENTS = 4

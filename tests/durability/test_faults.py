@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from daemon import HIT, PATIENCE_S, finished, running
+from support.daemon import HIT, PATIENCE_S, finished, running
 
-from medamad.store.environment import FILE_NAME
+from medamad.storage.environment.environment import FILE_NAME
 
 pytestmark = pytest.mark.daemon
 

@@ -14,19 +14,19 @@ from typing import Literal
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from daemon import MEDAMAD, PATIENCE_S, Daemon, finished
-from disks import Mounts, lack, mounts
-from held import held as all_held
-from held import settled
-from loads import made
+from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished
+from support.durability.disks import Mounts, lack, mounts
+from support.storage.bulk_loads import made
+from support.storage.contents import held as all_held
+from support.storage.contents import settled
+from support.storage.hits import DAY_MS, NOW_MS, a_view
 from twisted.internet import reactor
-from views import DAY_MS, NOW_MS, a_view
 
-from medamad.commands import main
-from medamad.model.errors import Unavailable
-from medamad.store.journal import Outcome
-from medamad.store.settings import Keep, Retention, StoreSettings
-from medamad.store.start import start_store
+from medamad.cli import main
+from medamad.domain.errors import Unavailable
+from medamad.storage.settings import Keep, Retention, StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.wal.journal import Outcome
 
 LACK = lack()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-import steady
-from asking import addresses
 from attrs import define, field, frozen
-from daemon import PATIENCE_S, Client, Daemon, until
-from measuring import anonymous_bytes
+from support.abuse.process_usage import anonymous_bytes
+from support.abuse.query_load import addresses
+from support.daemon import PATIENCE_S, Client, Daemon, until
+from support.durability import steady_load as steady
 
 pytestmark = pytest.mark.daemon
 

@@ -12,9 +12,9 @@ from threading import Event
 
 import pytest
 from attrs import define, field
-from daemon import Client, Daemon, finished, until
-from injected import Fault, has_struck, why_not
-from pressing import HOSTNAME, Connection
+from support.daemon import Client, Daemon, finished, until
+from support.durability.fault_injection import Fault, has_struck, why_not
+from support.durability.load_clients import HOSTNAME, Connection
 
 pytestmark = pytest.mark.daemon
 

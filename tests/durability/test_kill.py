@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from daemon import Client, Daemon, finished, until
-from held import agrees, blocks_and_groups, held, orphans, settled
-from pressing import HOSTNAME, Connection, Sent, press
+from support.daemon import Client, Daemon, finished, until
+from support.durability.load_clients import HOSTNAME, Connection, Sent, press
+from support.storage.contents import agrees, blocks_and_groups, held, orphans, settled
+from support.storage.hits import DAY_MS
 from twisted.internet import reactor
-from views import DAY_MS
 
-from medamad.store.settings import StoreSettings
-from medamad.store.start import start_store
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
 
 pytestmark = pytest.mark.daemon
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from held import agrees, blocks_and_groups, held, orphans, settled
-from sealing import settings
+from support.durability.flush_until_killed import settings
+from support.storage.contents import agrees, blocks_and_groups, held, orphans, settled
 from twisted.internet import reactor
 
-from medamad.model.dimensions import Dimension, split_property
-from medamad.store.parts import Snapshot
-from medamad.store.planning import Sizes
-from medamad.store.settings import StoreSettings
-from medamad.store.start import start_store
+from medamad.domain.dimensions import Dimension, split_property
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
 
 ROUNDS = 12
 RETAINING_ROUNDS = 10
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
-PROGRAM = Path(__file__).with_name("sealing.py")
+PROGRAM = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
 NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from daemon import Daemon, running
-from measuring import anonymous_bytes
+from support.abuse.process_usage import anonymous_bytes
+from support.daemon import Daemon, running
 
 pytestmark = pytest.mark.daemon
 

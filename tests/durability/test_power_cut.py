@@ -20,23 +20,23 @@ from threading import Event
 import pytest
 import pytest_twisted
 from attrs import frozen
-from daemon import MEDAMAD, Daemon, until
-from disks import VolatileDisk, lack_of_volatile, mounts
-from held import Row, agrees, orphans, rows, settled
-from pressing import HOSTNAME, Sent, beacon_of, press
-from stats.made import answer
+from support.daemon import MEDAMAD, Daemon, until
+from support.durability.disks import VolatileDisk, lack_of_volatile, mounts
+from support.durability.load_clients import HOSTNAME, Sent, beacon_of, press
+from support.query.snapshots import answer
+from support.storage.contents import Row, agrees, orphans, rows, settled
+from support.storage.hits import a_view
 from twisted.internet import reactor
-from views import a_view
 
-from medamad.commands import main
-from medamad.model.websites import Website
-from medamad.stats.question import MAX_ROWS
-from medamad.store.journal import Outcome
-from medamad.store.parts import Snapshot
-from medamad.store.planning import Sizes
-from medamad.store.settings import StoreSettings
-from medamad.store.start import start_store
-from medamad.store.store import Store
+from medamad.cli import main
+from medamad.domain.websites import Website
+from medamad.query.request import MAX_ROWS
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Outcome
 
 LACK = lack_of_volatile()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
@@ -46,7 +46,7 @@ CUTS_OF_A_DISK = 10
 """What is stored grows, and with it what is to be compared after each cut."""
 DISK_MIB = 96
 CLIENTS = 4
-SEALING = Path(__file__).with_name("sealing.py")
+SEALING = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
 """Those of sealing.py."""
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)

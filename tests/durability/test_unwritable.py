@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from daemon import HIT, MEDAMAD, PATIENCE_S, Daemon
-from disks import Mounts, lack, mounts
+from support.daemon import HIT, MEDAMAD, PATIENCE_S, Daemon
+from support.durability.disks import Mounts, lack, mounts
 
-from medamad.store.environment import FILE_NAME, open_environment
+from medamad.storage.environment.environment import FILE_NAME, open_environment
 
 LACK = lack()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]

@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 
 import pytest
 from attrs import define
-from daemon import PATIENCE_S, Answer, Daemon, running
+from support.daemon import PATIENCE_S, Answer, Daemon, running
 
 
 @define

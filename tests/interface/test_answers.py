@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from document import DOCUMENT, OPERATIONS, Operation, resolved
+from support.openapi import DOCUMENT, OPERATIONS, Operation, resolved
 
 pytestmark = pytest.mark.daemon
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from interface.bad_input import (
+from support.bad_input import (
     BAD_HOSTNAMES,
     BROKEN,
     HUGE,

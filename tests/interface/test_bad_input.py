@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from interface.bad_input import BAD_HOSTNAMES, BROKEN, HUGE, SURROGATE, cases, refused
+from support.bad_input import BAD_HOSTNAMES, BROKEN, HUGE, SURROGATE, cases, refused
 
 pytestmark = pytest.mark.daemon
 

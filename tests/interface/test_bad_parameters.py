@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from interface.bad_input import HUGE, refused
+from support.bad_input import HUGE, refused
 
 pytestmark = pytest.mark.daemon
 

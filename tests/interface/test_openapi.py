@@ -9,24 +9,22 @@ from typing import Any, cast
 import jsonschema_rs
 import pytest
 import schemathesis
-from document import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
+from support.openapi import DOCUMENT, FILE, OPERATIONS, Operation, nodes, resolved
 
-from medamad.account.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
-from medamad.account.names import MAX_NAME as MAX_GRANT_NAME
-from medamad.account.shares import MAX_ORIGINS
-from medamad.collect.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, Stated
-from medamad.model.accounts import LANGUAGES, SCRIPT_TYPES
-from medamad.model.shares import MAX_SHARES
-from medamad.model.tokens import MAX_TOKENS, Scope
-from medamad.model.websites import MAX_HOSTNAME
-from medamad.stats.buckets import INTERVALS
-from medamad.stats.filters import FIELDS, OPERATORS
-from medamad.stats.question import MAX_ROWS
+from medamad.accounts.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNAME_LENGTH
+from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
+from medamad.accounts.shares import MAX_ORIGINS
+from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
+from medamad.domain.websites import MAX_HOSTNAME
+from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, Stated
+from medamad.query.buckets import INTERVALS
+from medamad.query.filters import FIELDS, OPERATORS
+from medamad.query.request import MAX_ROWS
 from medamad.web.app import documents_routes, interface_routes, operating_routes
 from medamad.web.backend import Backend
-from medamad.web.gate import Access
+from medamad.web.dispatch import Access
 from medamad.web.routes.statistics import MAX_OFFSET
-from medamad.web.site import Site
+from medamad.web.server.site import Site
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
 EVERY_NAME = [entry.name for entry in OPERATIONS]

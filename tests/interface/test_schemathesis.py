@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import schemathesis
-from daemon import PATIENCE_S, Client, Daemon, running
-from document import FILE
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
@@ -20,6 +18,8 @@ from schemathesis.specs.openapi.checks import (
     negative_data_rejection,
     positive_data_acceptance,
 )
+from support.daemon import PATIENCE_S, Client, Daemon, running
+from support.openapi import FILE
 
 pytestmark = pytest.mark.daemon
 

@@ -1,5 +1,5 @@
 from manual.commands import page, read_commands
-from medamad.commands import COMMANDS
+from medamad.cli import COMMANDS
 
 WHAT = ("add", "list", "revoke")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manual import roff
-from medamad.commands import COMMANDS
+from medamad.cli import COMMANDS
 
 PAGES = ("medamad.1", "medamad.toml.5")
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from medamad.commands import COMMANDS, make_parser
-from medamad.config import load
+from medamad.cli import COMMANDS, make_parser
+from medamad.config.schema import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

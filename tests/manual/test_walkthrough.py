@@ -7,10 +7,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from daemon import HIT, MEDAMAD, running
-from day_files import Plausible
+from support.daemon import HIT, MEDAMAD, running
+from support.transfer.day_files import Plausible
 
-from medamad.shipped import shipped_file
+from medamad.build import shipped_file
 
 pytestmark = pytest.mark.daemon
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import NOW, House, build_house
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House, build_house
 from twisted.internet.defer import Deferred
 
 

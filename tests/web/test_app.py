@@ -2,8 +2,8 @@
 
 import pytest
 import pytest_twisted
-from browser import Browser, Connection, encoded
-from house import House
+from support.web.client import Browser, Connection, encoded
+from support.web.daemon_in_memory import House
 
 from medamad.web.app import interface_routes
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from twisted.web.http_headers import Headers
 
-from medamad.model.errors import BadRequest
-from medamad.web.bodies import check_type, read_body
+from medamad.domain.errors import BadRequest
+from medamad.web.parameters import check_type, read_body
 
 
 class Inner(msgspec.Struct, frozen=True):

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import HASH, NOW, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import HASH, NOW, House
 
-from medamad.account.shares import make_share
-from medamad.account.tokens import make_token
-from medamad.model.tokens import Scope
+from medamad.accounts.shares import make_share
+from medamad.accounts.tokens import make_token
+from medamad.domain.accounts import Scope
 
 PAGES = "/website/example.com/pages"
 

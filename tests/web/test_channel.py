@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import pytest_twisted
-from browser import Connection, answers, encoded, over_tls
-from house import House
+from support.web.client import Connection, answers, encoded, over_tls
+from support.web.daemon_in_memory import House
 
 PING = "/event/ping"
 

@@ -1,8 +1,8 @@
 import pytest
 from twisted.web.http import _MalformedChunkedDataError
 
-from medamad.model.errors import BadRequest
-from medamad.web.chunks import BYTES_OF_A_FURTHER_ONE, MOST_CHUNKS, Chunks
+from medamad.domain.errors import BadRequest
+from medamad.web.server.parser import BYTES_OF_A_FURTHER_ONE, MOST_CHUNKS, Chunks
 
 END = b"0\r\n\r\n"
 

@@ -7,9 +7,9 @@ from attrs import evolve
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.web.http_headers import Headers
 
-from medamad.collect.networks import Networks
-from medamad.vocabulary.sources import Sources
-from medamad.web.clients import asked_host, forwarding_headers, peer_address, sender_address
+from medamad.ingest.networks import Networks
+from medamad.lookup.referrers import Sources
+from medamad.web.server.clients import asked_host, forwarding_headers, peer_address, sender_address
 from medamad.web.settings import ProxyHeader, WebSettings
 
 SETTINGS = WebSettings(

@@ -7,7 +7,7 @@ from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.web.connections import FEW, SETTLED_SECONDS, SLOW_SECONDS, Connections
+from medamad.web.server.admission import FEW, SETTLED_SECONDS, SLOW_SECONDS, Connections
 
 Networks = Collection[bytes | None]
 NETWORKS: Final = (b"a", b"b", b"c", None)

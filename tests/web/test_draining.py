@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 import pytest_twisted
-from browser import Connection, Unread, encoded, over_tls
-from house import House
+from support.web.client import Connection, Unread, encoded, over_tls
+from support.web.daemon_in_memory import House
 
-from medamad.web.site import ARRIVE_SECONDS
-from medamad.web.turns import TAKEN_AT_ONCE
+from medamad.web.server.admission import TAKEN_AT_ONCE
+from medamad.web.server.site import ARRIVE_SECONDS
 
 PING = encoded("GET", "/event/ping", {})
 HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"

@@ -3,11 +3,11 @@ import gzip
 import msgspec
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import NOW, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House
 
-from medamad.model.hits import View
-from medamad.web.encodings import _chosen
+from medamad.domain.hits import View
+from medamad.web.assets import _chosen
 
 BOTH = ("br", "gzip")
 

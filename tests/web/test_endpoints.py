@@ -12,9 +12,9 @@ import lmdb
 import pytest
 import pytest_twisted
 from attrs import evolve, frozen
-from browser import Answer
-from house import PASSWORD, USERNAME, House
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
+from support.web.client import Answer
+from support.web.daemon_in_memory import PASSWORD, USERNAME, House
 
 HOSTNAME = "example.com"
 FOREIGN = {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"}

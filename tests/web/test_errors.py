@@ -1,11 +1,11 @@
 import msgspec
 import pytest
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
 from twisted.python.failure import Failure
 from werkzeug.exceptions import BadHost, MethodNotAllowed
 from werkzeug.exceptions import NotFound as NoRoute
 
-from medamad.model.errors import (
+from medamad.domain.errors import (
     BadRequest,
     Conflict,
     Forbidden,
@@ -15,7 +15,7 @@ from medamad.model.errors import (
     Unauthorised,
     Unavailable,
 )
-from medamad.web.errors import failure_reply
+from medamad.web.responses import failure_reply
 
 
 @pytest.mark.parametrize(

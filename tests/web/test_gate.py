@@ -5,12 +5,12 @@ from itertools import product
 
 import pytest
 import pytest_twisted
-from browser import Browser, Connection, encoded
-from house import House
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
+from support.web.client import Browser, Connection, encoded
+from support.web.daemon_in_memory import House
 from twisted.internet.defer import Deferred, fail
 
-from medamad.stats.wanted import NobodyWaits
+from medamad.query.request import NobodyWaits
 
 CHANGES = [
     ("PATCH", "/user"),

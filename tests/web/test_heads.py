@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.model.errors import BadRequest
-from medamad.web.heads import Head, read_head
+from medamad.domain.errors import BadRequest
+from medamad.web.server.parser import Head, read_head
 
 
 def head(*lines: bytes) -> bytes:

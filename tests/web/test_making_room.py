@@ -4,18 +4,16 @@ from ipaddress import ip_network
 
 import pytest
 import pytest_twisted
-from browser import Connection, Wire, encoded, over_tls
-from house import House
-from slow import HEAD_BYTES, slow
+from support.web.client import Connection, Wire, encoded, over_tls
+from support.web.daemon_in_memory import House
+from support.web.slow_clients import HEAD_BYTES, slow
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
-from medamad.collect.networks import Networks
-from medamad.web.connections import SETTLED_SECONDS, SLOW_SECONDS
-from medamad.web.replies import JSON, Reply
-from medamad.web.streams import WRITTEN_BYTES, Stream
-from medamad.web.turns import TAKEN_AT_ONCE
+from medamad.ingest.networks import Networks
+from medamad.web.responses import JSON, WRITTEN_BYTES, Reply, Stream
+from medamad.web.server.admission import SETTLED_SECONDS, SLOW_SECONDS, TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
 

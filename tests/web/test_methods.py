@@ -4,9 +4,9 @@ import re
 
 import pytest
 import pytest_twisted
-from browser import Browser, Connection, encoded
-from document import OPERATIONS
-from house import House
+from support.openapi import OPERATIONS
+from support.web.client import Browser, Connection, encoded
+from support.web.daemon_in_memory import House
 
 from medamad.web.app import documents_routes, interface_routes
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import House
 from prometheus_client.parser import text_string_to_metric_families
+from support.web.daemon_in_memory import House
 
 from medamad.web.metrics import Exposition
 

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from calls import calls_of
+from support.call_counts import calls_of
 from twisted.web.http_headers import Headers
 
-from medamad.collect.networks import Networks
-from medamad.collect.sender import Address
-from medamad.model.errors import BadRequest, Forbidden
-from medamad.vocabulary.sources import Sources
-from medamad.web.origins import check_change, check_host, cors_headers, may_look_inside
+from medamad.domain.errors import BadRequest, Forbidden
+from medamad.ingest.networks import Address, Networks
+from medamad.lookup.referrers import Sources
+from medamad.web.cors import check_change, check_host, cors_headers, may_look_inside
 from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(

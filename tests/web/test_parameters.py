@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.model.errors import BadRequest
+from medamad.domain.errors import BadRequest
 from medamad.web.parameters import MOST_PARAMETERS, Query, decode, query_of
 
 

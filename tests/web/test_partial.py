@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
-from medamad.store.parts import Missed, Missing
-from medamad.web.partial import partial_headers
+from medamad.storage.segments.snapshot import Missed, Missing
+from medamad.web.responses import partial_headers
 
 
 def note(missed: Missed, missing: Missing, *days: int) -> None:

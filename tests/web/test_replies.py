@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from medamad.web.replies import json_reply
+from medamad.web.responses import json_reply
 
 
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200, 250])

@@ -1,8 +1,8 @@
 """What is kept of a request."""
 
 import pytest_twisted
-from browser import Connection, encoded
-from house import House
+from support.web.client import Connection, encoded
+from support.web.daemon_in_memory import House
 from twisted.web.http_headers import _nameEncoder
 
 PING = "/event/ping"

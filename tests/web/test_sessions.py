@@ -4,7 +4,7 @@ import pytest
 from attrs import frozen
 from twisted.web.http_headers import Headers
 
-from medamad.web.sessions import device_of, token_of
+from medamad.web.cookies import device_of, token_of
 
 
 @frozen

@@ -4,14 +4,14 @@ import socket
 
 import pytest
 import pytest_twisted
-from browser import Connection, Unread, Wire, encoded
-from house import House
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
+from support.web.client import Connection, Unread, Wire, encoded
+from support.web.daemon_in_memory import House
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
-from medamad.web.site import EXPIRED_AT_ONCE
+from medamad.web.server.site import EXPIRED_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
 

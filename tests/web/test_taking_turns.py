@@ -5,13 +5,13 @@ from typing import get_args
 
 import pytest
 from attrs import define
-from browser import Connection, answers, encoded, over_tls
-from house import House
+from support.web.client import Connection, answers, encoded, over_tls
+from support.web.daemon_in_memory import House
 
-from medamad.collect.networks import Networks
-from medamad.web.channel import SHORT_BYTES
+from medamad.ingest.networks import Networks
+from medamad.web.server.admission import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
+from medamad.web.server.channel import SHORT_BYTES
 from medamad.web.settings import ProxyHeader
-from medamad.web.turns import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
 
 PING = "/event/ping"
 

@@ -2,7 +2,7 @@ import pytest
 from attrs import define
 from twisted.internet.task import Clock
 
-from medamad.web.turns import TAKEN_AT_ONCE, Turns
+from medamad.web.server.admission import TAKEN_AT_ONCE, Turns
 
 
 @define(eq=False)

@@ -2,17 +2,16 @@
 
 import pytest
 import pytest_twisted
-from browser import Connection, encoded
-from house import House
-from slow import HEAD_BYTES, leave, slow
+from support.web.client import Connection, encoded
+from support.web.daemon_in_memory import House
+from support.web.slow_clients import HEAD_BYTES, leave, slow
 from twisted.internet.defer import Deferred, succeed
 
-from medamad.account.shares import make_share
-from medamad.model.errors import TooMany, Unavailable
-from medamad.web.channel import MOST_AHEAD_BYTES
-from medamad.web.replies import JSON, Reply
-from medamad.web.streams import WRITTEN_BYTES
-from medamad.web.unread import MOST_BYTES, MOST_OF_A_NETWORK, Unread
+from medamad.accounts.shares import make_share
+from medamad.domain.errors import TooMany, Unavailable
+from medamad.web.responses import JSON, WRITTEN_BYTES, Reply
+from medamad.web.server.admission import MOST_BYTES, MOST_OF_A_NETWORK, Unread
+from medamad.web.server.channel import MOST_AHEAD_BYTES
 
 
 def test_a_network_has_so_many_bytes_waiting() -> None:

@@ -21,16 +21,15 @@ from itertools import count, cycle, product
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field, frozen
-from browser import Browser
-from document import OPERATIONS
-from house import HASH, NOW, PASSWORD, USERNAME, House
+from support.openapi import OPERATIONS
+from support.web.client import Browser
+from support.web.daemon_in_memory import HASH, NOW, PASSWORD, USERNAME, House
 
-from medamad.account.logins import IDLE_S, LIFETIME_S, digest, new_token
-from medamad.account.shares import make_share
-from medamad.account.tokens import make_token
-from medamad.collect.networks import Networks
-from medamad.model.accounts import Login
-from medamad.model.tokens import Scope, Token
+from medamad.accounts.sessions import IDLE_S, LIFETIME_S, digest, new_token
+from medamad.accounts.shares import make_share
+from medamad.accounts.tokens import make_token
+from medamad.domain.accounts import Login, Scope, Token
+from medamad.ingest.networks import Networks
 from medamad.web.app import documents_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")

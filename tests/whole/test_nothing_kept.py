@@ -4,7 +4,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from daemon import PASSWORD, Daemon, running
+from support.daemon import PASSWORD, Daemon, running
 
 pytestmark = pytest.mark.daemon
 

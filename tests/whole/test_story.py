@@ -11,16 +11,14 @@ from urllib.parse import urlencode
 
 import pytest_twisted
 from attrs import evolve
-from browser import Answer, Browser
-from held import agrees, orphans, settled
-from house import NOW, PASSWORD, SOURCES, USERNAME, House, build_house
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from observed import Observed
-from stats.invented import INTERVALS, Invention
-from stats.made import ENDPOINTS
-from stats.oracle import Oracle
-from story import (
+from support.query.oracle import Oracle
+from support.query.random_queries import INTERVALS, Invention
+from support.query.snapshots import ENDPOINTS
+from support.storage.background_work import Observed
+from support.storage.contents import agrees, orphans, settled
+from support.story import (
     DAY_MS,
     PROPERTIES,
     Check,
@@ -39,13 +37,15 @@ from story import (
     small_sizes,
     stories,
 )
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import NOW, PASSWORD, SOURCES, USERNAME, House, build_house
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.threads import blockingCallFromThread, deferToThread
 from twisted.python.failure import Failure
 
-from medamad.store.planning import Sizes
-from medamad.store.settings import Keep, Retention
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.settings import Keep, Retention
 
 OBSERVED = Observed()
 BACKGROUND_WORK = (

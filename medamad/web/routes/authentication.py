@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from medamad.collect.networks import prefix_of
-from medamad.web import sessions
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import NO_STORE, Reply, no_content
+from medamad.ingest.networks import prefix_of
+from medamad.web import cookies
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import NO_STORE, Reply, no_content
 
 
 class LoginDetails(msgspec.Struct):
@@ -27,17 +27,17 @@ async def log_in(call: Call) -> Reply:
     sender = call.sender
     network = b"" if sender is None else prefix_of(sender)
     begun = await call.backend.accounts.log_in(
-        details.username, details.password, network, sessions.device_of(call.request)
+        details.username, details.password, network, cookies.device_of(call.request)
     )
     path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
-    cookies = sessions.begun(begun.token), sessions.known(begun.device, path)
-    return Reply(HTTPStatus.OK, headers=(NO_STORE, *cookies))
+    issued = cookies.begun(begun.token), cookies.known(begun.device, path)
+    return Reply(HTTPStatus.OK, headers=(NO_STORE, *issued))
 
 
 async def log_out(call: Call) -> Reply:
     """End the login and destroy the cookie."""
     await call.backend.accounts.log_out(call.token)
-    return no_content(sessions.ENDED)
+    return no_content(cookies.ENDED)
 
 
 def add_to(routes: Routes) -> None:

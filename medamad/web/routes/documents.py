@@ -9,18 +9,10 @@ from typing import Final
 from attrs import evolve
 
 from medamad.build import GENERATED
-from medamad.model.errors import NotFound
-from medamad.web.assets import (
-    ASK_AGAIN,
-    TYPES,
-    Asset,
-    files_below,
-    make_asset,
-    read_asset,
-)
-from medamad.web.errors import NOT_FOUND
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import NO_SNIFFING, Headers, Reply
+from medamad.domain.errors import NotFound
+from medamad.web.assets import ASK_AGAIN, TYPES, Asset, files_below, make_asset, read_asset
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Reply
 
 FIRST_SEGMENTS: Final = ("", "dashboard", "share")
 """How the paths begin that lead here."""

@@ -9,19 +9,19 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad.collect.ping import Ping
-from medamad.collect.ping import answer as answer_ping
-from medamad.collect.sender import Sender
-from medamad.model.errors import BadRequest, Forbidden
-from medamad.model.tokens import Scope
-from medamad.web import clients, origins
+from medamad.domain.accounts import Scope
+from medamad.domain.errors import BadRequest, Forbidden
+from medamad.ingest.networks import Sender
+from medamad.ingest.ping import Ping
+from medamad.ingest.ping import answer as answer_ping
+from medamad.web import cors
+from medamad.web.auth import token_of, websites_of
 from medamad.web.backend import Backend
-from medamad.web.callers import token_of, websites_of
-from medamad.web.errors import failure_reply
-from medamad.web.gate import Access, Call, Routes
+from medamad.web.dispatch import Access, Call, Routes
 from medamad.web.parameters import query_of
-from medamad.web.replies import Headers, Reply
-from medamad.web.request import Request
+from medamad.web.responses import Headers, Reply, failure_reply
+from medamad.web.server import clients
+from medamad.web.server.request import Request
 
 HIT: Final = "/event/hit"
 PING: Final = "/event/ping"
@@ -145,19 +145,19 @@ class Lanes:
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
             self._failed(Failure(), request, PING)
         else:
-            request.answer(reply, origins.ANY_EXPOSED)
+            request.answer(reply, cors.ANY_EXPOSED)
 
     def _collected(self, ignored: str | None, request: Request) -> None:
         if ignored is None and request.keeps_connection:
             request.answer_encoded(self.encoded_no_content())
         else:
-            request.answer(_stored(ignored), origins.ANY_EXPOSED)
+            request.answer(_stored(ignored), cors.ANY_EXPOSED)
 
     def _answered(self, _: object, begun: float) -> None:
         self.backend.times.hits.add(self.backend.seconds() - begun)
 
     def _failed(self, failure: Failure, request: Request, where: str) -> None:
-        request.answer(failure_reply(failure, where), origins.ANY_EXPOSED)
+        request.answer(failure_reply(failure, where), cors.ANY_EXPOSED)
 
     def _unanswered(self, failure: Failure) -> None:
         self._log.failure("a hit could not be answered", failure)

@@ -9,20 +9,17 @@ from typing import Final
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from medamad.model.errors import TooMany, Unavailable
-from medamad.moves.asked import FORMAT_NAMES, WHAT, Asked, Written
-from medamad.moves.exporting import Exported
-from medamad.moves.formats import FORMATS
-from medamad.moves.tables import STATISTICS
-from medamad.stats.filters import conditions_of
-from medamad.stats.period import period_of
-from medamad.stats.wanted import Wanted
+from medamad.domain.errors import TooMany, Unavailable
+from medamad.query.filters import conditions_of
+from medamad.query.period import period_of
+from medamad.query.request import Wanted
+from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported, Written
+from medamad.transfer.formats.registry import FORMATS
+from medamad.transfer.tables import STATISTICS
+from medamad.web.auth import network_of
 from medamad.web.backend import Backend
-from medamad.web.callers import network_of
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.partial import partial_headers
-from medamad.web.replies import NO_SNIFFING, NO_STORE, Reply
-from medamad.web.streams import Stream
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import NO_SNIFFING, NO_STORE, Reply, Stream, partial_headers
 
 MOST_EXPORTS: Final = 4
 """How many may be under way at once: each holds what it reads."""

@@ -6,11 +6,11 @@ from typing import Final
 
 from attrs import evolve
 
-from medamad.collect.payload import Load
-from medamad.collect.sender import Sender
-from medamad.model.errors import BadRequest
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Reply
+from medamad.domain.errors import BadRequest
+from medamad.ingest.networks import Sender
+from medamad.ingest.payload import Load
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import Reply
 from medamad.web.routes.events import ignored_headers, ping_headers, ping_of, sender_of
 
 PIXEL: Final = "/event/pixel.gif"

@@ -7,12 +7,11 @@ from typing import Final
 from attrs import define, field
 
 from medamad.build import GENERATED
-from medamad.model.accounts import SCRIPT_TYPES, Settings
-from medamad.model.errors import NotFound
+from medamad.domain.accounts import SCRIPT_TYPES, Settings
+from medamad.domain.errors import NotFound
 from medamad.web.assets import Asset, files_below, make_asset, read_asset
-from medamad.web.errors import NOT_FOUND
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import NO_SNIFFING, Headers, Reply
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Reply
 from medamad.web.settings import EVENTS
 
 SCRIPT: Final = "script.js"

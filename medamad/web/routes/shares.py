@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad.model.errors import NotFound, Unauthorised
-from medamad.model.shares import Share
-from medamad.model.websites import Website
-from medamad.web.callers import SHARE, network_of
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Reply, json_reply, no_content
+from medamad.domain.accounts import Share
+from medamad.domain.errors import NotFound, Unauthorised
+from medamad.domain.websites import Website
+from medamad.web.auth import SHARE, network_of
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import Reply, json_reply, no_content
 
 
 class ShareDetails(msgspec.Struct):

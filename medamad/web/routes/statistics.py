@@ -6,21 +6,19 @@ from typing import Final, TypeAlias
 
 from attrs import evolve
 
-from medamad.model.zones import zone_named
-from medamad.stats import dimensions, pages, properties, summary, times
-from medamad.stats.buckets import INTERVALS
-from medamad.stats.dimensions import Column
-from medamad.stats.filters import conditions_of
-from medamad.stats.period import period_of
-from medamad.stats.question import MAX_ROWS, Question
-from medamad.stats.wanted import Wanted
-from medamad.store.parts import Missed, Snapshot
-from medamad.vocabulary.sources import Sources
-from medamad.web.encodings import GZIP, chosen, zipped
-from medamad.web.gate import Access, Call, Routes
+from medamad.domain.zones import zone_named
+from medamad.lookup.referrers import Sources
+from medamad.query.buckets import INTERVALS
+from medamad.query.filters import conditions_of
+from medamad.query.period import period_of
+from medamad.query.reports import dimensions, pages, properties, summary, time
+from medamad.query.reports.dimensions import Column
+from medamad.query.request import MAX_ROWS, Question, Wanted
+from medamad.storage.segments.snapshot import Missed, Snapshot
+from medamad.web.assets import GZIP, chosen, zipped
+from medamad.web.dispatch import Access, Call, Routes
 from medamad.web.parameters import Query
-from medamad.web.partial import partial_headers
-from medamad.web.replies import Reply, json_reply
+from medamad.web.responses import Reply, json_reply, partial_headers
 
 MAX_OFFSET: Final = 5_000
 
@@ -100,7 +98,7 @@ async def count_pages(call: Call, hostname: str) -> Reply:
 
 async def measure_times(call: Call, hostname: str) -> Reply:
     """Give the time on each page."""
-    return await _answer(call, hostname, question_of(call.query), times.report)
+    return await _answer(call, hostname, question_of(call.query), time.report)
 
 
 async def list_properties(call: Call, hostname: str) -> Reply:

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad.model.errors import BadRequest
-from medamad.model.tokens import Scope, Token
-from medamad.model.websites import canonical_hostname
+from medamad.domain.accounts import Scope, Token
+from medamad.domain.errors import BadRequest
+from medamad.domain.websites import canonical_hostname
 from medamad.web.backend import Backend
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Reply, json_reply, no_content
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import Reply, json_reply, no_content
 
 
 class TokenDetails(msgspec.Struct, rename="camel"):

@@ -5,12 +5,12 @@ from typing import Any, Final
 import msgspec
 
 from medamad.build import LICENCE, VERSION
-from medamad.model.accounts import Account
-from medamad.moves.formats import written_here
-from medamad.web import sessions
+from medamad.domain.accounts import Account
+from medamad.transfer.formats.registry import written_here
+from medamad.web import cookies
 from medamad.web.backend import Backend
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Reply, json_reply, no_content
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import Reply, json_reply, no_content
 
 
 class UserChange(msgspec.Struct):
@@ -66,7 +66,7 @@ async def delete(call: Call) -> Reply:
     await backend.accounts.delete(call.token)
     for website in vanishing:
         backend.collector.refusals.forget(website.number)
-    return no_content(sessions.ENDED)
+    return no_content(cookies.ENDED)
 
 
 def usage(call: Call) -> Reply:

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad.model.websites import Website, canonical_hostname
+from medamad.domain.websites import Website, canonical_hostname
 from medamad.web.backend import Backend
-from medamad.web.gate import Access, Call, Routes
-from medamad.web.replies import Reply, json_reply, no_content
+from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.responses import Reply, json_reply, no_content
 
 
 class WebsiteDetails(msgspec.Struct):

@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import PASSWORD, USERNAME, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import PASSWORD, USERNAME, House
 
 LOGIN, LOGOUT, USER = "/auth/login", "/auth/logout", "/user"
 DETAILS = {"username": USERNAME, "password": PASSWORD}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from browser import Browser
+from support.web.client import Browser
 
 from medamad.build import GENERATED
 from medamad.web.routes.documents import read_dashboard

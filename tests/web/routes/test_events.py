@@ -4,14 +4,14 @@ import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
-from browser import Answer, Browser
-from house import NOW, House
-from logged import LoggedFailures
+from support.log_failures import LoggedFailures
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import NOW, House
 from twisted.internet.defer import Deferred
 
-from medamad.collect.networks import Networks
-from medamad.collect.queue import QueueSettings
-from medamad.model.errors import Unavailable
+from medamad.domain.errors import Unavailable
+from medamad.ingest.networks import Networks
+from medamad.ingest.write_queue import QueueSettings
 
 HIT, PING = "/event/hit", "/event/ping"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

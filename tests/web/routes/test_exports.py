@@ -9,21 +9,20 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 import pytest_twisted
-from browser import Answer, Connection, encoded, parse
-from house import House, build_house
-from loads import made
-from slow import leave, slow
+from support.storage.bulk_loads import made
+from support.web.client import Answer, Connection, encoded, parse
+from support.web.daemon_in_memory import House, build_house
+from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
 
-from medamad.model.websites import Website
-from medamad.moves.asked import Asked, Written
-from medamad.moves.exporting import STEP_ROWS
-from medamad.stats import pages
-from medamad.stats.wanted import NobodyWaits
-from medamad.store.parts import Snapshot
-from medamad.store.planning import Sizes
+from medamad.domain.websites import Website
+from medamad.query.reports import pages
+from medamad.query.request import NobodyWaits
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.transfer.export import STEP_ROWS, Asked, Written
+from medamad.web.responses import WRITTEN_BYTES
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
-from medamad.web.streams import WRITTEN_BYTES
 
 PATH = "/api/website/example.com/export"
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import pytest_twisted
 from attrs import define
-from browser import Answer, Browser
-from house import NOW, House, build_house
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import NOW, House, build_house
 from twisted.internet.defer import Deferred
 
-from medamad.account.tokens import make_token
-from medamad.collect.queue import QueueSettings
-from medamad.model.tokens import Scope
+from medamad.accounts.tokens import make_token
+from medamad.domain.accounts import Scope
+from medamad.ingest.write_queue import QueueSettings
 
 HIT = "/api/event/hit"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"

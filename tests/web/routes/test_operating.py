@@ -4,15 +4,15 @@ from ipaddress import ip_network
 import pytest
 import pytest_twisted
 from attrs import evolve
-from browser import Answer, Browser
-from house import USERNAME, House
 from prometheus_client.parser import text_string_to_metric_families
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import USERNAME, House
 
-from medamad.collect.networks import Networks
-from medamad.model.hits import Hit
-from medamad.store.journal import Outcome
-from medamad.store.settings import Keep, Retention
-from medamad.web.health import lacks
+from medamad.domain.hits import Hit
+from medamad.ingest.networks import Networks
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.wal.journal import Outcome
+from medamad.web.metrics import lacks
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])

@@ -5,11 +5,11 @@ from urllib.parse import quote
 import pytest
 import pytest_twisted
 from attrs import evolve
-from browser import Answer, Browser
-from house import House
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import House
 
-from medamad.collect.networks import Networks
-from medamad.model.errors import Unavailable
+from medamad.domain.errors import Unavailable
+from medamad.ingest.networks import Networks
 
 PIXEL = "/api/event/pixel.gif"
 PAGE = {"Referer": "https://example.com/a?utm_source=News"}

@@ -3,11 +3,11 @@ from itertools import chain, combinations
 
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import House
+from support.web.client import Browser
+from support.web.daemon_in_memory import House
 
 from medamad.build import GENERATED
-from medamad.model.accounts import SCRIPT_TYPES
+from medamad.domain.accounts import SCRIPT_TYPES
 from medamad.web.routes.scripts import file_name
 
 FOLDER = GENERATED / "frontend" / "scripts"

@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import NOW, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House
 
 SHARES = "/websites/example.com/shares"
 PASSWORD = "open sesame"

@@ -3,10 +3,10 @@ from datetime import UTC, datetime
 import pytest
 import pytest_twisted
 from attrs import evolve
-from browser import Browser
-from house import NOW, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House
 
-from medamad.store.settings import Keep, Retention
+from medamad.storage.settings import Keep, Retention
 
 TABLES = {
     "pages": "path",

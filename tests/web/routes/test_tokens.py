@@ -2,8 +2,8 @@ import re
 
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import NOW, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House
 
 TOKENS = "/user/tokens"
 

@@ -3,8 +3,8 @@ from importlib.metadata import metadata, version
 
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import NOW, PASSWORD, USERNAME, House
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, PASSWORD, USERNAME, House
 
 from medamad import __version__
 

@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
-from browser import Browser
-from house import House
+from support.web.client import Browser
+from support.web.daemon_in_memory import House
 
 WEBSITES = "/websites"
 LONGEST = ".".join(["a" * 63] * 3 + ["a" * 61])

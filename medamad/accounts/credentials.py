@@ -1,0 +1,123 @@
+"""Usernames, passwords and settings: what is valid, and how passwords are hashed."""
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+from attrs import evolve
+
+from medamad.domain.accounts import LANGUAGES, SCRIPT_TYPES, Settings
+from medamad.domain.errors import BadRequest
+
+USERNAME_LENGTH: Final = (3, 48)
+PASSWORD_LENGTH: Final = (5, 128)
+MAX_LOGIN_TEXT: Final = 1_024
+"""What is longer is refused at the login unseen."""
+
+_UNFIT: Final = re.compile(r"[\x00\ud800-\udfff]")
+_FIT: Final = "expected text without NUL and without half a surrogate pair"
+
+
+def check_username(text: str, field: str = "username") -> str:
+    """Give the username back, or raise BadRequest: 3 to 48 characters."""
+    return _checked(text, field, USERNAME_LENGTH)
+
+
+def check_password(text: str, field: str = "password") -> str:
+    """Give the password back, or raise BadRequest: 5 to 128 characters."""
+    return _checked(text, field, PASSWORD_LENGTH)
+
+
+def check_login(username: str, password: str) -> None:
+    """Raise BadRequest for what cannot be looked at: too long, or not text."""
+    for field, text in (("username", username), ("password", password)):
+        if len(text) > MAX_LOGIN_TEXT:
+            raise BadRequest(f"{field}: expected at most {MAX_LOGIN_TEXT} characters")
+        if _UNFIT.search(text):
+            raise BadRequest(f"{field}: {_FIT}")
+
+
+def changed_settings(settings: Settings, change: Mapping[str, object]) -> Settings:
+    """Give the settings with those members changed that `change` has; others are ignored.
+
+    Raises BadRequest naming `settings.language` or `settings.script_type`.
+    """
+    if "language" in change:
+        settings = evolve(settings, language=_language(change["language"]))
+    if "script_type" in change:
+        settings = evolve(settings, script_type=_script_type(change["script_type"]))
+    return settings
+
+
+def _checked(text: str, field: str, length: tuple[int, int]) -> str:
+    least, most = length
+    if not least <= len(text) <= most:
+        raise BadRequest(f"{field}: expected {least} to {most} characters, got {len(text)}")
+    if _UNFIT.search(text):
+        raise BadRequest(f"{field}: {_FIT}")
+    return text
+
+
+def _language(value: object) -> str:
+    if not isinstance(value, str) or value not in LANGUAGES:
+        raise BadRequest(f"settings.language: expected one of {', '.join(LANGUAGES)}")
+    return value
+
+
+def _script_type(value: object) -> tuple[str, ...]:
+    entries = tuple(value) if isinstance(value, list | tuple) else None
+    if entries is None or not all(isinstance(e, str) and e in SCRIPT_TYPES for e in entries):
+        raise BadRequest(
+            f"settings.script_type: expected an array of entries out of {', '.join(SCRIPT_TYPES)}"
+        )
+    if len(set(entries)) != len(entries):
+        raise BadRequest("settings.script_type: expected each entry once")
+    return entries
+
+
+_HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+"""Argon2id by OWASP's least figures: 19 MiB, two passes, one lane."""
+
+DUMMY_HASH: Final = (
+    "$argon2id$v=19$m=19456,t=2,p=1"
+    "$bWVkYW1hZC1uby1hY2NvdW50$gE3VlvJ4BI9iBm8ky3YhFbWOYIbPMyFmLWMqVGOFFlM"
+)
+"""What a password is checked against where no account has the name: as much work, never true."""
+
+_RANDOM_BYTES: Final = 15
+
+
+def hash_password(password: str) -> str:
+    """Give Argon2's encoded form of a password, with a salt of its own."""
+    return _HASHER.hash(password)
+
+
+def verify(encoded: str, password: str) -> bool:
+    """Tell whether a password is the one behind an encoded form. An unreadable form has none."""
+    try:
+        return _HASHER.verify(encoded, password)
+    except (Argon2Error, InvalidHashError):
+        return False
+
+
+def random_password() -> str:
+    """Make up a password of 20 letters, digits, hyphens and underscores: 120 random bits."""
+    return secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+MAX_NAME: Final = 64
+
+_UNFIT_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def check_name(text: str) -> str:
+    """Give a name without the white space around it. Raises BadRequest: 1 to 64 characters."""
+    name = text.strip()
+    if not 1 <= len(name) <= MAX_NAME:
+        raise BadRequest(f"name: expected 1 to {MAX_NAME} characters, got {len(name)}")
+    if _UNFIT_NAME.search(name):
+        raise BadRequest("name: expected text of one line, without control characters")
+    return name

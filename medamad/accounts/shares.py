@@ -1,0 +1,193 @@
+"""Share links: made, opened with a password where one is asked for, revoked."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol, TypeVar
+
+from attrs import evolve
+
+from medamad.accounts.credentials import (
+    MAX_LOGIN_TEXT,
+    check_name,
+    check_password,
+    hash_password,
+    verify,
+)
+from medamad.accounts.login_throttle import Attempts
+from medamad.domain.accounts import ANY_ORIGIN, Share
+from medamad.domain.errors import BadRequest, NotFound, Refusal, Unauthorised
+
+T = TypeVar("T")
+
+OPEN_S: Final = 12 * 3_600
+"""How long a password that was given opens a link."""
+
+MAX_ORIGINS: Final = 20
+
+_ID_BYTES: Final = 18
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{24}\Z")
+_KEY: Final = re.compile(
+    r"(?P<id>[A-Za-z0-9_-]{24})(?:\.(?P<until>[0-9]{1,12})\.(?P<mac>[0-9a-f]{64}))?\Z"
+)
+_ORIGIN: Final = re.compile(
+    r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?\Z"
+)
+_NETWORKS: Final = 1_000
+_NO_SHARE: Final = "this share link does not exist, or not any more"
+_NO_PASSWORD: Final = "this share link asks for a password"  # noqa: S105 - it is no password
+
+
+class Records(Protocol):
+    """What the store keeps of share links: reads are at once, writes when they are on disk."""
+
+    def find(self, key: bytes, /) -> Share | None:
+        """Give the link of an id."""
+
+    def all(self) -> list[tuple[bytes, Share]]:
+        """Give all, each with its id."""
+
+    async def add(self, key: bytes, share: Share, /) -> None:
+        """Keep another one. Raises Conflict when there are as many as there may be."""
+
+    async def revoke(self, key: bytes, /) -> bool:
+        """Revoke one; gives whether it was there."""
+
+
+class Hashing(Protocol):
+    """Runs slow work in the password pool. Raises Unavailable when too much waits for it."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Give the result of `work`, done in another thread."""
+
+
+def make_share(
+    name: str, website: int, embed: Iterable[str], password_hash: str, now: int
+) -> Share:
+    """Make up a share link. Raises BadRequest naming the field that is wrong."""
+    return Share(
+        id=_new_id(),
+        name=check_name(name),
+        website=website,
+        created=now,
+        password_hash=password_hash,
+        embed=check_embed(embed),
+    )
+
+
+def _new_id() -> str:
+    """Make up an id. Of one with a hyphen in front, a command would make an option."""
+    while (made := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
+        pass
+    return made
+
+
+def check_embed(origins: Iterable[str]) -> tuple[str, ...]:
+    """Give origins back, each once; any takes in all others. Raises BadRequest naming `embed`."""
+    given = tuple(dict.fromkeys(origins))
+    if len(given) > MAX_ORIGINS:
+        raise BadRequest(f"embed: expected at most {MAX_ORIGINS} origins")
+    for origin in given:
+        if origin != ANY_ORIGIN and not _ORIGIN.match(origin):
+            raise BadRequest('embed: expected origins such as "https://www.example.com", or "*"')
+    return (ANY_ORIGIN,) if ANY_ORIGIN in given else given
+
+
+class Shares:
+    """The share links of a store. `clock` gives Unix seconds."""
+
+    def __init__(self, store: Records, hashing: Hashing, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._hashing = hashing
+        self._clock = clock
+        self.refused = 0
+        """How many attempts to open a link by its password were refused, since the start."""
+        self._attempts: dict[str, Attempts] = {}
+
+    def find(self, share_id: str) -> Share:
+        """Give the link of an id, whether or not it asks for a password. Raises NotFound."""
+        share = self._store.find(share_id.encode("ascii")) if _ID.match(share_id) else None
+        if share is None:
+            raise NotFound(_NO_SHARE)
+        return share
+
+    def authenticate(self, key: str) -> Share:
+        """Give the link that a key opens: its id, or what `unlock` gave. Raises Unauthorised."""
+        parts = _KEY.match(key)
+        share = self._store.find(parts["id"].encode("ascii")) if parts else None
+        if parts is None or share is None:
+            raise Unauthorised(_NO_SHARE)
+        if share.password_hash:
+            until, given = parts["until"], parts["mac"]
+            if given is None or not hmac.compare_digest(given, _mac(share, int(until))):
+                raise Unauthorised(_NO_PASSWORD)
+            if int(until) <= self._clock():
+                raise Unauthorised(_NO_PASSWORD)
+        return share
+
+    async def unlock(self, share_id: str, password: str, network: bytes) -> tuple[Share, str]:
+        """Give a link and the key that opens it for some hours.
+
+        Raises NotFound, BadRequest, Unauthorised for a wrong password, TooMany when `network` has
+        to wait after wrong ones, Unavailable when too many passwords wait already.
+        """
+        share = self.find(share_id)
+        if not share.password_hash:
+            return share, share.id
+        try:
+            await self._check(share, password, network)
+        except Refusal:
+            self.refused += 1
+            raise
+        until = int(self._clock()) + OPEN_S
+        return share, f"{share.id}.{until}.{_mac(share, until)}"
+
+    async def _check(self, share: Share, password: str, network: bytes) -> None:
+        if len(password) > MAX_LOGIN_TEXT:
+            raise BadRequest(f"password: expected at most {MAX_LOGIN_TEXT} characters")
+        attempts = self._attempts.setdefault(share.id, Attempts(_NETWORKS))
+        attempts.admit(network, self._clock())
+        try:
+            is_right = await self._hashing(lambda: verify(share.password_hash, password))
+        finally:
+            attempts.ended(network)
+        if not is_right:
+            attempts.failed(network, self._clock())
+            raise Unauthorised("the password is wrong")
+        attempts.succeeded(network)
+
+    def of(self, website: int) -> list[Share]:
+        """Give the links of a website in the order in which they were made."""
+        return [share for _, share in self._store.all() if share.website == website]
+
+    async def make(
+        self, name: str, website: int, *, password: str | None, embed: Iterable[str]
+    ) -> Share:
+        """Make a share link. Raises BadRequest, Conflict, Unavailable."""
+        share = make_share(name, website, embed, "", int(self._clock()))
+        if password is not None:
+            checked = check_password(password)
+            encoded = await self._hashing(lambda: hash_password(checked))
+            share = evolve(share, password_hash=encoded)
+        await self._store.add(share.id.encode("ascii"), share)
+        return share
+
+    async def revoke(self, share_id: str, website: int) -> None:
+        """Revoke a link of a website. Raises NotFound."""
+        if self.find(share_id).website != website:
+            raise NotFound(_NO_SHARE)
+        if not await self._store.revoke(share_id.encode("ascii")):
+            raise NotFound(_NO_SHARE)
+        self._attempts.pop(share_id, None)
+
+
+def _mac(share: Share, until: int) -> str:
+    """Sign until when a password that was given opens a link.
+
+    What it is signed with comes of the password's own hash: another password, or none, ends it,
+    and so does a revocation, since there is nothing left to compare with.
+    """
+    key = hashlib.sha256(share.password_hash.encode()).digest()
+    return hmac.new(key, f"{share.id}.{until}".encode(), hashlib.sha256).hexdigest()

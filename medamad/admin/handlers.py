@@ -1,0 +1,108 @@
+"""What the daemon answers to the operator's commands: the table of the requests."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from medamad.admin.import_requests import ImportDays, ImportRows
+from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportDesk, UndoImport
+from medamad.admin.protocol import AskConfiguration, Configuration, State, Status
+from medamad.admin.server import Handlers, Tell
+from medamad.build import VERSION
+from medamad.storage.environment.trusted_clock import told_doubt
+from medamad.storage.settings import told_unregistered
+from medamad.web.metrics import lacks
+from medamad.web.server.site import Site
+
+_FULL: Final = 0.7
+"""The share of the store's greatest size from which on a warning is given."""
+
+
+@frozen(kw_only=True)
+class Desk:
+    """What answers the commands. Its methods run in the reactor's thread."""
+
+    site: Site
+    started: int
+    """When the daemon began to take requests, Unix seconds."""
+    listening: Sequence[str]
+    config_file: Path | None
+    login_file: Path
+    """The file that the first password is in until it is changed."""
+
+    def handlers(self) -> Handlers:
+        """Give the coroutine that answers each kind of request."""
+        backend = self.site.backend
+        imports = ImportDesk(backend.store, backend.clock)
+        return {
+            Status: self.status,
+            AskConfiguration: self.configuration,
+            BeginImport: imports.begin,
+            HoldImport: imports.hold,
+            ImportRows: imports.rows,
+            ImportDays: imports.days,
+            FinishImport: imports.finish,
+            UndoImport: imports.undo,
+        }
+
+    async def configuration(self, _request: AskConfiguration, _tell: Tell) -> Configuration:
+        """Tell by which configuration the daemon goes."""
+        file = self.config_file
+        return Configuration(
+            file=None if file is None else str(file),
+            timezone=str(self.site.backend.collector.rules.zone),
+            min_free_disk=int(self.site.backend.store.settings.min_free_disk),
+        )
+
+    async def status(self, _request: Status, _tell: Tell) -> State:
+        """Tell the state of the daemon."""
+        backend = self.site.backend
+        collector, store, now = backend.collector, backend.store, backend.clock()
+        websites, figures = store.websites.all(), store.figures()
+        now_ms = int(now * 1000)
+        visitors = await backend.ask(
+            lambda: sum(store.live_visitors(website, now_ms) for website in websites)
+        )
+        return State(
+            version=VERSION,
+            commit=backend.settings.commit,
+            pid=os.getpid(),
+            started=self.started,
+            listening=tuple(self.listening),
+            connections=len(self.site.channels),
+            websites=len(websites),
+            visitors=visitors,
+            accepted=collector.accepted.last_day(now),
+            refused={one.reason: one.hits for one in collector.refusals.of_all(now)},
+            last_minute=collector.accepted.last_minute(now),
+            waiting=len(collector.queue),
+            commits=len(store.commits),
+            commit_seconds=store.commits.total_s,
+            store_bytes=figures.used_bytes,
+            store_max_bytes=figures.map_bytes,
+            disk_free_bytes=figures.free_disk_bytes,
+            last_backup=backend.backups.made,
+            lacks=tuple(lacks(self.site)),
+            warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
+        )
+
+    def _warnings(self, used_bytes: int, most_bytes: int) -> Iterator[str]:
+        if used_bytes > _FULL * most_bytes:
+            yield f"the store has {used_bytes / most_bytes:.0%} of the size that it may grow to"
+        for website in self.site.backend.store.websites.all():
+            if website.number in self.site.backend.quiet:
+                yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
+        for hostname in self.site.backend.store.unregistered_tables():
+            yield told_unregistered(hostname)
+        backend = self.site.backend
+        if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
+            yield told_doubt(left_ms)
+        if self.site.backend.backups.failure:
+            yield f"no backup was made: {self.site.backend.backups.failure}"
+        if self.login_file.exists():
+            yield f"the first password has not been changed, and is in {self.login_file}"
+        if self.site.settings.demo:
+            yield "this is a demonstration: nothing can be changed"

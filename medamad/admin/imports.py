@@ -1,0 +1,270 @@
+"""What `medamad import` asks, and what answers it: batches of rows on their way into the store."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import define, field
+from msgspec import Struct
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.admin.import_requests import (
+    TEXT_BYTES,
+    ImportDays,
+    ImportRows,
+    bytes_of,
+    counts_of,
+    rows_of,
+    whole_days,
+)
+from medamad.admin.protocol import Request
+from medamad.admin.server import Tell
+from medamad.domain.errors import NotFound, Refusal
+from medamad.domain.websites import Website
+from medamad.storage.import_batches import Batch, Span
+from medamad.storage.import_content import DayCounts
+from medamad.storage.imports import Imported
+from medamad.storage.store import Store
+
+_BLOCK_VIEWS: Final = 65_536
+"""How many views, or rows of events, are stored at once."""
+_DAY_ROWS: Final = 8_192
+"""How many rows of days are stored at once; a day as a whole."""
+MOST_BYTES: Final = 32 << 20
+"""What is brought before that is stored too, however few rows it is: texts may be long."""
+
+
+class BeginImport(Request, frozen=True, kw_only=True):
+    """Asks for a batch to be begun; see `store.imports.Imports.begin`."""
+
+    website: str
+    source: str
+    digest: str
+    ranges: tuple[tuple[str, int, int], ...]
+    newest: int
+
+
+class HoldImport(Request, frozen=True):
+    """Is answered when an import has ended; if nobody waits for that any more, it is given up."""
+
+    number: int
+
+
+class FinishImport(Request, frozen=True):
+    """Asks for a batch to be shown."""
+
+    number: int
+
+
+class UndoImport(Request, frozen=True):
+    """Asks for a batch to be removed."""
+
+    website: str
+    number: int
+
+
+class Begun(Struct, frozen=True):
+    """A batch, and which numbers its hits have."""
+
+    number: int
+    spans: tuple[Span, ...]
+
+
+class Nothing(Struct, frozen=True):
+    """It was done."""
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """What a batch has, or had."""
+
+    number: int
+    views: int
+    visitors: int
+    events: int
+    first_ms: int
+    last_ms: int
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Ended":
+        """Tell of a batch."""
+        return cls(
+            number=batch.number,
+            views=batch.views,
+            visitors=batch.visitors,
+            events=batch.events,
+            first_ms=batch.first_ms,
+            last_ms=batch.last_ms,
+        )
+
+
+@define(eq=False)
+class _Incoming:
+    """A batch that is under way: what was brought and is not stored yet."""
+
+    batch: Batch
+    website: Website
+    pieces: list[Imported] = field(factory=list)
+    days: list[DayCounts] = field(factory=list)
+    rows: int = 0
+    bytes: int = 0
+    ended: "Deferred[None]" = field(factory=Deferred)
+    is_held: bool = False
+
+
+@define(eq=False)
+class ImportDesk:
+    """Answers what `medamad import` asks. Runs in the reactor's thread."""
+
+    _store: Store
+    _clock: Callable[[], float]
+    _most_bytes: int = MOST_BYTES
+    _incoming: dict[int, _Incoming] = field(factory=dict)
+    _log = Logger()
+
+    async def begin(self, request: BeginImport, _tell: Tell) -> Begun:
+        """Begin a batch. One that its command has left behind is given up."""
+        website = self._website(request.website)
+        for left in list(self._incoming.values()):
+            if left.website.number == website.number and not left.is_held:
+                await self._give_up(left)
+        batch: Batch = await unhurried(self._begin(website, request))
+        return Begun(batch.number, batch.spans)
+
+    async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
+        """Wait for the end of a batch, or for that of its command."""
+        incoming = self._of(request.number)
+        incoming.is_held = True
+        try:
+            await incoming.ended
+        except CancelledError:
+            self._start_giving_up(incoming)
+            raise
+        return Nothing()
+
+    async def rows(self, request: ImportRows, _tell: Tell) -> Nothing:
+        """Take in some rows."""
+        incoming = self._of(request.number)
+        piece = rows_of(request)
+        incoming.pieces.append(piece)
+        incoming.rows += max(len(piece.content), len(piece.content.events))
+        incoming.bytes += bytes_of(request)
+        if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
+            await self._flush(incoming)
+        return Nothing()
+
+    async def days(self, request: ImportDays, _tell: Tell) -> Nothing:
+        """Take in some days that were added up elsewhere."""
+        incoming = self._of(request.number)
+        counts = counts_of(request, incoming.days[-1].day if incoming.days else 0)
+        incoming.days += counts
+        incoming.rows += sum(len(each.texts) for each in counts)
+        incoming.bytes += sum(
+            each.sums.nbytes + sum(TEXT_BYTES + len(text) for text in each.texts) for each in counts
+        )
+        if incoming.rows >= _DAY_ROWS or incoming.bytes >= self._most_bytes:
+            whole, begun = whole_days(incoming.days)
+            if whole:
+                incoming.days = whole
+                await self._flush(incoming)
+                incoming.days = begun
+        return Nothing()
+
+    async def finish(self, request: FinishImport, _tell: Tell) -> Ended:
+        """Show a batch."""
+        incoming = self._of(request.number)
+        await self._flush(incoming)
+        whole = await unhurried(self._store.imports.finish(incoming.batch))
+        self._end(incoming)
+        self._log.info(
+            "imported into {website} as number {number}: views ({views}) and events ({events})",
+            number=whole.number,
+            website=incoming.website.hostname,
+            views=whole.views,
+            events=whole.events,
+        )
+        return Ended.of(whole)
+
+    async def undo(self, request: UndoImport, _tell: Tell) -> Ended:
+        """Remove a batch."""
+        website = self._website(request.website)
+        gone = await unhurried(self._store.imports.undo(website, request.number))
+        incoming = self._incoming.get(request.number)
+        if incoming is not None:
+            self._end(incoming)
+        self._log.info(
+            "the import of number {number} into {website} was undone",
+            number=gone.number,
+            website=website.hostname,
+        )
+        return Ended.of(gone)
+
+    async def _begin(self, website: Website, request: BeginImport) -> Batch:
+        batch = await self._store.imports.begin(
+            website,
+            source=request.source,
+            digest=request.digest,
+            ranges=request.ranges,
+            newest=request.newest,
+            now=int(self._clock()),
+        )
+        # Also if its command has gone meanwhile: then the next one gives it up.
+        self._incoming[batch.number] = _Incoming(batch, website)
+        return batch
+
+    async def _flush(self, incoming: _Incoming) -> None:
+        pieces, incoming.pieces = incoming.pieces, []
+        days, incoming.days = incoming.days, []
+        incoming.rows = incoming.bytes = 0
+        if pieces:
+            await unhurried(self._store.imports.load(incoming.batch, pieces))
+        if days:
+            await unhurried(self._store.imports.load_days(incoming.batch, days))
+
+    async def _give_up(self, incoming: _Incoming) -> None:
+        self._end(incoming)
+        await self._store.imports.give_up(incoming.website, incoming.batch)
+
+    def _start_giving_up(self, incoming: _Incoming) -> None:
+        if incoming.batch.number not in self._incoming:
+            return
+
+        def failed(failure: Failure) -> None:
+            # What there was no room for is gone on with by the store's tidying.
+            if not failure.check(Refusal):
+                self._log.failure("an import could not be given up", failure)
+
+        Deferred.fromCoroutine(self._give_up(incoming)).addErrback(failed)
+
+    def _end(self, incoming: _Incoming) -> None:
+        self._incoming.pop(incoming.batch.number, None)
+        if not incoming.ended.called:
+            incoming.ended.callback(None)
+
+    def _of(self, number: int) -> _Incoming:
+        incoming = self._incoming.get(number)
+        if incoming is None:
+            raise NotFound(f"batch: no import of number {number} is under way")
+        return incoming
+
+    def _website(self, hostname: str) -> Website:
+        website = self._store.websites.by_hostname(hostname)
+        if website is None:
+            raise NotFound(f"hostname: no website {hostname} is registered")
+        return website
+
+
+def unhurried(work: Any) -> "Deferred[Any]":
+    """Give a Deferred that can be cancelled without the work: that runs to its end."""
+    waiting: Deferred[Any] = Deferred()
+
+    def done(result: Any) -> None:
+        if not waiting.called:
+            waiting.callback(result)
+
+    def failed(failure: Failure) -> None:
+        if not waiting.called:
+            waiting.errback(failure)
+
+    Deferred.fromCoroutine(work).addCallbacks(done, failed)
+    return waiting

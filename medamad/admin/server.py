@@ -1,0 +1,192 @@
+"""The daemon's side: listens on the operator's socket, and has each request answered."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias, Union
+
+import msgspec
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.protocol import Factory, connectionDone
+from twisted.logger import Logger
+from twisted.protocols.basic import Int32StringReceiver
+from twisted.python.failure import Failure
+
+from medamad.admin.protocol import MAX_FRAME_BYTES, Done, Progress, Refused, Request, reachable
+from medamad.build import VERSION
+from medamad.domain.errors import Refusal
+from medamad.storage.errors import StoreError
+
+MODE: Final = 0o600
+_TOLD_EVERY_S: Final = 0.1
+"""How often a command hears of progress at most."""
+_MAX_RESULT_BYTES: Final = MAX_FRAME_BYTES - 64
+_STOPS: Final = "the daemon stops"
+_FAULT: Final = "a fault of the daemon's own, which its log describes"
+
+Tell: TypeAlias = Callable[[Progress], None]
+Handle: TypeAlias = Callable[[Any, Tell], Awaitable[object]]
+Handlers: TypeAlias = Mapping[type[Request], Handle]
+"""What answers each kind of request."""
+
+
+class Channel(Int32StringReceiver):
+    """One connection of a command. Of what it asks one is worked at, and one further may wait."""
+
+    MAX_LENGTH = MAX_FRAME_BYTES
+    _log = Logger()
+    transport: Any
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._under_way: Deferred[None] | None = None
+        self._waiting: bytes | None = None
+        self._told_at = float("-inf")
+
+    def connectionMade(self) -> None:
+        """Begin."""
+        self._server.channels.add(self)
+
+    def connectionLost(self, _reason: Failure = connectionDone) -> None:
+        """Give up what nobody waits for any more."""
+        self._server.channels.discard(self)
+        self._waiting = None
+        self.cancel()
+
+    def stringReceived(self, string: bytes) -> None:
+        """Have a request answered, now or after the one before."""
+        if self._under_way is None:
+            self._begin(string)
+        else:
+            self._waiting = string
+            self.pauseProducing()
+
+    def lengthLimitExceeded(self, length: int) -> None:
+        """Refuse what is too large to be read, and what may follow it."""
+        self._send(Refused(f"a request of {length} bytes, more than {MAX_FRAME_BYTES}"))
+        self.transport.loseConnection()
+
+    def cancel(self) -> None:
+        """Give up the work under way."""
+        if self._under_way is not None:
+            self._under_way.cancel()
+
+    async def close(self) -> None:
+        """Give up the work under way, say so, and close."""
+        self._waiting = None
+        if self._under_way is not None:
+            ended: Deferred[None] = Deferred()
+            self._under_way.addCallback(lambda _: ended.callback(None))
+            self._under_way.cancel()
+            await ended
+        self.transport.loseConnection()
+
+    def _begin(self, frame: bytes) -> None:
+        self._told_at = float("-inf")
+        work = self._under_way = Deferred.fromCoroutine(self._answer(frame))
+        work.addErrback(lambda failure: self._log.failure("a command was not answered", failure))
+        work.addCallback(self._ended)
+
+    def _ended(self, _: None) -> None:
+        self._under_way = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._begin(waiting)
+            self.resumeProducing()
+
+    async def _answer(self, frame: bytes) -> None:
+        self._send(await self._server.answer(frame, self._tell))
+
+    def _tell(self, progress: Progress) -> None:
+        now = self._server.seconds()
+        if now - self._told_at >= _TOLD_EVERY_S:
+            self._told_at = now
+            self._send(progress)
+
+    def _send(self, answer: Progress | Done | Refused) -> None:
+        self.sendString(msgspec.msgpack.encode(answer))
+
+
+@define(eq=False)
+class Server(Factory):
+    """The factory of connections."""
+
+    _log = Logger()
+    noisy = False
+
+    _handlers: Handlers
+    _reactor: Any
+    channels: set[Channel] = field(factory=set, init=False)
+    _decoder: msgspec.msgpack.Decoder[Request] = field(init=False)
+    _open: AsyncExitStack = field(factory=AsyncExitStack, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._decoder = msgspec.msgpack.Decoder(_union(self._handlers))
+
+    @classmethod
+    def start(cls, data_dir: Path, handlers: Handlers, reactor: Any) -> Self:
+        """Listen in a folder of data, which is this daemon's alone, until `stop`.
+
+        Where that cannot be, it is logged, and there is nothing to stop.
+        """
+        server = cls(handlers, reactor)
+        with ExitStack() as opened:
+            try:
+                path = opened.enter_context(reachable(data_dir))
+                # One that is there is of a daemon that was killed.
+                Path(path).unlink(missing_ok=True)
+                port = reactor.listenUNIX(path, server, mode=MODE)
+            except (OSError, CannotListenError) as error:
+                cls._log.warn("commands cannot reach the daemon: {error}", error=error)
+            else:
+                kept = opened.pop_all()
+                server._open.callback(kept.close)
+                server._open.push_async_callback(server._close, port)
+        return server
+
+    def buildProtocol(self, _address: object) -> Channel:
+        """Take a connection."""
+        return Channel(self)
+
+    def seconds(self) -> float:
+        """Give the reactor's time."""
+        seconds: float = self._reactor.seconds()
+        return seconds
+
+    async def stop(self) -> None:
+        """Take no further connection, and give up what is under way; returns when all of it is."""
+        await self._open.aclose()
+
+    async def answer(self, frame: bytes, tell: Tell) -> Done | Refused:
+        """Answer a request; never raises what a handler raised."""
+        try:
+            request = self._decoder.decode(frame)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return Refused(f"not understood by this daemon, of version {VERSION}: {error}")
+        try:
+            result = msgspec.msgpack.encode(await self._handlers[type(request)](request, tell))
+            if len(result) > _MAX_RESULT_BYTES:
+                raise ValueError(f"a result of {len(result)} bytes")
+        except CancelledError:
+            return Refused(_STOPS)
+        except (Refusal, StoreError) as error:
+            return Refused(str(error))
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
+            self._log.failure("a command's request failed")
+            return Refused(_FAULT)
+        return Done(msgspec.Raw(result))
+
+    async def _close(self, port: Any) -> None:
+        try:
+            await maybeDeferred(port.stopListening)
+        except OSError as error:
+            # Somebody has removed the socket.
+            self._log.warn("the socket of the commands was gone: {error}", error=error)
+            port.socket.close()
+        await DeferredList([Deferred.fromCoroutine(one.close()) for one in list(self.channels)])
+
+
+def _union(handlers: Iterable[type[Request]]) -> Any:
+    return Union[tuple(handlers)]  # noqa: UP007 - of what is known only now

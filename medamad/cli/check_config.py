@@ -1,0 +1,26 @@
+"""`medamad check-config`: reads a configuration as the daemon would."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from medamad.cli.support import refused
+from medamad.config.reload import checked_places
+from medamad.config.schema import ConfigError
+
+EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the configuration file")
+
+
+def run(arguments: Namespace) -> int:
+    """Read the file and those beside it."""
+    try:
+        checked_places(arguments.file)
+    except ConfigError as error:
+        return refused(error)
+    print(f"{arguments.file}: nothing is wrong with it")
+    return 0

@@ -1,0 +1,86 @@
+"""`medamad demo`: a daemon with invented traffic in a temporary folder, for looking around."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+from attrs import evolve
+
+from medamad.cli.run import run_daemon
+from medamad.cli.support import add_listen, read_config, refused, whole
+from medamad.config.schema import Config, ConfigError
+from medamad.config.values import Size
+from medamad.daemon.service import Started
+from medamad.demo.fill import fill
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import Plan
+from medamad.web.backend import Backend
+
+_MAX_DAYS: Final = 3_650
+_MAX_VIEWS: Final = 10_000_000
+_MIN_FREE_DISK: Final = Size(16 << 20)
+
+EXAMPLES: Final = (
+    ("medamad demo", "thirty days of traffic on port 8080 of this machine"),
+    ("medamad demo --days 365 --views 1000000", "more of it, which takes longer to make"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_listen(parser)
+    parser.add_argument(
+        "--days",
+        type=whole(1, _MAX_DAYS),
+        default=30,
+        metavar="N",
+        help="the days of traffic that end now (without: 30)",
+    )
+    parser.add_argument(
+        "--views",
+        type=whole(1, _MAX_VIEWS),
+        default=50_000,
+        metavar="N",
+        help="the views on those days, over all websites (without: 50000)",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Run the demonstration until it is told to stop; nothing of it is left afterwards."""
+    with TemporaryDirectory(prefix="medamad-demo-") as folder:
+
+        def read() -> Config:
+            return _demonstrating(read_config(None, Path(folder), arguments.listen))
+
+        async def prepare(backend: Backend) -> None:
+            plan = Plan(
+                until_ms=int(time.time() * 1000), days=arguments.days, views=arguments.views
+            )
+            await fill(backend.store, plan)
+
+        try:
+            config = read()
+        except ConfigError as error:
+            return refused(error)
+        return run_daemon(config, read_config=read, started=_greet, prepare=prepare)
+
+
+def _demonstrating(config: Config) -> Config:
+    server = msgspec.structs.replace(config.server, demo=True)
+    store = msgspec.structs.replace(config.store, min_free_disk=_MIN_FREE_DISK)
+    return evolve(config, server=server, store=store)
+
+
+def _greet(started: Started) -> None:
+    for url in started.urls[:1]:
+        print(f"\nmedamad demonstrates itself at {url}/")
+    if started.first_login is not None:
+        login = started.first_login
+        print(f"Log in as {login.username} with the password {login.password}")
+    print(f"Websites: {', '.join(site.hostname for site in SITES)}")
+    print("Nothing can be changed, and nothing is kept. Ctrl-C stops it.\n")
+    sys.stdout.flush()

@@ -1,0 +1,224 @@
+"""`medamad export`: writes out the views, the events or the statistics of a website."""
+
+import os
+import shutil
+import stat
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from typing import BinaryIO, Final
+
+from medamad.cli.import_report import counted
+from medamad.cli.support import (
+    Telling,
+    add_data,
+    governing,
+    on_data,
+    refuse_own,
+    tell_error,
+    tell_warning,
+)
+from medamad.config.lists import load_lists
+from medamad.config.package_settings import sources
+from medamad.domain.errors import BadRequest
+from medamad.query.period import period_of
+from medamad.storage.errors import DamagedBlock
+from medamad.storage.offline import reading_beside
+from medamad.storage.segments.snapshot import Missed, Missing
+from medamad.transfer.day_rows import date_of
+from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported
+
+_STANDARD_OUTPUT: Final = "-"
+_MODE: Final = 0o600
+
+EXAMPLES: Final = (
+    ("medamad export example.com --output views.csv", "all views, as CSV"),
+    (
+        "medamad export example.com --what events --format ndjson",
+        "all events, each a line of JSON",
+    ),
+    (
+        "medamad export example.com --what statistics --start 2026-01-01T00:00:00Z",
+        "what the dashboard shows since then, as CSV",
+    ),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("hostname", metavar="HOSTNAME", help="the website")
+    parser.add_argument(
+        "--what", choices=WHAT, default="views", help="what is written out (without: views)"
+    )
+    parser.add_argument(
+        "--format", choices=FORMAT_NAMES, default="csv", help="in which format (without: csv)"
+    )
+    for name, where in (("start", "begins"), ("end", "ends")):
+        parser.add_argument(
+            f"--{name}",
+            type=_moment,
+            metavar="TIME",
+            help=f"where the period {where}, such as 2026-01-31T00:00:00Z",
+        )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=_STANDARD_OUTPUT,
+        metavar="FILE",
+        help="the file that is written; - for standard output (without: -)",
+    )
+    add_data(parser)
+    parser.epilog = (
+        "Writes nothing to the store, and may be used beside a running daemon; meanwhile the\n"
+        "daemon cannot use freed room again, so that its file may grow. What goes into a pipe is\n"
+        "read at full speed into a temporary file first ($TMPDIR, without: /tmp), however slow\n"
+        "its reader is. `medamad import` reads the views and the events again, exactly as they\n"
+        "were.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def _moment(text: str) -> str:
+    """Take a moment as it is written."""
+    try:
+        period_of(text, None)
+    except BadRequest as error:
+        raise ArgumentTypeError(str(error).partition(": ")[2]) from None
+    return text
+
+
+def run(arguments: Namespace) -> int:
+    """Write out a website; the exit status is 1 if anything of it is damaged and left out."""
+    return on_data(arguments, lambda data_dir: _export(data_dir, arguments), by_file=True)
+
+
+def _export(data_dir: Path, arguments: Namespace) -> int:
+    asked = Asked(
+        what=arguments.what,
+        format=arguments.format,
+        period=period_of(arguments.start, arguments.end),
+    )
+    if arguments.output == _STANDARD_OUTPUT and asked.format == "parquet" and sys.stdout.isatty():
+        raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
+    if arguments.output != _STANDARD_OUTPUT:
+        refuse_own(Path(arguments.output), data_dir)
+    left_out: list[str] = []
+
+    def damaged(error: DamagedBlock) -> None:
+        left_out.append(str(error))
+
+    config = governing(data_dir, arguments.config).config
+    # What waits for a slow reader waits without a transaction.
+    with (
+        _output(arguments.output) as (file, place),
+        _naming(str(data_dir)),
+        reading_beside(data_dir) as guest,
+    ):
+        website = guest.website(arguments.hostname)
+        exported = Exported(
+            held=guest.hold(website, damaged),
+            origins=guest.origins(website),
+            sources=sources(load_lists(config)),
+            period=asked.period,
+            zone=config.events.timezone,
+        )
+        telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+        for written in asked.written(exported, int(time.time() * 1000)):
+            with _naming(place):
+                file.write(written.data)
+            telling.tell(written.done, written.total)
+    telling.end()
+    for place in dict.fromkeys(left_out):
+        tell_error(f"a block is damaged and left out: {place}")
+    for what in _without(exported.missed_of):
+        tell_warning(f"{what}, since there are only sums of them")
+    return 1 if left_out else 0
+
+
+def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
+    """Say what views, events or which reports are without, of days of which there are sums alone.
+
+    What is without the same days is told of together.
+    """
+    for missing, told in (
+        (Missing.FIGURES, "without"),
+        (Missing.INTERVAL, "the series is without"),
+        (Missing.DURATIONS, "times are without"),
+        (Missing.BOUNCES, "bounce rates are without"),
+    ):
+        names: dict[tuple[int, ...], list[str]] = {}
+        for name, missed in missed_of.items():
+            if days := missed.days(missing):
+                names.setdefault(tuple(days), []).append(name)
+        for gone, those in names.items():
+            bounds = f"from {date_of(gone[0])} to {date_of(gone[-1])}"
+            yield f"{', '.join(those)}: {told} {counted(len(gone), 'day')} {bounds}"
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Have an OSError that does not say where it arose name that place."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, place) from error
+
+
+@contextmanager
+def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Give the file to write, and what is to be named where it takes no more."""
+    target = "standard output" if name == _STANDARD_OUTPUT else name
+    with _naming(target), _opened(name, target) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Give what `_output` does: what bears the name in the end is whole."""
+    if name == _STANDARD_OUTPUT:
+        with _at_full_speed(sys.stdout.buffer, place) as taking:
+            yield taking
+        sys.stdout.buffer.flush()
+        return
+    whole = Path(name)
+    if whole.exists() and not whole.is_file():
+        with whole.open("wb") as target, _at_full_speed(target, place) as taking:
+            yield taking
+        return
+    part = whole.with_name(f".{whole.name}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - it is for nobody else to read
+            yield file, place
+        part.replace(whole)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+
+
+@contextmanager
+def _at_full_speed(target: BinaryIO, place: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Give a file that takes all at once; where the target may not, it gets all of it in the end.
+
+    A pipe is as slow as whoever reads it, and may stand still for hours. With either file goes what
+    is to be named where it takes no more; `place` is that of the target.
+    """
+    if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
+        yield target, place
+        return
+    with _naming("temporary files"):
+        folder = gettempdir()
+    with _naming(folder), TemporaryFile() as whole:
+        yield whole, folder
+        whole.seek(0)
+        with _naming(place):
+            shutil.copyfileobj(whole, target)

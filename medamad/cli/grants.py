@@ -1,0 +1,67 @@
+"""What `medamad token` and `medamad share` have in common: listing and revoking."""
+
+import json
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Generic, TypeAlias
+
+from attrs import frozen
+
+from medamad.cli.support import add_data, add_json, print_table
+from medamad.domain.errors import NotFound
+from medamad.storage.grants import G, Kind
+from medamad.storage.offline import list_grants, revoke_grant
+
+Hostnames: TypeAlias = Mapping[int, str]
+"""The hostnames of websites by number."""
+
+
+@frozen
+class GrantCommands(Generic[G]):
+    """`list` and `revoke` of a kind of grants, of which one is called `one`."""
+
+    kind: Kind[G]
+    one: str
+    told: Callable[[G, Hostnames], dict[str, object]]
+    """What the list says of one for programs."""
+    heads: tuple[str, ...]
+    row: Callable[[G, Hostnames], tuple[str, ...]]
+    """What the list says of one for people, a text for each of `heads`."""
+
+    def add_to(self, what: "_SubParsersAction[ArgumentParser]") -> None:
+        """Add both commands, each with its work as `work`."""
+        listing = what.add_parser("list", help=f"say which {self.kind.what} there are")
+        add_json(listing)
+        listing.set_defaults(work=self._list)
+        revoke = what.add_parser("revoke", help=f"revoke a {self.one}, at once")
+        revoke.add_argument("id", metavar="ID", help="as the list says")
+        revoke.set_defaults(work=self._revoke)
+        for each in (listing, revoke):
+            add_data(each)
+
+    def print_new(self, grant: G, data_dir: Path, opens: dict[str, str]) -> None:
+        """Write one for programs, with what it is opened by."""
+        hostnames = list_grants(data_dir, self.kind).hostnames
+        print(json.dumps({**self.told(grant, hostnames), **opens}, indent=1))
+
+    def _list(self, arguments: Namespace, data_dir: Path) -> int:
+        listed = list_grants(data_dir, self.kind)
+        hostnames = listed.hostnames
+        if arguments.json:
+            told = [self.told(grant, hostnames) for _, grant in listed.grants]
+            print(json.dumps(told, indent=1))
+        elif listed.grants:
+            rows = [self.heads]
+            rows += [self.row(grant, hostnames) for _, grant in listed.grants]
+            print_table(rows)
+        else:
+            print(f"There are no {self.kind.what}.")
+        return 0
+
+    def _revoke(self, arguments: Namespace, data_dir: Path) -> int:
+        for key, grant in list_grants(data_dir, self.kind).grants:
+            if grant.id == arguments.id and revoke_grant(data_dir, self.kind, key):
+                print(f"The {self.one} {grant.name} is revoked.")
+                return 0
+        raise NotFound(f"there is no {self.one} {arguments.id}")

@@ -1,0 +1,324 @@
+"""`medamad import`: take an export into a website, list imports, or undo one."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from medamad.admin.client import Connection, NotDone, NotRunning, connect
+from medamad.admin.imports import (
+    BeginImport,
+    Begun,
+    Ended,
+    FinishImport,
+    HoldImport,
+    Nothing,
+    UndoImport,
+)
+from medamad.cli.import_report import (
+    KnownDays,
+    Past,
+    Plan,
+    counted,
+    date_of_time,
+    known_rows,
+    nothing_in,
+    report,
+    tell_refused,
+)
+from medamad.cli.support import Telling, add_data, governing, on_data, tell_error
+from medamad.config.lists import load_lists
+from medamad.config.package_settings import retention, rules
+from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_S, day_at
+from medamad.storage.import_batches import Batch, Span, check_new, check_ranges
+from medamad.storage.offline import Guest, reading_beside
+from medamad.transfer.day_rows import date_of
+from medamad.transfer.day_survey import DaySurvey, are_of_days, survey_days
+from medamad.transfer.existing import Known
+from medamad.transfer.formats.registry import SOURCE_NAMES
+from medamad.transfer.survey import Given, Survey, digest_of, survey
+from medamad.transfer.visitors import Into
+
+
+class Listed(msgspec.Struct):
+    """An import, as it is listed."""
+
+    number: int
+    website: str
+    source: str
+    made: str
+    views: int
+    visitors: int
+    events: int
+    first: str
+    last: str
+
+
+def list_imports(data_dir: Path, *, as_json: bool) -> int:
+    """Write the list on standard output; gives the exit status."""
+    with reading_beside(data_dir) as guest:
+        found = [
+            Listed(
+                number=batch.number,
+                website=website.hostname,
+                source=batch.source,
+                made=datetime.fromtimestamp(batch.made, UTC).isoformat(),
+                views=batch.views,
+                visitors=batch.visitors,
+                events=batch.events,
+                first=first,
+                last=last,
+            )
+            for website, batch in batches(guest)
+            for first, last in [_dates(batch)]
+        ]
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        for each in found:
+            print(_line(each))
+    return 0
+
+
+def batches(guest: Guest) -> Iterator[tuple[Website, Batch]]:
+    """Give the imports of all websites, by number."""
+    found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
+    yield from sorted(found, key=lambda pair: pair[1].number)
+
+
+def _dates(batch: Batch) -> tuple[str, str]:
+    """Give the first and the last date, as the import itself told them."""
+    if batch.days is not None:
+        return date_of(batch.days[0]), date_of(batch.days[1])
+    return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
+
+
+def _line(each: Listed) -> str:
+    return (
+        f"{each.number}  {each.website}  {each.made}  {counted(each.views, 'view')}, "
+        f"{counted(each.events, 'event')}, {each.first} to {each.last}: {each.source!r}"
+    )
+
+
+_ANSWERS_WITHIN_S: Final = 300.0
+"""A block is stored in far less, but the disk may be slow and others may be at work."""
+
+EXAMPLES: Final = (
+    ("medamad import --website example.com --dry-run views.csv", "what would come in"),
+    ("medamad import --website example.com views.csv events.csv", "both as one import"),
+    ("medamad import --website example.com access.log.1.gz access.log", "logs of a web server"),
+    ("medamad import --website example.com plausible.zip", "what Plausible exported"),
+    ("medamad import --list", "what was imported, by number"),
+    ("medamad import --undo 1", "takes back import 1"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="what is imported")
+    parser.add_argument("--website", metavar="HOSTNAME", help="the website that it goes into")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=SOURCE_NAMES,
+        help="what the files are (without: told by how they begin)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would come in, and store nothing"
+    )
+    parser.add_argument(
+        "--skip-refused", action="store_true", help="import without the rows that are refused"
+    )
+    parser.add_argument(
+        "--overlapping",
+        action="store_true",
+        help="take hits also of times that were counted, as far as they are known by that alone",
+    )
+    parser.add_argument("--list", action="store_true", help="list what was imported")
+    parser.add_argument(
+        "--undo", type=int, metavar="NUMBER", help="remove what was imported as that number"
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON on standard output")
+    add_data(parser)
+    parser.set_defaults(misused=parser.error)
+    parser.epilog = (
+        "Needs a running daemon, but for --dry-run and --list. All files of one call become one\n"
+        "import, which is seen when it is whole, and counts once: hits that the website has\n"
+        "already are left out, also where only sums of them remain, and the same files are\n"
+        "refused a second time. Hits that another program has counted are left out from the\n"
+        "first on that was counted here, and between the first and the last of an earlier\n"
+        "import, and of days that it has added up those of which there is anything;\n"
+        "--overlapping takes them all the same.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Import, list or undo; the exit status is 1 when not all came in that was to."""
+    if (wrong := _misuse(arguments)) is not None:
+        arguments.misused(wrong)
+    by_file = not arguments.list and arguments.undo is None
+    return on_data(arguments, lambda data_dir: _run(data_dir, arguments), by_file=by_file)
+
+
+def _misuse(arguments: Namespace) -> str | None:
+    """Say what is wrong with the arguments, if anything is."""
+    alone = "--list" if arguments.list else "--undo" if arguments.undo is not None else ""
+    others = {
+        "FILE": arguments.files,
+        "--website": arguments.website is not None,
+        "--from": arguments.source is not None,
+        "--dry-run": arguments.dry_run,
+        "--skip-refused": arguments.skip_refused,
+        "--overlapping": arguments.overlapping,
+        "--undo": arguments.list and arguments.undo is not None,
+    }
+    if alone:
+        wrong = next((name for name, is_there in others.items() if is_there), None)
+        return wrong and f"{wrong}: not expected with {alone}"
+    if not arguments.files:
+        return "FILE: expected at least one file"
+    if arguments.website is None:
+        return "--website: expected the website that it goes into"
+    return None
+
+
+def _run(data_dir: Path, arguments: Namespace) -> int:
+    try:
+        if arguments.list:
+            return list_imports(data_dir, as_json=arguments.json)
+        if arguments.undo is not None:
+            return _undo(data_dir, arguments)
+        return _import(data_dir, arguments)
+    except (NotRunning, NotDone) as error:
+        tell_error(str(error))
+        return 1
+
+
+def _import(data_dir: Path, arguments: Namespace) -> int:
+    telling = Telling("rows looked through", sys.stderr)
+    with reading_beside(data_dir) as guest:
+        website = guest.website(arguments.website)
+        before = guest.batches(website)
+    # The files may be long or slow: no transaction waits for them.
+    governed = governing(data_dir, arguments.config)
+    governed.check_zone()
+    config = governed.config
+    latest_ms = round((time.time() + DAY_S) * 1000)
+    into = Into(website.hostname, rules(config, load_lists(config)), latest_ms)
+    files = [Given.of(path, arguments.source, into) for path in arguments.files]
+    digest = digest_of(files)
+    newest = max((batch.number for batch in before), default=0)
+    check_new(before, digest, newest)
+    found = Survey()
+    for found in survey_days(files) if are_of_days(files) else survey(files):
+        telling.tell(found.rows)
+    telling.end()
+    check_ranges(found.ranges)
+    with reading_beside(data_dir) as guest:
+        known: Known | KnownDays
+        if isinstance(found, DaySurvey):
+            zone = into.rules.zone
+            today = day_at(zone, int(time.time()))
+            known = KnownDays.of(guest, website, zone, today, overlapping=arguments.overlapping)
+        else:
+            known = known_rows(guest, website, found, overlapping=arguments.overlapping)
+        kept = retention(governed.of_daemon())
+        past = Past.of(guest, website, kept, int(time.time() * 1000))
+    plan = Plan(website, files, digest, found, newest, known, past)
+    if arguments.dry_run:
+        return _dry_run(plan, arguments)
+    if found.refused_rows and not arguments.skip_refused:
+        tell_refused(found)
+        _tell_unskipped(found, "and nothing was stored")
+        return 1
+    with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
+        return _send(plan, daemon, holding, arguments)
+
+
+def _dry_run(plan: Plan, arguments: Namespace) -> int:
+    spans = [Span(store, first, last, 1) for store, first, last in plan.survey.ranges]
+    gathering = plan.gathering(spans)
+    telling = Telling("rows", sys.stderr)
+    for _ in plan.requests(gathering, 0):
+        telling.tell(gathering.rows, plan.survey.rows)
+    telling.end()
+    report(plan, gathering, None, as_json=arguments.json)
+    if plan.survey.refused_rows and not arguments.skip_refused:
+        _tell_unskipped(plan.survey, "and nothing would be stored")
+        return 1
+    if not gathering.views + gathering.events:
+        tell_error(nothing_in(plan, gathering))
+        return 1
+    return 0
+
+
+def _tell_unskipped(found: Survey, what: str) -> None:
+    told = f"{found.refused_rows:,} of {found.rows:,} rows are refused, {what}"
+    tell_error(f"{told}; --skip-refused imports the others")
+
+
+def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
+    begun = daemon.ask(
+        BeginImport(
+            website=plan.website.hostname,
+            source=", ".join(given.path.name for given in plan.files),
+            digest=plan.digest,
+            ranges=tuple(plan.survey.ranges),
+            newest=plan.newest,
+        ),
+        Begun,
+    )
+    # If this process ends before the import does, the daemon takes back what came in.
+    holding.send(HoldImport(begun.number))
+    gathering = plan.gathering(begun.spans)
+    telling = Telling("rows", sys.stderr)
+    with _undone_on_failure(plan, daemon, begun.number):
+        for request in plan.requests(gathering, begun.number):
+            if request is not None:
+                daemon.ask(request, Nothing)
+            telling.tell(gathering.rows, plan.survey.rows)
+        telling.end()
+        if not gathering.views + gathering.events:
+            raise NotDone(nothing_in(plan, gathering))
+        ended = daemon.ask(FinishImport(begun.number), Ended)
+    report(plan, gathering, ended, as_json=arguments.json)
+    return 0
+
+
+@contextmanager
+def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[None]:
+    try:
+        yield
+    except (NotDone, BadRequest, OSError) as error:
+        # A daemon that has gone removes it when it starts again.
+        with suppress(NotDone):
+            daemon.ask(UndoImport(plan.website.hostname, number), Ended)
+        raise error from None
+
+
+def _undo(data_dir: Path, arguments: Namespace) -> int:
+    number = arguments.undo
+    with reading_beside(data_dir) as guest:
+        of = [website for website, batch in batches(guest) if batch.number == number]
+    if not of:
+        raise NotFound(f"--undo: nothing was imported as number {number}")
+    with connect(data_dir, _ANSWERS_WITHIN_S) as daemon:
+        gone = daemon.ask(UndoImport(of[0].hostname, number), Ended)
+    told: dict[str, Any] = {"website": of[0].hostname} | msgspec.to_builtins(gone)
+    if arguments.json:
+        print(msgspec.json.encode(told).decode())
+    else:
+        print(
+            f"{of[0].hostname}: removed {counted(gone.views, 'view')} and "
+            f"{counted(gone.events, 'event')} that were imported as number {number}"
+        )
+    return 0

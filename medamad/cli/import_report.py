@@ -1,0 +1,319 @@
+"""What an import is about to bring, and the report at its end."""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, tzinfo
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from attrs import define, frozen
+
+from medamad.admin.import_requests import days_request, rows_request
+from medamad.admin.imports import Ended
+from medamad.admin.protocol import Request
+from medamad.cli.support import tell_error
+from medamad.domain.errors import Conflict
+from medamad.domain.websites import Website
+from medamad.storage.compaction.retention import Bound, bound_of
+from medamad.storage.environment.trusted_clock import until_believed
+from medamad.storage.errors import DamagedBlock
+from medamad.storage.import_batches import Span
+from medamad.storage.import_content import DayCounts
+from medamad.storage.offline import Guest
+from medamad.storage.segments.build import Content
+from medamad.storage.settings import Retention
+from medamad.transfer.day_rows import date_of
+from medamad.transfer.day_survey import DayGathering, DaySurvey, days_there
+from medamad.transfer.existing import Known
+from medamad.transfer.gather import Gathering, gather
+from medamad.transfer.survey import Given, Survey
+from medamad.transfer.visitors import LeftOut
+
+
+@define(eq=False)
+class Past:
+    """Counts, of what comes in, the hits and the days that are to go by a bound; None for none."""
+
+    bound: Bound | None
+    waits_ms: int = 0
+    """For how much longer nothing goes, as the clock is not believed yet."""
+    views: int = 0
+    events: int = 0
+    days: int = 0
+    """Of those that another program has added up."""
+    _day: int | None = None
+
+    @classmethod
+    def of(cls, guest: Guest, website: Website, retention: Retention, now_ms: int) -> "Past":
+        """Begin to count, for a website."""
+        registered = {each.hostname for each in guest.websites()}
+        keep = retention.of(website.hostname, registered)
+        return cls(bound_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
+
+    def add(self, content: Content) -> None:
+        """Count hits; an event comes in one piece."""
+        if self.bound is None:
+            return
+        before_ms, events = self.bound.before_ms, content.events
+        self.views += int((content.time_ms < before_ms).sum())
+        self.events += len(np.unique(events.event[events.time_ms < before_ms]))
+
+    def add_days(self, counts: Sequence[DayCounts]) -> None:
+        """Count days, which come one after another; sums are kept where those of views are."""
+        if self.bound is None or self.bound.sums:
+            return
+        for each in counts:
+            self.days += each.day != self._day and each.span[0] < self.bound.before_ms
+            self._day = each.day
+
+    def told(self) -> Iterator[str]:
+        """Say what does not stay, if anything."""
+        if self.bound is None or not (self.views or self.events or self.days):
+            return
+        before = datetime.fromtimestamp(self.bound.before_ms // 1000, self.bound.zone).date()
+        some = (
+            f"{count:,} {noun}{'s' * (count != 1)}"
+            for count, noun in ((self.views, "view"), (self.events, "event"), (self.days, "day"))
+            if count
+        )
+        remains = "sums of their days remain" if self.bound.sums else "nothing of them remains"
+        soon = "soon after"
+        if self.waits_ms:
+            soon = f"but not {until_believed(self.waits_ms)}, as the clock is not believed yet"
+        yield (
+            f"[retention] removes what is from before {before} {soon}:"
+            f" {' and '.join(some)}; {remains}"
+        )
+
+
+Gathered: TypeAlias = Gathering | DayGathering
+
+
+@frozen(eq=False)
+class KnownDays:
+    """The days of which a website has something in a zone, and which day it is."""
+
+    there: AbstractSet[int]
+    zone: tzinfo
+    today: int
+
+    @classmethod
+    def of(
+        cls, guest: Guest, website: Website, zone: tzinfo, today: int, *, overlapping: bool
+    ) -> "KnownDays":
+        """Look at what a website has, or take it for nothing. Raises Conflict."""
+        there = set() if overlapping else days_there(guest.hold(website, _damaged), zone)
+        return cls(there, zone, today)
+
+
+@frozen(eq=False)
+class Plan:
+    """What is to be imported, and what the website has of it."""
+
+    website: Website
+    files: Sequence[Given]
+    digest: str
+    survey: Survey
+    newest: int
+    """The last batch of the website that it was checked against."""
+    known: Known | KnownDays
+    past: Past
+    """What of it does not stay: that is counted as it comes in."""
+
+    def gathering(self, spans: Sequence[Span]) -> Gathered:
+        """Begin to gather what comes in."""
+        if isinstance(self.known, Known):
+            return Gathering(self.known, self.survey, spans)
+        assert isinstance(self.survey, DaySurvey)  # noqa: S101 - only its days are looked for
+        known = self.known
+        return DayGathering(self.survey.days, known.zone, known.today, known.there)
+
+    def requests(self, gathering: Gathered, number: int) -> Iterator[Request | None]:
+        """Go through it, a little with every step; gives what brings some of it, or nothing yet."""
+        if isinstance(gathering, Gathering):
+            for piece in gather(self.files, gathering):
+                if piece is not None:
+                    self.past.add(piece.content)
+                yield None if piece is None else rows_request(number, piece)
+        else:
+            for counts in gathering.pieces():
+                if counts is not None:
+                    self.past.add_days(counts)
+                yield None if counts is None else days_request(number, counts)
+
+
+def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> Known:
+    """Find which rows a website has. Raises Conflict."""
+    held, origins = guest.hold(website, _damaged), guest.origins(website)
+    batches = guest.batches(website)
+    return Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
+
+
+def _damaged(error: DamagedBlock) -> None:
+    raise Conflict(f"the store is damaged, and it cannot be told what is there: {error}")
+
+
+_LEFT_OUT: Final = MappingProxyType(
+    {
+        LeftOut.NO_VIEW: "of what is no view of a page",
+        LeftOut.OTHER_HOSTS: "of other hosts",
+        LeftOut.NO_PAGE: "without an address of a page",
+        LeftOut.BLOCKED: "from blocked networks",
+        LeftOut.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
+        LeftOut.SPAM: "with a referrer that is spam",
+        LeftOut.REPEATED: "that come again",
+        LeftOut.LONG: "of 64 KiB or more",
+        LeftOut.CUT: "cut off at the end of a log",
+    }
+)
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What came in, or would."""
+
+    website: str
+    number: int | None
+    """Of the import, None where it was none."""
+    dry_run: bool
+    files: list[str]
+    views: int
+    visitors: int
+    events: int
+    first: str | None
+    last: str | None
+    """The days of the first and of the last hit, in UTC; of days that were added up, they."""
+    already_there: int
+    """Views and events that were left out, those too of a time that was counted already."""
+    refused: int
+    reasons: list[str]
+    """Why rows were refused: the first of them."""
+    already_counted: int = 0
+    """How many of those that were left out it was only by their time."""
+    days: int = 0
+    """Of files that have days added up: how many came in."""
+    days_there: int = 0
+    """How many did not, since the website has something of them; and so on."""
+    days_not_over: int = 0
+    days_without_views: int = 0
+    left_out: dict[str, int] = {}
+    """Of files of other programs: how many of their rows are no hits that count, by reason."""
+    past_views: int = 0
+    """How many do not stay, as the website's are not kept for so long; and so on."""
+    past_events: int = 0
+    past_days: int = 0
+
+
+def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: bool) -> None:
+    """Say what came in; what would, where nothing has."""
+    found = _report(plan, gathering, ended)
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+        return
+    if ended is None:
+        print(f"{found.website}: this would come in, and nothing was stored:")
+    else:
+        print(f"{found.website}: imported as number {found.number}:")
+    views, visitors = counted(found.views, "view"), counted(found.visitors, "visitor")
+    print(f"  {views} of {visitors}, {counted(found.events, 'event')}")
+    if found.first is not None:
+        print(f"  from {found.first} to {found.last}")
+    if found.days:
+        print(f"  {counted(found.days, 'day')}, of which only sums are known")
+    for told in _left_out(plan, gathering):
+        print(f"  {told}, left out")
+    for told in plan.past.told():
+        print(f"  {told}")
+    if found.refused:
+        print(f"  {counted(found.refused, 'row')} refused:")
+        tell_refused(plan.survey)
+    if ended is not None:
+        print(f"`medamad import --undo {found.number}` removes them again.")
+
+
+def nothing_in(plan: Plan, gathering: Gathered) -> str:
+    """Say why there is nothing to be imported."""
+    nothing = "day" if isinstance(gathering, DayGathering) else "view or event"
+    told = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
+    return f"nothing was imported: {told}"
+
+
+def tell_refused(found: Survey) -> None:
+    """Say on standard error which rows are refused, and why."""
+    for reason in _reasons(found):
+        tell_error(reason)
+    if found.refused_rows > len(found.refused):
+        tell_error(f"and {found.refused_rows - len(found.refused):,} more")
+
+
+def date_of_time(time_ms: int) -> str:
+    """Give the date of a moment, in UTC."""
+    return datetime.fromtimestamp(time_ms // 1000, UTC).date().isoformat()
+
+
+def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
+    found = plan.survey
+    report = Report(
+        website=plan.website.hostname,
+        number=None if ended is None else ended.number,
+        dry_run=ended is None,
+        files=[str(given.path) for given in plan.files],
+        views=gathering.views,
+        visitors=gathering.visitors,
+        events=gathering.events,
+        first=None,
+        last=None,
+        already_there=0,
+        refused=found.refused_rows,
+        reasons=list(_reasons(found)),
+        left_out={str(why): rows for why, rows in found.left_out.items()},
+        past_views=plan.past.views,
+        past_events=plan.past.events,
+        past_days=plan.past.days,
+    )
+    if isinstance(gathering, DayGathering):
+        if gathering.days:
+            report.first, report.last = date_of(gathering.first), date_of(gathering.last)
+        report.days = gathering.days
+        report.days_there = gathering.days_there
+        report.days_not_over = gathering.days_not_over
+        report.days_without_views = gathering.days_without_views
+        return report
+    if gathering.last_ms >= 0:
+        report.first = date_of_time(gathering.first_ms)
+        report.last = date_of_time(gathering.last_ms)
+    report.already_there = gathering.there
+    report.already_counted = gathering.counted
+    return report
+
+
+def _reasons(found: Survey) -> Iterator[str]:
+    for file, row in found.refused:
+        line = f", line {row.line}" if row.line else ""
+        yield f"{file}{line}: {row.field}: {row.reason}"
+
+
+def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
+    """Say what does not come in, and why."""
+    for reason, what in _LEFT_OUT.items():
+        if rows := plan.survey.left_out[reason]:
+            yield f"{counted(rows, 'row')} {what}"
+    if not isinstance(gathering, DayGathering):
+        if there := gathering.there - gathering.counted:
+            yield f"{counted(there, 'hit')} there already"
+        if gathering.counted:
+            yield f"{counted(gathering.counted, 'hit')} of a time that was counted already"
+        return
+    for days, why in (
+        (gathering.days_there, "there is something already"),
+        (gathering.days_not_over, "not all is known yet"),
+        (gathering.days_without_views, "no view is known"),
+    ):
+        if days:
+            yield f"{counted(days, 'day')} of which {why}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many there are of something."""
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

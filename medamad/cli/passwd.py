@@ -1,0 +1,61 @@
+"""`medamad passwd`: a new password for the account, whether the daemon runs or not."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from getpass import getpass
+from pathlib import Path
+from typing import Final
+
+from medamad.accounts.credentials import check_password, hash_password
+from medamad.accounts.first_login import remove_file
+from medamad.cli.exit_statuses import INTERRUPTED_STATUS
+from medamad.cli.support import add_data, end_no_more, on_data
+from medamad.domain.errors import BadRequest
+from medamad.storage.environment.environment import check_there
+from medamad.storage.offline import change_password
+
+EXAMPLES: Final = (
+    ("medamad passwd --data /var/lib/medamad", "asks for it twice"),
+    ("medamad passwd --data /var/lib/medamad < password.txt", "takes the first line of a file"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_data(parser)
+    parser.epilog = (
+        "Asks for the password on a terminal, else reads one line of standard input.\n"
+        f"Every login ends.\n\n{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Ask for a password and store it."""
+    return on_data(arguments, _change)
+
+
+def _change(data_dir: Path) -> int:
+    try:
+        password = check_password(_asked(data_dir) if sys.stdin.isatty() else _piped())
+        password_hash = hash_password(password)
+        end_no_more()
+    except (KeyboardInterrupt, EOFError) as ended:
+        print("\nmedamad: the password stays as it was", file=sys.stderr)
+        return INTERRUPTED_STATUS if isinstance(ended, KeyboardInterrupt) else 1
+    username = change_password(data_dir, password_hash, int(time.time()))
+    remove_file(data_dir)
+    print(f"The password of {username} is changed.")
+    return 0
+
+
+def _asked(data_dir: Path) -> str:
+    check_there(data_dir)
+    password = getpass("New password: ")
+    if getpass("Once more: ") != password:
+        raise BadRequest("password: the two are not the same")
+    return password
+
+
+def _piped() -> str:
+    return sys.stdin.readline().removesuffix("\n").removesuffix("\r")

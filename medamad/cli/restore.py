@@ -1,0 +1,69 @@
+"""`medamad restore`: puts a backup in the place of the store."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from medamad.accounts.first_login import FILE_NAME
+from medamad.cli.support import Phases, add_data, end_no_more, on_data
+from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
+from medamad.storage.environment.formats import FORMAT
+from medamad.storage.errors import StoreInUse
+from medamad.storage.restore import Restored, restore
+
+EXAMPLES: Final = (
+    ("medamad restore /mnt/medamad.mdb.zst --data /var/lib/medamad", "while the daemon is stopped"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a file of `medamad backup`")
+    add_data(parser)
+    parser.epilog = (
+        "The daemon must not run meanwhile: stop a service with its socket, which would start it\n"
+        "again (systemctl stop medamad.socket medamad). All of the file is read and found sound\n"
+        "before the store is replaced, at once; what was there is kept beside it under another\n"
+        "name, and is had back by giving it its name again. Every login ends. Password, tokens\n"
+        "and share links are those of the backup: what was revoked since is to be revoked again.\n"
+        "A backup that was made before the store was taken over into another format undoes that,\n"
+        "for the version before.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Put the backup in place."""
+    return on_data(arguments, lambda data_dir: _restore(data_dir, arguments.file))
+
+
+def _restore(data_dir: Path, file: Path) -> int:
+    phases = Phases(sys.stderr)
+    try:
+        restored = restore(file, data_dir, phases.tell, end_no_more)
+    except StoreInUse as error:
+        raise StoreInUse(
+            f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
+        ) from error
+    phases.end()
+    _keep_login(data_dir, restored)
+    made = datetime.fromtimestamp(restored.note.made, UTC)
+    print(f"{data_dir / STORE_NAME}: the store of {made:%Y-%m-%d %H:%M:%S} UTC is there again.")
+    if restored.replaced is not None:
+        print(f"What was there before is kept as {restored.replaced}; delete it when you can.")
+    if restored.note.format != str(FORMAT):
+        print(
+            f"It has format {restored.note.format}: the next start of this version takes it over"
+            f" into format {FORMAT}; an earlier version uses it as it is."
+        )
+    print("All logins have ended. Revoke again what was revoked since: tokens, share links.")
+    return 0
+
+
+def _keep_login(data_dir: Path, restored: Restored) -> None:
+    """Keep the first password of the store that was there with it: it is not of this one."""
+    login = data_dir / FILE_NAME
+    if restored.replaced is not None and login.exists():
+        login.rename(f"{login}{restored.replaced.suffix}")

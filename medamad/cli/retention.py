@@ -1,0 +1,151 @@
+"""`medamad retention`: how long views are kept, what there is, and what would go."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from typing import Any, Final, get_args
+
+import msgspec
+from attrs import asdict, evolve
+
+from medamad.cli.support import (
+    MAX_DAYS,
+    add_data,
+    governing,
+    on_data,
+    tell_error,
+    tell_warning,
+    told_bytes,
+    whole,
+)
+from medamad.config.package_settings import retention
+from medamad.storage.compaction.retention import Bound, Forecast, bound_of
+from medamad.storage.environment.trusted_clock import told_doubt
+from medamad.storage.offline import reading_beside
+from medamad.storage.settings import After, Keep, told_unregistered
+
+EXAMPLES: Final = (
+    ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
+    (
+        "medamad retention --data /var/lib/medamad --dry-run --raw-days 365",
+        "what would go if views were kept for a year",
+    ),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="count the views and bytes that are past their time"
+    )
+    parser.add_argument(
+        "--raw-days",
+        type=whole(0, MAX_DAYS),
+        metavar="N",
+        help="the same as if every website's views were kept for N days, 0 for ever",
+    )
+    parser.add_argument(
+        "--after",
+        choices=get_args(After),
+        help="the same as if this remained of every website's days",
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    add_data(parser)
+    parser.epilog = (
+        "Changes nothing: it is the daemon that removes views, each minute, as [retention] of its\n"
+        "configuration says. Try another number by --raw-days N first, which is a dry run, too:\n"
+        "what is gone cannot be had back but from a copy.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Tell it; the exit status is 1 if anything is damaged, which stays whatever its age."""
+    return on_data(arguments, lambda data_dir: _tell(data_dir, arguments), by_file=True)
+
+
+def _tell(data_dir: Any, arguments: Namespace) -> int:
+    governed = governing(data_dir, arguments.config)
+    given = retention(governed.config)
+    if (another := governed.another) is not None:
+        told_of = f"{arguments.config}: the daemon goes by {another} instead"
+        tell_warning(told_of)
+    is_trial = arguments.raw_days is not None or arguments.after is not None
+    now_ms = int(time.time() * 1000)
+    told: list[dict[str, Any]] = []
+    lines: list[str] = []
+    damaged, has_past = 0, False
+    with reading_beside(data_dir) as guest:
+        websites = guest.websites()
+        registered = {website.hostname for website in websites}
+        left_ms = guest.doubt_left_ms(now_ms)
+        for website in websites:
+            keep = _tried(given.of(website.hostname, registered), arguments)
+            is_dry_run = arguments.dry_run or is_trial
+            bound = bound_of(keep, given.zone, now_ms)
+            found = guest.forecast(website, bound if is_dry_run else None)
+            has_past |= found.due_days > 0 or _has_past(found, bound)
+            for place in found.damaged:
+                tell_error(place)
+            damaged += len(found.damaged)
+            if arguments.json:
+                told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
+            else:
+                rule = _rule(keep, "would be" if is_trial else "are")
+                lines.append(f"{website.hostname}: {rule}")
+                lines.append(_there(found, given.zone))
+                lines += _due(found) if is_dry_run and bound else ()
+    if arguments.json:
+        sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    elif lines:
+        print(*lines, sep="\n")
+    if has_past and left_ms:
+        tell_warning(told_doubt(left_ms))
+    for hostname in given.unregistered(registered):
+        tell_warning(told_unregistered(hostname))
+    return 1 if damaged else 0
+
+
+def _has_past(found: Forecast, bound: Bound | None) -> bool:
+    earliest_ms = found.earliest_ms
+    return bound is not None and earliest_ms is not None and earliest_ms < bound.before_ms
+
+
+def _tried(keep: Keep, arguments: Namespace) -> Keep:
+    if arguments.raw_days is not None:
+        keep = evolve(keep, raw_days=arguments.raw_days)
+    return evolve(keep, after=arguments.after) if arguments.after else keep
+
+
+def _rule(keep: Keep, are: str) -> str:
+    if not keep.raw_days:
+        return f"views {are} kept for ever"
+    remains = "the sums of their days" if keep.after == "sums" else "nothing"
+    return f"views {are} kept for {_count(keep.raw_days, 'day')}, then {remains}"
+
+
+def _there(found: Forecast, zone: tzinfo) -> str:
+    since = ""
+    if found.earliest_ms is not None:
+        since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
+    kept = f"  there: {_count(found.views, 'view')}{since} ({told_bytes(found.bytes)})"
+    if found.days:
+        kept += f", sums of {_count(found.days, 'day')} ({told_bytes(found.bytes_of_days)})"
+    return kept
+
+
+def _due(found: Forecast) -> Iterator[str]:
+    gone = f"{_count(found.due_views, 'view')} and {_count(found.due_events, 'event')}"
+    told = f"  would go: {gone} ({told_bytes(found.due_bytes)})"
+    if found.due_days:
+        told += f", sums of {_count(found.due_days, 'day')} ({told_bytes(found.bytes_of_due_days)})"
+    yield told
+    if found.new_days:
+        days = _count(found.new_days, "day")
+        yield f"  would be made: sums of {days} ({told_bytes(found.bytes_of_new_days)})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,109 @@
+"""`medamad run`: the daemon in the foreground."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from medamad.cli.support import add_data, add_listen, read_config, refused
+from medamad.config.package_settings import log_style
+from medamad.config.schema import Config, ConfigError
+from medamad.daemon.logs import begin_log
+from medamad.daemon.process import make_daemon
+from medamad.daemon.service import Started, nothing
+from medamad.web.backend import Backend
+
+EXAMPLES: Final = (
+    ("medamad run", "listens on port 8080 of this machine, data in ./medamad-data"),
+    (
+        "medamad run --config medamad.toml --listen tcp:8081",
+        "another port, for every network",
+    ),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_data(parser, of_service=False)
+    add_listen(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Run the daemon until it is told to stop."""
+    read = partial(read_config, arguments.config, arguments.data, arguments.listen)
+    try:
+        config = read()
+    except ConfigError as error:
+        return refused(error)
+    return run_daemon(config, read_config=read, started=greet if sys.stdout.isatty() else nothing)
+
+
+def run_daemon(
+    config: Config,
+    *,
+    read_config: Callable[[], Config],
+    started: Callable[[Started], None],
+    prepare: Callable[[Backend], Awaitable[None]] | None = None,
+) -> int:
+    """Run a daemon until it is told to stop or cannot go on; gives the exit status.
+
+    `read_config` is called on SIGHUP, `started` once the daemon can be reached, and `prepare` is
+    awaited before that.
+    """
+    from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
+
+    reactor: Any = installed
+    lines = begin_log(sys.stderr, os.environ, log_style(config))
+    statuses = [0]
+    daemon = make_daemon(
+        config,
+        reactor,
+        read_config=read_config,
+        leave_with=statuses.append,
+        started=started,
+        prepare=prepare,
+        log_lines=lines,
+        is_abandoned=_lost_terminal if sys.stdin.isatty() else _nothing_to_lose,
+    )
+    reactor.callWhenRunning(daemon.startService)
+    reactor.addSystemEventTrigger("before", "shutdown", daemon.stopService)
+    reactor.run()
+    return statuses[-1]
+
+
+def greet(started: Started) -> None:
+    """Tell a person where to go, how to log in and what to put on a page."""
+    with suppress(OSError):  # the terminal may go at any moment; the hangup tells of that
+        print("\n".join(_greeting(started)), flush=True)
+
+
+def _greeting(started: Started) -> Iterator[str]:
+    login = started.first_login
+    for url in started.urls[:1]:
+        yield f"\nmedamad runs at {url}/"
+        yield "Register a website (see there), then put this on its pages:"
+        yield f'  <script defer src="{url}/script.js"></script>'
+    if login is not None:
+        yield f"Log in as {login.username} with the password {login.password}"
+        if login.file is not None:
+            yield f"(both are in {login.file} until you change the password)"
+    elif started.login_file is not None:
+        yield f"Log in as {started.username}; the password is in {started.login_file}"
+    else:
+        yield f"Log in as {started.username}; `medamad passwd` sets another password"
+    yield "Ctrl-C stops it.\n"
+
+
+def _lost_terminal() -> bool:
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return True
+    return False
+
+
+def _nothing_to_lose() -> bool:
+    return False

@@ -1,0 +1,108 @@
+"""`medamad share`: makes, lists and revokes share links, whether the daemon runs or not."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from functools import partial
+from getpass import getpass
+from pathlib import Path
+from typing import Final
+
+from medamad.accounts.credentials import check_password, hash_password
+from medamad.accounts.shares import make_share
+from medamad.cli.grants import GrantCommands, Hostnames
+from medamad.cli.support import add_data, add_json, day, on_data
+from medamad.domain.accounts import Share
+from medamad.storage.grants import SHARES
+from medamad.storage.offline import add_grant, website_numbers
+
+_PAGE = "/share/"
+
+EXAMPLES: Final = (
+    ("medamad share add example.com club --password", "asks for the password of the link"),
+    (
+        "medamad share add example.com widget --embed https://www.example.com",
+        "may be framed by that website",
+    ),
+    ("medamad share list", "which there are"),
+    ("medamad share revoke ID", "at once; the list tells the ID"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    add = what.add_parser("add", help="make a share link, and write the path of its page")
+    add.add_argument("hostname", metavar="HOSTNAME", help="the website that it shows")
+    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument(
+        "--password",
+        action="store_true",
+        help="have it ask for a password, which is read from the terminal or standard input",
+    )
+    add.add_argument(
+        "--embed",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help='whose pages may show it in a frame, such as "https://www.example.com",'
+        ' or "*" for any (without: none); may be repeated',
+    )
+    add_json(add)
+    add.set_defaults(work=_add)
+    add_data(add)
+    _LIST_AND_REVOKE.add_to(what)
+
+
+def run(arguments: Namespace) -> int:
+    """Do what is asked; the exit status tells how it went."""
+    return on_data(arguments, partial(arguments.work, arguments))
+
+
+def _add(arguments: Namespace, data_dir: Path) -> int:
+    (number,) = website_numbers(data_dir, [arguments.hostname])
+    encoded = hash_password(check_password(_password())) if arguments.password else ""
+    share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
+    add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
+    if arguments.json:
+        _LIST_AND_REVOKE.print_new(share, data_dir, {"path": _PAGE + share.id})
+    else:
+        print(_PAGE + share.id)
+    return 0
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        return getpass("Password of the link: ")
+    return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+
+
+def _told(share: Share, hostnames: Hostnames) -> dict[str, object]:
+    return {
+        "id": share.id,
+        "name": share.name,
+        "hostname": hostnames.get(share.website),
+        "protected": bool(share.password_hash),
+        "embed": share.embed,
+        "dateCreated": share.created,
+    }
+
+
+def _row(share: Share, hostnames: Hostnames) -> tuple[str, ...]:
+    return (
+        share.id,
+        hostnames.get(share.website, "-"),
+        share.name,
+        "yes" if share.password_hash else "no",
+        " ".join(share.embed) or "-",
+        day(share.created),
+    )
+
+
+_LIST_AND_REVOKE: Final = GrantCommands(
+    kind=SHARES,
+    one="share link",
+    told=_told,
+    heads=("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE"),
+    row=_row,
+)

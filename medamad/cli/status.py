@@ -1,0 +1,117 @@
+"""`medamad status`: what state the daemon is in."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from medamad.admin.client import NotDone, NotRunning, connect
+from medamad.admin.protocol import State, Status
+from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
+from medamad.cli.support import add_data, refused, settle, tell_error, told_bytes
+from medamad.config.schema import ConfigError
+from medamad.storage.environment.environment import is_in_use
+from medamad.storage.errors import StoreError
+
+_DAY_S: Final = 86_400
+_PERIODS: Final = ((_DAY_S, "d"), (3_600, "h"), (60, "min"))
+
+EXAMPLES: Final = (
+    ("medamad status --data /var/lib/medamad", "of the daemon on this folder of data"),
+    ("medamad status --data /var/lib/medamad --json", "the same, for programs"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_data(parser)
+    parser.add_argument("--json", action="store_true", help="say it as a JSON object")
+
+
+def run(arguments: Namespace) -> int:
+    """Ask the daemon and tell."""
+    try:
+        config = settle(arguments, os.environ)
+    except ConfigError as error:
+        return refused(error)
+    data_dir = config.data_dir(os.environ)
+    try:
+        with connect(data_dir) as connection:
+            state = connection.ask(Status(), State)
+    except NotRunning as error:
+        if _is_in_use(data_dir):
+            told = f"{data_dir}: a daemon uses it and takes no commands, or not yet"
+            return _failed(told, 1, as_json=arguments.json)
+        return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
+    except NotDone as error:
+        return _failed(str(error), 1, as_json=arguments.json)
+    if arguments.json:
+        _print_json({"running": True, **msgspec.structs.asdict(state)})
+    else:
+        print("\n".join(lines_of(state, data_dir, int(time.time()))))
+    return 1 if state.lacks else 0
+
+
+def _is_in_use(data_dir: Path) -> bool:
+    with suppress(StoreError):
+        return is_in_use(data_dir)
+    return False
+
+
+def _failed(told: str, status: int, *, as_json: bool) -> int:
+    if as_json:
+        # Whether one runs that does not answer is not known.
+        running = False if status == NOT_RUNNING_STATUS else None
+        _print_json({"running": running, "error": told})
+    else:
+        tell_error(told)
+    return status
+
+
+def _print_json(value: object) -> None:
+    print(msgspec.json.encode(value).decode("utf-8"))
+
+
+def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
+    """Give the lines in which people are told of a state."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.started))
+    yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
+    yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"
+    yield f"listening    {', '.join(state.listening)}; {state.connections:,} connections"
+    yield f"websites     {state.websites:,}, {state.visitors:,} visitors now"
+    refused = sum(state.refused.values())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in state.refused.items())
+    counted = "in 24 hours" if now - state.started >= _DAY_S else "since the start"
+    yield (
+        f"hits         {state.accepted:,} accepted, {refused:,} refused {counted}"
+        f"{f' ({reasons})' if reasons else ''}"
+    )
+    yield (
+        f"at present   {state.last_minute / 60:.1f} hits/s in the last full minute,"
+        f" {state.waiting:,} waiting"
+    )
+    mean_ms = 1000 * state.commit_seconds / max(state.commits, 1)
+    yield f"commits      {state.commits:,}, {mean_ms:.1f} ms each"
+    yield (
+        f"store        {told_bytes(state.store_bytes)} of {told_bytes(state.store_max_bytes)};"
+        f" {told_bytes(state.disk_free_bytes)} of the disk are free"
+    )
+    if state.last_backup is not None:
+        made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.last_backup))
+        yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
+    for lack in state.lacks:
+        yield f"no hits are taken: {lack}"
+    for warning in state.warnings:
+        yield f"warning: {warning}"
+
+
+def _period(seconds: int) -> str:
+    for length, unit in _PERIODS:
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{max(seconds, 0)} s"

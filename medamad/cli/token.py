@@ -1,0 +1,108 @@
+"""`medamad token`: makes, lists and revokes API tokens, whether the daemon runs or not."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from medamad.accounts.tokens import make_token
+from medamad.cli.grants import GrantCommands, Hostnames
+from medamad.cli.support import add_data, add_json, day, days, on_data
+from medamad.domain.accounts import Scope, Token
+from medamad.storage.grants import TOKENS
+from medamad.storage.offline import add_grant, website_numbers
+
+_ALL = "all websites"
+
+EXAMPLES: Final = (
+    (
+        "medamad token add reports --website example.com --days 90",
+        "reads one website, for 90 days",
+    ),
+    ("medamad token add shop --scope send --json", "for programs, with its ID"),
+    ("medamad token list --json", "which there are, for programs"),
+    ("medamad token revoke ID", "at once; the list tells the ID"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    add = what.add_parser("add", help="make a token, and write it: it is shown this once")
+    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument(
+        "--scope",
+        choices=tuple(Scope),
+        default=Scope.READ,
+        help="read figures; send hits; full: both, and change websites (without: read)",
+    )
+    add.add_argument(
+        "--website",
+        action="append",
+        metavar="HOSTNAME",
+        help="what it is for (without: all websites); may be repeated",
+    )
+    add.add_argument("--days", type=days, metavar="N", help="for how long (without: for good)")
+    add_json(add)
+    add.set_defaults(work=_add)
+    add_data(add)
+    _LIST_AND_REVOKE.add_to(what)
+
+
+def run(arguments: Namespace) -> int:
+    """Do what is asked; the exit status tells how it went."""
+    return on_data(arguments, partial(arguments.work, arguments))
+
+
+def _add(arguments: Namespace, data_dir: Path) -> int:
+    now = int(time.time())
+    numbers = arguments.website and website_numbers(data_dir, arguments.website)
+    expires = None if arguments.days is None else now + arguments.days
+    text, key, token = make_token(arguments.name, arguments.scope, numbers, expires, now)
+    add_grant(data_dir, TOKENS, key, token)
+    if arguments.json:
+        _LIST_AND_REVOKE.print_new(token, data_dir, {"token": text})
+        return 0
+    print(text)
+    if sys.stdout.isatty():
+        print(f"Keep it: it is shown this once. `medamad token revoke {token.id}` ends it.")
+    return 0
+
+
+def _told(token: Token, hostnames: Hostnames) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "websites": None if token.websites is None else _hosts(token, hostnames),
+        "dateCreated": token.created,
+        "dateExpires": token.expires,
+        "dateLastUsed": token.last_used,
+    }
+
+
+def _row(token: Token, hostnames: Hostnames) -> tuple[str, ...]:
+    return (
+        token.id,
+        token.name,
+        str(token.scope),
+        _ALL if token.websites is None else ", ".join(_hosts(token, hostnames)) or "-",
+        day(token.created),
+        day(token.last_used),
+        day(token.expires),
+    )
+
+
+def _hosts(token: Token, hostnames: Hostnames) -> list[str]:
+    return sorted(hostnames[each] for each in token.websites or () if each in hostnames)
+
+
+_LIST_AND_REVOKE: Final = GrantCommands(
+    kind=TOKENS,
+    one="token",
+    told=_told,
+    heads=("ID", "NAME", "SCOPE", "WEBSITES", "MADE", "LAST USED", "ENDS"),
+    row=_row,
+)

@@ -1,0 +1,28 @@
+"""`medamad version`: which version this is."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import Final
+
+from medamad import __version__
+from medamad.build import commit, told_version
+from medamad.cli.support import add_json
+
+EXAMPLES: Final = (
+    ("medamad version", "for people"),
+    ("medamad version --json", "for programs"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_json(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Say it."""
+    if arguments.json:
+        print(json.dumps({"version": __version__, "commit": commit()}))
+        return 0
+    print(told_version())
+    return 0

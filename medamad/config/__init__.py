@@ -1,0 +1,1 @@
+"""The configuration: schema, values, lists, and what a reload changes."""

@@ -1,0 +1,86 @@
+"""The further files that an operator edits: names of referrers, spam hosts, blocked networks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from attrs import define, field, frozen
+
+from medamad.build import shipped_file
+from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError, check_end
+from medamad.ingest.networks import Networks, read_networks
+from medamad.lookup.referrers import read_hosts, read_names
+
+T = TypeVar("T")
+
+REFERRERS: Final = "referrers.toml"
+SPAM: Final = "spam.txt"
+BLOCKED: Final = "blocked.txt"
+
+
+@frozen
+class Lists:
+    """What the files say."""
+
+    referrer_names: dict[str, str]
+    """The operator's names by host, or by host and path; empty without a file of their own."""
+    spam_hosts: Sequence[str]
+    blocked: Networks
+    texts: Mapping[Path, str]
+    """What each file says."""
+
+
+def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) -> Lists:
+    """Read the files that the configuration names, or that lie beside it, or that are shipped.
+
+    Raises ConfigError.
+    """
+    names = _operators(config, config.events.referrers, REFERRERS)
+    try:
+        spam = _operators(config, config.events.spam, SPAM) or shipped(SPAM)
+        blocked = _operators(config, config.events.blocked, BLOCKED) or shipped(BLOCKED)
+    except FileNotFoundError as error:
+        raise ConfigError(INSTALLED, "", str(error)) from None
+    reading = _Reading(config)
+    return Lists(
+        referrer_names={} if names is None else reading.read("referrers", names, read_names),
+        spam_hosts=reading.read("spam", spam, read_hosts),
+        blocked=reading.read("blocked", blocked, lambda text: Networks(read_networks(text))),
+        texts=reading.texts,
+    )
+
+
+def _operators(config: Config, named: str, usual: str) -> Path | None:
+    """Give the operator's own file: the one named, or the one beside the configuration."""
+    if named:
+        return config.path(named)
+    if config.file is not None and (beside := config.file.parent / usual).exists():
+        return beside
+    return None
+
+
+@define(eq=False)
+class _Reading:
+    """Reads files, and keeps what they say."""
+
+    _config: Config
+    texts: dict[Path, str] = field(factory=dict)
+
+    def read(self, key: str, file: Path, read: Callable[[str], T]) -> T:
+        """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
+        try:
+            text = self.texts[file] = file.read_text("utf-8")
+            said = read(text)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if self._config.file is not None and getattr(self._config.events, key):
+                raise ConfigError(self._config.file, f"events.{key}", f"{file}: {reason}") from None
+            raise ConfigError(file, "", reason) from None
+        except UnicodeDecodeError:
+            raise ConfigError(file, "", "expected UTF-8") from None
+        except RecursionError:
+            raise ConfigError(file, "", TOO_DEEP) from None
+        except ValueError as error:
+            raise ConfigError(file, "", str(error)) from None
+        check_end(file, text)
+        return said

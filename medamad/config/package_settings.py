@@ -1,0 +1,192 @@
+"""What a configuration means to each package."""
+
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Self
+
+from attrs import frozen
+
+from medamad.build import commit
+from medamad.config.lists import Lists, load_lists
+from medamad.config.schema import INSTALLED, Config, ConfigError
+from medamad.daemon.backup_schedule import Plan
+from medamad.daemon.logs import LogStyle
+from medamad.domain.dimensions import Dimension
+from medamad.ingest.networks import Networks
+from medamad.ingest.pipeline import Rules
+from medamad.ingest.write_queue import QueueSettings
+from medamad.lookup.referrers import Sources, SpamHosts
+from medamad.storage.backup import FOLDER_NAME
+from medamad.storage.settings import Keep, Retention, StoreSettings
+from medamad.web.settings import WebSettings
+
+_UNIX = "unix"
+_UTM = (
+    Dimension.UTM_SOURCE,
+    Dimension.UTM_MEDIUM,
+    Dimension.UTM_CAMPAIGN,
+    Dimension.UTM_TERM,
+    Dimension.UTM_CONTENT,
+)
+
+RESTART_KEYS = (
+    ("server", "listen"),
+    ("server", "data_dir"),
+    ("store", "map_size"),
+)
+"""What is read only at the start, by section and key."""
+
+
+def store_settings(config: Config) -> StoreSettings:
+    """Give the bounds of the store."""
+    limits = config.limits
+    return StoreSettings(
+        map_size=config.store.map_size,
+        min_free_disk=config.store.min_free_disk,
+        new_values={
+            Dimension.PATH: limits.new_paths,
+            Dimension.REFERRER: limits.new_referrers,
+            **dict.fromkeys(_UTM, limits.new_utm),
+            Dimension.PROPERTY_NAME: limits.new_property_names,
+            Dimension.PROPERTY: limits.new_property_values,
+        },
+        other_new_values=limits.new_values,
+        retention=retention(config),
+    )
+
+
+def retention(config: Config) -> Retention:
+    """Give how long views are kept."""
+    kept = config.retention
+    return Retention(
+        others=Keep(kept.raw_days, kept.after),
+        websites={
+            hostname: Keep(
+                kept.raw_days if own.raw_days is None else own.raw_days, own.after or kept.after
+            )
+            for hostname, own in kept.websites.items()
+        },
+        zone=config.events.timezone,
+    )
+
+
+def backup_plan(config: Config, data_dir: Path) -> Plan | None:
+    """Give when backups are made and which are kept; None where none are made."""
+    at = config.backup.at.time()
+    if at is None:
+        return None
+    folder = config.backup.folder
+    return Plan(
+        folder=config.path(folder) if folder else data_dir / FOLDER_NAME,
+        at=at,
+        zone=config.events.timezone,
+        keep=config.backup.keep,
+    )
+
+
+def queue_settings(config: Config) -> QueueSettings:
+    """Give how hits are gathered."""
+    return QueueSettings(
+        interval_s=config.store.commit_interval_ms / 1_000,
+        max_records=config.store.commit_max_hits,
+        max_waiting=config.limits.max_waiting_hits,
+    )
+
+
+def rules(config: Config, lists: Lists) -> Rules:
+    """Give which hits count."""
+    return Rules(
+        bots=config.events.bots,
+        origins=config.events.origins,
+        blocked=lists.blocked,
+        spam=SpamHosts(lists.spam_hosts),
+        zone=config.events.timezone,
+        respect_gpc=config.events.respect_gpc,
+        hits_per_minute=config.limits.hits_per_minute,
+        tells_refused=config.log.level == "debug",
+    )
+
+
+def sources(
+    lists: Lists, shipped: Callable[[Mapping[str, str]], Sources] = Sources.shipped
+) -> Sources:
+    """Give the names of sources, ours and the operator's. Raises ConfigError."""
+    try:
+        return shipped(lists.referrer_names)
+    except (OSError, ValueError) as error:
+        raise ConfigError(INSTALLED, "", str(error)) from None
+
+
+def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
+    """Give what the web side goes by. Raises ConfigError."""
+    server = config.server
+    return WebSettings(
+        sources=sources(lists),
+        data_dir=data_dir,
+        commit=commit(),
+        demo=server.demo,
+        hostnames=frozenset(map(str, server.hostnames)),
+        cors_origins=frozenset(server.cors_origins),
+        trusted_proxies=_networks(server.trusted_proxies),
+        trust_unix=_UNIX in server.trusted_proxies,
+        proxy_header=server.proxy_header,
+        metrics_from=_networks(server.metrics_from),
+        metrics_from_unix=_UNIX in server.metrics_from,
+        script_name=str(server.script_name),
+        event_name=str(server.event_name),
+        max_body_bytes=config.limits.max_body_bytes,
+        max_connections=config.limits.max_connections,
+        max_connections_per_network=config.limits.max_connections_per_network,
+    )
+
+
+def _networks(peers: Iterable[str]) -> Networks:
+    return Networks(ip_network(peer) for peer in peers if peer != _UNIX)
+
+
+@frozen
+class Replaceable:
+    """What may be replaced while the daemon runs."""
+
+    config: Config
+    lists: Mapping[Path, str]
+    """What the files beside it say."""
+    rules: Rules
+    queue: QueueSettings
+    store: StoreSettings
+    web: WebSettings
+    backups: Plan | None
+    log_style: LogStyle
+
+    @classmethod
+    def read(cls, config: Config, data_dir: Path) -> Self:
+        """Read what lies beside the configuration, and tell what all of it means.
+
+        Takes a long time where lists are long; for any thread. Raises ConfigError.
+        """
+        lists = load_lists(config)
+        return cls(
+            config=config,
+            lists=lists.texts,
+            rules=rules(config, lists),
+            queue=queue_settings(config),
+            store=store_settings(config),
+            web=web_settings(config, lists, data_dir),
+            backups=backup_plan(config, data_dir),
+            log_style=log_style(config),
+        )
+
+
+def log_style(config: Config) -> LogStyle:
+    """Give what the log looks like."""
+    return LogStyle(config.log.format, config.log.level)
+
+
+def needing_restart(old: Config, new: Config) -> list[str]:
+    """Name the keys that differ and take effect only at the next start."""
+    return [
+        f"{section}.{key}"
+        for section, key in RESTART_KEYS
+        if getattr(getattr(old, section), key) != getattr(getattr(new, section), key)
+    ]

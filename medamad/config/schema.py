@@ -1,0 +1,317 @@
+"""The configuration: what an operator may decide, its defaults and ranges, and how it is read."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args
+from zoneinfo import ZoneInfo
+
+import msgspec
+from attrs import field, frozen
+from msgspec import Meta, Struct
+
+from medamad.config.values import (
+    Endpoints,
+    EventName,
+    Hostname,
+    MapSize,
+    Origin,
+    PathText,
+    Proxy,
+    ScriptName,
+    Size,
+    TimeOfDay,
+    read_value,
+)
+from medamad.daemon.logs import LeastLevel, LogFormat
+from medamad.ingest.page import OriginRule
+from medamad.ingest.user_agent import BotRule
+from medamad.storage.settings import After
+from medamad.web.settings import ProxyHeader
+
+EXIT_STATUS: Final = 78
+"""What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
+
+_CUT: Final = "expected a line end at the end: without one the file looks as if it had been cut"
+TOO_DEEP: Final = "arrays or tables lie too deep in one another"
+INSTALLED: Final = Path(__file__).parents[1]
+"""Where the package is: what a ConfigError names when a shipped file is at fault."""
+
+_CHOICES: Final = {
+    "server.proxy_header": get_args(ProxyHeader),
+    "events.bots": get_args(BotRule),
+    "events.origins": get_args(OriginRule),
+    "retention.after": get_args(After),
+    "retention.websites[...].after": get_args(After),
+    "log.format": get_args(LogFormat),
+    "log.level": get_args(LeastLevel),
+}
+_OF_WEBSITE: Final = "websites[...]"
+_UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
+
+
+class ConfigError(Exception):
+    """A file of the configuration cannot be used. `key` is "" where none is at fault."""
+
+    def __init__(self, file: Path, key: str, reason: str) -> None:
+        super().__init__(": ".join(part for part in (str(file), key, reason) if part))
+        self.file = file
+        self.key = key
+        self.reason = reason
+
+
+_Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+_Allowance = Annotated[int, Meta(ge=0, le=100_000_000)]
+_Days = Annotated[int, Meta(ge=0, le=36_500)]
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[server]: where the daemon is found and whom it trusts."""
+
+    listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
+    data_dir: PathText = PathText("")
+    demo: bool = False
+    hostnames: tuple[Hostname, ...] = ()
+    cors_origins: tuple[Origin, ...] = ()
+    trusted_proxies: tuple[Proxy, ...] = ()
+    proxy_header: ProxyHeader = "X-Forwarded-For"
+    metrics_from: tuple[Proxy, ...] = (Proxy("127.0.0.1"), Proxy("::1"))
+    script_name: ScriptName = ScriptName("script.js")
+    event_name: EventName = EventName("event")
+
+
+class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[store]: how hits are kept."""
+
+    map_size: MapSize = MapSize(64 << 30)
+    commit_interval_ms: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    commit_max_hits: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    min_free_disk: Size = Size(512 << 20)
+
+
+class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[events]: which hits count, and as what."""
+
+    timezone: ZoneInfo = ZoneInfo("UTC")
+    bots: BotRule = "declared"
+    origins: OriginRule = "website"
+    respect_gpc: bool = False
+    referrers: PathText = PathText("")
+    spam: PathText = PathText("")
+    blocked: PathText = PathText("")
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[limits]: bounds of what strangers can make grow."""
+
+    hits_per_minute: _Allowance = 6_000
+    max_body_bytes: Annotated[int, Meta(ge=1_024, le=16 << 20)] = 16_384
+    max_connections: _Count = 10_000
+    max_connections_per_network: _Count = 1_000
+    max_waiting_hits: _Count = 20_000
+    new_paths: _Count = 10_000
+    new_referrers: _Count = 2_000
+    new_utm: _Count = 1_000
+    new_property_names: _Count = 50
+    new_property_values: _Count = 1_000
+    new_values: _Count = 1_000
+
+
+class WebsiteRetention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[retention.websites."example.com"]: what is left out is as for all websites."""
+
+    raw_days: _Days | None = None
+    after: After | None = None
+
+
+class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[retention]: how long views are kept."""
+
+    raw_days: _Days = 0
+    after: After = "sums"
+    websites: dict[str, WebsiteRetention] = {}
+
+
+class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[backup]: backups that the daemon makes by itself."""
+
+    at: TimeOfDay = TimeOfDay("")
+    folder: PathText = PathText("")
+    keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+
+
+class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[log]: what is said of what happens, and how."""
+
+    format: LogFormat = "text"
+    level: LeastLevel = "info"
+
+
+class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    server: Server = Server()
+    store: Store = Store()
+    events: Events = Events()
+    limits: Limits = Limits()
+    retention: Retention = Retention()
+    backup: Backup = Backup()
+    log: Log = Log()
+
+
+@frozen(kw_only=True)
+class Config:
+    """The configuration. `file` is what it was read from, None for the defaults."""
+
+    server: Server = field(factory=Server)
+    store: Store = field(factory=Store)
+    events: Events = field(factory=Events)
+    limits: Limits = field(factory=Limits)
+    retention: Retention = field(factory=Retention)
+    backup: Backup = field(factory=Backup)
+    log: Log = field(factory=Log)
+    file: Path | None = None
+    text: str = field(default="", eq=False, repr=False)
+    """What the file says."""
+
+    def path(self, text: str) -> Path:
+        """Give the path that a text in the file means: relative to the folder of the file."""
+        return Path(text).absolute() if self.file is None else self.file.parent / text
+
+    def data_dir(self, environ: Mapping[str, str]) -> Path:
+        """Give the folder of the data: as configured, else systemd's, else ./medamad-data."""
+        if self.server.data_dir:
+            return self.path(self.server.data_dir)
+        given_by_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        return Path(given_by_systemd or "medamad-data").absolute()
+
+
+def load(file: Path | None) -> Config:
+    """Read the configuration; None gives the defaults. Raises ConfigError."""
+    if file is None:
+        return Config()
+    file = file.absolute()
+    text = _text_of(file)
+    document = _convert(file, _toml_of(file, text))
+    check_end(file, text)
+    return Config(
+        server=document.server,
+        store=document.store,
+        events=document.events,
+        limits=document.limits,
+        retention=document.retention,
+        backup=document.backup,
+        log=document.log,
+        file=file,
+        text=text,
+    )
+
+
+class _OnlyServer(Struct, frozen=True):
+    """Of [server] where the data are, whatever else it has."""
+
+    data_dir: PathText = PathText("")
+
+
+class _OnlyData(Struct, frozen=True):
+    """Of a file where the data are, whatever else it has."""
+
+    server: _OnlyServer = _OnlyServer()
+
+
+def load_data_dir(file: Path) -> Config:
+    """Read where the data are, of a file of which more cannot be used, but which is whole.
+
+    Raises ConfigError.
+    """
+    file = file.absolute()
+    text = _text_of(file)
+    check_end(file, text)
+    try:
+        found = msgspec.convert(_toml_of(file, text), _OnlyData, dec_hook=read_value)
+    except msgspec.ValidationError as error:
+        raise ConfigError(file, "server.data_dir", str(error)) from None
+    return Config(server=Server(data_dir=found.server.data_dir), file=file)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(file, "", error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise ConfigError(file, "", "expected UTF-8") from None
+
+
+def check_end(file: Path, text: str) -> None:
+    """Raise ConfigError where a file ends amid a line."""
+    if text and not text.endswith("\n"):
+        raise ConfigError(file, "", _CUT)
+
+
+def _toml_of(file: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(file, "", f"not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(file, "", TOO_DEEP) from None
+
+
+def _convert(file: Path, content: dict[str, object]) -> _Document:
+    try:
+        document = msgspec.convert(content, _Document, dec_hook=read_value)
+        websites = {
+            _hostname(file, name): kept for name, kept in document.retention.websites.items()
+        }
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).rpartition(" - at `$.")
+        key = place.removesuffix("`")
+        if not reason:
+            reason, key = str(error), ""
+        if key in _CHOICES:
+            reason = f"expected one of {', '.join(_CHOICES[key])}"
+        key = _with_website(key, content)
+        unknown = _UNKNOWN_KEY.match(reason)
+        if unknown:
+            _check_quoted(file, key, content, unknown["key"])
+            raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
+        reason = reason.replace("`", "")
+        raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None
+    retention = msgspec.structs.replace(document.retention, websites=websites)
+    return msgspec.structs.replace(document, retention=retention)
+
+
+def _with_website(key: str, content: Any) -> str:
+    """Name the website of whose table a key is at fault."""
+    if _OF_WEBSITE in key:
+        for name, table in content["retention"]["websites"].items():
+            try:
+                msgspec.convert(table, WebsiteRetention)
+            except msgspec.ValidationError:
+                return key.replace(_OF_WEBSITE, f"websites.{name}")
+    return key
+
+
+def _check_quoted(file: Path, key: str, content: Any, unknown: str) -> None:
+    """Raise ConfigError where an unknown key is the rest of a website's name, after its point."""
+    name = key.removeprefix("retention.websites.")
+    if name == key or "." in name:
+        return
+    below = content["retention"]["websites"][name][unknown]
+    if not isinstance(below, dict):
+        return
+    name = f"{name}.{unknown}"
+    while len(below) == 1 and isinstance(further := next(iter(below.values())), dict):
+        name, below = f"{name}.{next(iter(below))}", further
+    reason = f'expected the name in quotation marks: [retention.websites."{name}"]'
+    raise ConfigError(file, f"retention.websites.{name}", reason)
+
+
+def _hostname(file: Path, name: str) -> str:
+    """Read the name of a table of a website. Raises ConfigError."""
+    try:
+        return str(read_value(Hostname, name))
+    except ValueError as error:
+        raise ConfigError(file, f"retention.websites.{name}", str(error)) from None

@@ -1,0 +1,203 @@
+"""The types of values that the configuration adds to TOML's own, and how each is read."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import time
+from ipaddress import ip_network
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from medamad.domain.errors import BadRequest
+from medamad.domain.websites import canonical_hostname
+
+_UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
+_TIME_OF_DAY: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]\Z")
+_MOST_BYTES: Final = 1 << 60
+_MAP_SIZES: Final = (16 << 20, 64 << 40)
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
+_OWN_NAMES: Final = frozenset(
+    (
+        *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
+        *("script.js", "scripts", "share", "shared", "user", "website", "websites"),
+    )
+)
+
+T = TypeVar("T")
+
+
+class Size(int):
+    """Bytes, up to 1 EiB; written as a whole number or as a text such as "64 GiB"."""
+
+
+class MapSize(Size):
+    """A size that the store's file may grow to: 16 MiB to 64 TiB."""
+
+
+class Endpoints(tuple[str, ...]):
+    """Where to listen: endpoint texts of Twisted, at least one; written as a text or a list."""
+
+    __slots__ = ()
+
+
+class Origin(str):
+    """An origin as browsers write it: scheme and host, with the port where it is not the usual."""
+
+    __slots__ = ()
+
+
+class Hostname(str):
+    """A name without scheme and port, in lower case and ASCII."""
+
+    __slots__ = ()
+
+
+class Proxy(str):
+    """An address or a network, or "unix" for whoever connects over a unix socket."""
+
+    __slots__ = ()
+
+
+class ScriptName(str):
+    """A path of one segment that is not one of the service's own."""
+
+    __slots__ = ()
+
+
+class EventName(str):
+    """A path of one segment, as for a script: "event", or one that is not the service's own."""
+
+    __slots__ = ()
+
+
+class TimeOfDay(str):
+    """A time of day such as "03:30"; "" where none is named."""
+
+    __slots__ = ()
+
+    def time(self) -> time | None:
+        """Give the time, None where none is named."""
+        return time.fromisoformat(self) if self else None
+
+
+class PathText(str):
+    """A path as the file names it; "" where none is named."""
+
+    __slots__ = ()
+
+
+def read_value(kind: type[T], value: object) -> T:
+    """Read a value of one of our own types, for msgspec."""
+    return _READERS[kind](value)  # type: ignore[return-value]
+
+
+def _read_size(value: object) -> Size:
+    size = _bytes(value)
+    if size > _MOST_BYTES:
+        raise ValueError(f"expected at most {_MOST_BYTES >> 40} TiB")
+    return Size(size)
+
+
+def _read_map_size(value: object) -> MapSize:
+    size = _bytes(value)
+    least, most = _MAP_SIZES
+    if not least <= size <= most:
+        raise ValueError("expected 16 MiB to 64 TiB")
+    return MapSize(size)
+
+
+def _bytes(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    written = _SIZE.match(value) if isinstance(value, str) else None
+    if written is None:
+        raise ValueError('expected bytes as a whole number, or a text such as "64 GiB"')
+    return int(written["number"]) * _UNITS[written["unit"]]
+
+
+def _read_endpoints(value: object) -> Endpoints:
+    given = value if isinstance(value, list) else [value]
+    texts = [text for text in given if isinstance(text, str) and ":" in text and "\0" not in text]
+    if not texts or len(texts) < len(given):
+        raise ValueError('expected an endpoint such as "tcp:8080", or a list of them')
+    return Endpoints(texts)
+
+
+def _read_origin(value: object) -> Origin:
+    if isinstance(value, str):
+        parts = urlsplit(value)
+        plain = f"{parts.scheme}://{parts.netloc}"
+        if parts.scheme in ("http", "https") and parts.hostname and plain == value == value.lower():
+            return Origin(value)
+    raise ValueError('expected an origin such as "https://app.example.com"')
+
+
+def _read_hostname(value: object) -> Hostname:
+    try:
+        if isinstance(value, str):
+            return Hostname(canonical_hostname(value))
+    except BadRequest:
+        pass
+    raise ValueError('expected a hostname such as "stats.example.com"')
+
+
+def _read_proxy(value: object) -> Proxy:
+    try:
+        if isinstance(value, str) and (value == "unix" or ip_network(value)):
+            return Proxy(value)
+    except ValueError as error:
+        raise ValueError(f'expected an address, a network or "unix": {error}') from None
+    raise ValueError('expected an address, a network or "unix"')
+
+
+def _read_script_name(value: object) -> ScriptName:
+    return ScriptName(_read_segment(value, "script.js"))
+
+
+def _read_event_name(value: object) -> EventName:
+    return EventName(_read_segment(value, "event"))
+
+
+def _read_segment(value: object, usual: str) -> str:
+    if not isinstance(value, str) or not _SEGMENT.match(value):
+        raise ValueError("expected a name of letters, digits, dots, hyphens and underscores")
+    if value in _OWN_NAMES and value != usual:
+        raise ValueError(f"{value} is a path of the interface")
+    return value
+
+
+def _read_path(value: object) -> PathText:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError("expected a path as text without NUL")
+    return PathText(value)
+
+
+def _read_time_of_day(value: object) -> TimeOfDay:
+    if isinstance(value, str) and (value == "" or _TIME_OF_DAY.match(value)):
+        return TimeOfDay(value)
+    raise ValueError('expected a time such as "03:30", or "" for none')
+
+
+def _read_zone(value: object) -> ZoneInfo:
+    try:
+        if isinstance(value, str):
+            return ZoneInfo(value)
+    except (KeyError, OSError, ValueError):  # unknown, a folder of zones, a path upwards
+        pass
+    raise ValueError('expected a time zone such as "UTC" or "Europe/Berlin"')
+
+
+_READERS: Final[Mapping[type, Callable[[object], object]]] = {
+    Size: _read_size,
+    MapSize: _read_map_size,
+    Endpoints: _read_endpoints,
+    Origin: _read_origin,
+    Hostname: _read_hostname,
+    Proxy: _read_proxy,
+    PathText: _read_path,
+    EventName: _read_event_name,
+    ScriptName: _read_script_name,
+    TimeOfDay: _read_time_of_day,
+    ZoneInfo: _read_zone,
+}

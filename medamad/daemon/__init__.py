@@ -1,0 +1,1 @@
+"""The daemon: service assembly, process, logs, systemd."""

@@ -1,0 +1,274 @@
+"""Install the daemon as a systemd service: units and configuration."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from medamad.build import shipped_file, shipped_unit
+from medamad.config.reload import checked_places
+from medamad.config.schema import ConfigError
+from medamad.daemon.listen import KEY
+from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, ports_of_both
+
+SERVICE: Final = "medamad.service"
+SOCKET: Final = "medamad.socket"
+CONFIGURATION: Final = Path("/etc/medamad")
+UNITS: Final = Path("/etc/systemd/system")
+PACKAGED: Final = Path("/usr/lib/systemd/system")
+"""Where a package puts its units."""
+PORTS: Final = f"{SOCKET}.d/ports.conf"
+"""The drop-in that gives a package's socket the ports of the configuration."""
+MAIN_FILE: Final = "medamad.toml"
+EDITED: Final = (MAIN_FILE, "referrers.toml", "blocked.txt")
+"""What an operator edits. spam.txt is not among them: the one that is shipped is kept current."""
+
+_PROGRAM: Final = "/opt/medamad/bin/medamad"
+"""What the shipped unit runs."""
+_WRITTEN: Final = "# Written by `medamad service install`."
+"""What tells a drop-in of ours from one that an operator has given the same name."""
+_OPERATORS: Final = ": what it says of ports holds, whatever the configuration says"
+_IN_THE_WAY: Final = ": it names no port, those of the configuration go there once it is renamed"
+"""Said of an operator's drop-in that has the name of the one which a package's socket needs."""
+_LEFT: Final = ": it was a package's"
+"""Why a drop-in of ours goes that a package which was not purged has left: it would be stronger."""
+_LISTEN: Final = "ListenStream=127.0.0.1:8080"
+_HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
+"""What the unit shuts the daemon out of."""
+_ELSEWHERE: Final = "install medamad elsewhere, for instance in /opt/medamad"
+_OF_PACKAGE: Final = "this service is that of a package; `apt-get remove medamad` removes it"
+_OTHERS_ENTER: Final = 0o001
+
+
+class CannotInstall(Exception):
+    """The service cannot be installed. `str(error)` is for the operator."""
+
+
+@frozen
+class Installation:
+    """Where the files go. `root` stands before every path; it is not "/" for a package's files."""
+
+    root: Path = Path("/")
+    units: Path = UNITS
+
+    def unit(self, name: str) -> Path:
+        """Give the path of a unit."""
+        return self._under(self.units) / name
+
+    @property
+    def configuration(self) -> Path:
+        """The folder of the configuration."""
+        return self._under(CONFIGURATION)
+
+    @property
+    def packaged(self) -> bool:
+        """Whether the units are a package's."""
+        return self.units != PACKAGED and (self._under(PACKAGED) / SERVICE).exists()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the units that are there, and not masked."""
+        found = {name: self._read(name) for name in (SOCKET, SERVICE)}
+        return [name for name, path in found.items() if path.is_file()]
+
+    @property
+    def ports(self) -> list[str]:
+        """The ports that systemd opens, as its files have them."""
+        return _listen_streams(self._read(SOCKET)) + _listen_streams(self.unit(PORTS))
+
+    def install(self, program: Sequence[str]) -> Iterator[str]:
+        """Write what is missing of the configuration, and the units; tells what was done.
+
+        A unit is written anew each time: what an operator changes belongs in a drop-in. Those of a
+        package are left to it: a drop-in of its socket has the ports. One of that name that the
+        operator has written stays. By a configuration that the daemon cannot use, no unit is
+        touched. Raises CannotInstall, ConfigError, OSError.
+        """
+        run = " ".join(map(_quoted, program))
+        if self.packaged:
+            unit = self._under(PACKAGED) / SERVICE
+            if f"ExecStart={run} run " not in unit.read_text("utf-8"):
+                raise CannotInstall(f"{unit}: {_OF_PACKAGE}")
+        yield from self._install_configuration()
+        listen = listened_on(self.configuration / MAIN_FILE)
+        if self.packaged:
+            yield from self._install_ports(listen)
+        else:
+            yield from self._install_units(run, listen)
+
+    def uninstall(self) -> Iterator[str]:
+        """Remove the units; tells what was done. Raises CannotInstall, OSError."""
+        if self.packaged:
+            raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
+        for name in (SOCKET, SERVICE):
+            yield from self._remove(name)
+        yield from self._remove_ports(_LEFT)
+
+    def _install_configuration(self) -> Iterator[str]:
+        folder = self.configuration
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in EDITED:
+            if (folder / name).exists():
+                yield f"left {folder / name} as it is"
+            else:
+                shutil.copyfile(shipped_file(name), folder / name)
+                (folder / name).chmod(0o644)
+                yield f"wrote {folder / name}"
+
+    def _install_units(self, run: str, listen: Sequence[str]) -> Iterator[str]:
+        texts = {SERVICE: shipped_unit(SERVICE).read_text("utf-8").replace(_PROGRAM, run)}
+        if listen:
+            unit = shipped_unit(SOCKET).read_text("utf-8")
+            texts[SOCKET] = unit.replace(_LISTEN, "\n".join(listen))
+        else:
+            yield from self._remove(SOCKET, ": no port is configured")
+        yield from self._remove_ports(_LEFT)
+        for name, text in texts.items():
+            yield self._write(self.unit(name), text)
+
+    def _install_ports(self, listen: Sequence[str]) -> Iterator[str]:
+        for name in (SOCKET, SERVICE):
+            if not self.unit(name).is_symlink():
+                yield from self._remove(name, ": it hid the package's")
+        if not listen:
+            yield f"no port is configured: systemctl mask --now {SOCKET}"
+        if listen and list(listen) != [_LISTEN] and not self._ports_are_the_operators:
+            # The empty one takes away the package's.
+            text = "\n".join([_WRITTEN, "[Socket]", "ListenStream=", *listen, ""])
+            yield self._write(self.unit(PORTS), text)
+        else:
+            yield from self._remove_ports()
+
+    def _remove_ports(self, reason: str = "") -> Iterator[str]:
+        if self._ports_are_the_operators:
+            in_the_way = _IN_THE_WAY if self.packaged else ""
+            why = _OPERATORS if _listen_streams(self.unit(PORTS)) else in_the_way
+            yield f"left {self.unit(PORTS)} as it is{why}"
+        else:
+            yield from self._remove(PORTS, reason)
+
+    @property
+    def _ports_are_the_operators(self) -> bool:
+        ports = self.unit(PORTS)
+        return ports.exists() and _WRITTEN not in _lines(ports)
+
+    def _write(self, path: Path, text: str) -> str:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # a masked unit is a link to /dev/null
+        path.write_text(text, "utf-8")
+        path.chmod(0o644)
+        return f"wrote {path}"
+
+    def _remove(self, name: str, reason: str = "") -> Iterator[str]:
+        unit = self.unit(name)
+        if unit.exists():
+            unit.unlink()
+            yield f"removed {unit}{reason}"
+
+    def _read(self, name: str) -> Path:
+        """Give the file of a unit that systemd goes by."""
+        unit = self.unit(name)
+        return unit if unit.exists() else self._under(PACKAGED) / name
+
+    def _under(self, path: Path) -> Path:
+        return self.root / path.relative_to("/")
+
+
+def listened_on(file: Path) -> list[str]:
+    """Give the ports that a configuration names, in lines of a socket unit.
+
+    Raises ConfigError, also for what else the daemon would not start with.
+    """
+    addresses = []
+    for place in checked_places(file):
+        if place.address.port is None:
+            continue
+        try:
+            addresses.append(place.address.numeric())
+        except (OSError, ValueError) as error:
+            raise ConfigError(file, KEY, f"{place.text}: {error}") from error
+    lines = [_stream(address) for address in addresses]
+    if of_both := ports_of_both(addresses):
+        # The unit has one setting for all of its sockets: those of IPv6 that took IPv4 get a twin.
+        lines += [
+            _stream(Address(EVERYWHERE, address.port))
+            for address in addresses
+            if address.host == EVERYWHERE_IPV6 and address.port not in of_both
+        ]
+        lines.append("BindIPv6Only=ipv6-only")
+    return lines
+
+
+def _lines(unit: Path) -> list[str]:
+    """Give the lines of a unit or drop-in, in whatever encoding an operator has written it."""
+    return unit.read_text("utf-8", "replace").splitlines() if unit.is_file() else []
+
+
+def _listen_streams(unit: Path) -> list[str]:
+    return [line for line in _lines(unit) if line.startswith("ListenStream=")]
+
+
+def _stream(address: Address) -> str:
+    host = f"[{address.host}]" if address.is_ipv6 else address.host
+    return f"ListenStream={host}:{address.port}"
+
+
+def this_program() -> list[str]:
+    """Give the command that runs what is running now, by its full path.
+
+    Raises CannotInstall where the service could not reach it.
+    """
+    script = Path(sys.executable).parent / "medamad"
+    program = [str(script)] if script.exists() else [sys.executable, "-m", "medamad"]
+    for path in (Path(program[0]), Path(sys.executable).resolve(), Path(__file__)):
+        check_reach(path)
+    return program
+
+
+def check_reach(path: Path) -> None:
+    """Raise CannotInstall when the service's user could not reach a file."""
+    folders = path.absolute().parents
+    for folder in folders:
+        if folder in _HIDDEN:
+            raise CannotInstall(f"{path}: the service does not see {folder}; {_ELSEWHERE}")
+    for folder in folders:
+        if not folder.stat().st_mode & _OTHERS_ENTER:
+            raise CannotInstall(f"{path}: other users may not enter {folder}; {_ELSEWHERE}")
+
+
+def _quoted(word: str) -> str:
+    """Write a word of a command as systemd reads it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if escaped != word or any(map(str.isspace, word)) else word
+
+
+@frozen
+class ServicePaths:
+    """The file of the configuration and the folder of the data; tests have others."""
+
+    config: Path = Path("/etc/medamad/medamad.toml")
+    data: Path = Path("/var/lib/medamad")
+
+    def config_for(self, data: Path) -> Path | None:
+        """Give the configuration that goes with a folder of data, None where none does."""
+        return self.config if _goes_with(data, self.data, self.config) else None
+
+    def data_for(self, config: Path) -> Path | None:
+        """Give the folder of data that goes with a configuration, None where none does."""
+        return self.data if _goes_with(config, self.config, self.data) else None
+
+
+SERVICE_PATHS: Final = ServicePaths()
+
+
+def _goes_with(given: Path, own: Path, other: Path) -> bool:
+    """Tell whether a path is the service's own, and the other one is there.
+
+    systemd's folder of data is a link to another, into which only root may look: what cannot be
+    read is there all the same, and said to be wrong by whoever reads it.
+    """
+    return os.path.lexists(other) and os.path.realpath(given) == os.path.realpath(own)

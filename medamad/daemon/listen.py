@@ -1,0 +1,302 @@
+"""Listening sockets, from systemd or on the configured endpoints.
+
+A socket from systemd takes the place of the endpoints that cannot be opened beside it; all others
+are opened. It speaks TLS if the endpoint that has its address does; where none has it, if one of
+those in whose place it is does, or else one of its port. An endpoint of IPv6 takes the connections
+of IPv4, too, unless an endpoint or a socket of that has its port.
+"""
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from attrs import evolve, frozen
+from twisted.internet import tcp
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.defer import Deferred, execute
+from twisted.internet.endpoints import TCP4ServerEndpoint
+from twisted.internet.error import CannotListenError
+
+from medamad.config.schema import Config, ConfigError, Server
+from medamad.daemon.logs import reason_of
+from medamad.daemon.systemd import Inherited, inherited_sockets
+from medamad.web.server.endpoints import (
+    OF_TCP,
+    Address,
+    Bound,
+    Certificate,
+    ports_of_both,
+    read_bound,
+    read_endpoint,
+)
+from medamad.web.server.tls import OverTLS
+
+ACCEPTED_AT_ONCE: Final = 16
+
+
+def accept_few(port: tcp.Port) -> None:
+    """Have one of Twisted's ports take ACCEPTED_AT_ONCE at most.
+
+    By itself it takes twenty more in each turn than in the one before, for as long as more come,
+    and whoever only connects could have a turn take as long as they like.
+    """
+    accept: Callable[[], None] = port.doRead
+
+    def accept_some() -> None:
+        port.numberAccepts = min(port.numberAccepts, ACCEPTED_AT_ONCE)
+        accept()
+
+    port.doRead = accept_some  # type: ignore[method-assign] # what the reactor calls
+
+
+def keep_addresses_out_of_the_log(port: tcp.Port) -> None:
+    """Have what Twisted logs of a connection, such as a fault, be logged without who it is from."""
+    connect: Callable[..., tcp.Server] = port.transport
+
+    def connect_nameless(*arguments: object) -> tcp.Server:
+        connection = connect(*arguments)
+        connection.logstr = type(connection.protocol).__name__
+        return connection
+
+    port.transport = connect_nameless  # type: ignore[assignment] # what the port calls
+
+
+KEY: Final = "server.listen"
+_MAX_PORT: Final = 65_535
+_ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - told apart, not bound
+
+
+class CannotListenThere(Exception):
+    """A place to listen at is taken or not ours. `str(error)` is for the operator."""
+
+
+class Port(Protocol):
+    """A port that is listened on (Twisted's IListeningPort)."""
+
+    def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
+        """Give the address of this end."""
+
+    def stopListening(self) -> Deferred[None] | None:
+        """Take no further connection."""
+
+
+class Endpoint(Protocol):
+    """Where a port can be opened (Twisted's IStreamServerEndpoint)."""
+
+    def listen(self, factory: Any, /) -> Deferred[Port]:
+        """Begin to listen."""
+
+
+@frozen
+class Place:
+    """A place to listen at. `text` says which, for the operator."""
+
+    text: str
+    endpoint: Endpoint
+    address: Address
+    """As the configuration has it; of a socket that of the endpoint by which it goes, if any."""
+    certificate: Certificate | None = None
+    """By what it speaks TLS; None when it does not."""
+
+    async def listen(self, factory: Any) -> Port:
+        """Begin to listen. Raises CannotListenThere."""
+        if self.certificate is not None:
+            creator: Any = self.certificate
+            factory = OverTLS(creator, isClient=False, wrappedFactory=factory)
+        try:
+            port = await self.endpoint.listen(factory)
+        except (CannotListenError, OSError) as error:
+            reason = error.socketError if isinstance(error, CannotListenError) else error
+            told = getattr(reason, "strerror", None) or str(reason)
+            raise CannotListenThere(f"cannot listen on {self.text}: {told}") from error
+        if isinstance(port, tcp.Port):
+            accept_few(port)
+            keep_addresses_out_of_the_log(port)
+        return port
+
+    def url(self, port: Port) -> str:
+        """Give the address for a browser on this machine, "" for a unix socket."""
+        where = port.getHost()
+        if isinstance(where, UNIXAddress):
+            return ""
+        scheme = "http" if self.certificate is None else "https"
+        name = f"[{where.host}]" if ":" in where.host else where.host
+        return f"{scheme}://{'localhost' if where.host in _ANY_HOST else name}:{where.port}"
+
+
+@frozen
+class _OnlyIPv6:
+    """An endpoint that leaves the connections of IPv4 to another one."""
+
+    _reactor: Any
+    _port: int
+    _backlog: int
+    _interface: str
+
+    def listen(self, factory: Any) -> Deferred[Port]:
+        """Begin to listen, as the reactor's listenTCP does."""
+        return execute(self._listen, factory)
+
+    def _listen(self, factory: Any) -> Port:
+        port = _PortOfIPv6(self._port, factory, self._backlog, self._interface, self._reactor)
+        port.startListening()
+        return port
+
+
+class _PortOfIPv6(tcp.Port):
+    def createInternetSocket(self) -> socket.socket:
+        made: socket.socket = super().createInternetSocket()
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        return made
+
+
+def configured_places(
+    config: Config, reactor: Any, sockets: Sequence[Inherited] = ()
+) -> list[Place]:
+    """Give the places that the configuration names, to be opened beside sockets of systemd.
+
+    Raises ConfigError.
+    """
+    texts = config.server.listen
+    bounds = {text: _bound(config, text) for text in _of_tcp(config)}
+    addresses = [bound.address for bound in bounds.values()] + [one.address for one in sockets]
+    of_both = ports_of_both(addresses)
+    found = []
+    for text in texts:
+        if text not in bounds:
+            found.append(_other_place(config, text, reactor))
+            continue
+        bound = bounds[text]
+        kind = _OnlyIPv6 if bound.address.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
+        endpoint = kind(reactor, bound.port, bound.backlog, bound.interface)
+        found.append(Place(text, endpoint, bound.address, bound.certificate))
+    return found
+
+
+def places(config: Config, reactor: Any) -> list[Place]:
+    """Give the places to listen at: systemd's sockets, and what else the configuration names.
+
+    The default endpoint is for a daemon that was given no socket.
+    """
+    inherited = inherited_sockets(reactor)
+    configured = configured_places(config, reactor, inherited)
+    if not inherited:
+        return configured
+    return systemd_first(configured, inherited, by_default=config.server.listen == Server().listen)
+
+
+def systemd_first(
+    configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
+) -> list[Place]:
+    """Give systemd's sockets, and the endpoints that can be opened beside them."""
+    meant = [(place, _numeric(place)) for place in configured]
+    found = []
+    for number, one in enumerate(inherited):
+        place = Place(f"socket {number} of systemd", one.endpoint, one.address)
+        if (goes_by := _nearest(meant, one)) is not None:
+            place = evolve(place, address=goes_by.address, certificate=goes_by.certificate)
+        found.append(place)
+    if by_default:
+        return found
+    known = {at for _, at in meant}
+
+    def is_kept_out(at: Address) -> bool:
+        # A name that stands for nothing yet may be that of a socket which is nobody else's.
+        return any(one.keeps_out(at) for one in inherited if at.host or one.address not in known)
+
+    return found + [place for place, at in meant if not is_kept_out(at)]
+
+
+def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:
+    """Give the endpoint by which a socket goes.
+
+    Some have its port where the unit is older than the configuration, where the socket takes what
+    several of them would, or where it is the twin that one of IPv6 has for IPv4.
+    """
+
+    def rank(candidate: tuple[Place, Address]) -> tuple[bool, ...]:
+        place, at = candidate
+        speaks_tls = place.certificate is not None
+        return (at == one.address, one.keeps_out(at), speaks_tls, at.is_everywhere)
+
+    candidates = [
+        (place, at)
+        for place, at in meant
+        if at.port == one.address.port and (at.port or one.keeps_out(at))
+    ]
+    return max(candidates, key=rank)[0] if candidates else None
+
+
+def _numeric(place: Place) -> Address:
+    try:
+        return place.address.numeric()
+    except OSError:
+        return evolve(place.address, host="")  # a name that is not known yet may be any of IPv4
+    except ValueError:
+        return place.address  # that it is none is told where it is listened on
+
+
+def renew(listening: Sequence[Place], config: Config) -> list[ConfigError]:
+    """Have new connections go by the certificates as their files now are.
+
+    One that the configuration has no certificate for is renewed as well: until the next start, it
+    is listened there. Gives what is wrong with those that cannot be read, in whose place nothing
+    changes.
+    """
+    refused: dict[str, ConfigError] = {}
+    read: dict[Address, Certificate] = {}
+
+    def read_one(text: str) -> None:
+        try:
+            bound = _bound(config, text)
+        except ConfigError as error:
+            refused[text] = error
+        else:
+            if bound.certificate is not None:
+                read[bound.address] = bound.certificate
+
+    for text in _of_tcp(config):
+        read_one(text)
+    for place in listening:
+        if (used := place.certificate) is None:
+            continue
+        if place.address not in read and used.text not in refused:
+            read_one(used.text)
+        if (now := read.get(place.address)) is not None:
+            used.options, used.text = now.options, now.text
+    return list(refused.values())
+
+
+def _of_tcp(config: Config) -> list[str]:
+    return [text for text in config.server.listen if text.partition(":")[0] in OF_TCP]
+
+
+def _bound(config: Config, text: str) -> Bound:
+    port = text.partition(":")[2].partition(":")[0]
+    try:
+        _check_port(port.removeprefix("port="))
+        return read_bound(text)
+    except Exception as error:  # whatever an endpoint's plugin raises on its text
+        raise _refusal(config, text, error) from error
+
+
+def _other_place(config: Config, text: str, reactor: Any) -> Place:
+    path = text.partition(":")[2].partition(":")[0]
+    try:
+        endpoint = read_endpoint(text, reactor)
+        return Place(text, endpoint, Address(path.removeprefix("address=")))
+    except Exception as error:  # whatever an endpoint's plugin raises on its text
+        raise _refusal(config, text, error) from error
+
+
+def _refusal(config: Config, text: str, error: Exception) -> ConfigError:
+    told = reason_of(error) if isinstance(error, OSError) else str(error)
+    reason = f"{text}: {told or type(error).__name__}"
+    return ConfigError(config.file or Path("the command line"), KEY, reason)
+
+
+def _check_port(port: str) -> None:
+    """Raise ValueError for a port that there is not; Twisted finds out when it listens."""
+    if not (port.isdecimal() and int(port) <= _MAX_PORT):
+        raise ValueError(f"expected a port from 0 to {_MAX_PORT}")

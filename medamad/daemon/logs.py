@@ -1,0 +1,188 @@
+"""What the log looks like: lines on standard error, for a terminal or for systemd's journal."""
+
+import atexit
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from string import Formatter
+from typing import Any, Final, Literal, Protocol, TextIO, TypeAlias
+
+from attrs import define, frozen
+from twisted.logger import (
+    LogEvent,
+    LogLevel,
+    eventAsText,
+    extractField,
+    formatEvent,
+    globalLogBeginner,
+)
+from twisted.python.failure import Failure
+
+from medamad.daemon.log_thread import LogThread
+
+LogFormat: TypeAlias = Literal["text", "json"]
+LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+_PRIORITIES: Final = {
+    LogLevel.debug: 7,
+    LogLevel.info: 6,
+    LogLevel.warn: 4,
+    LogLevel.error: 3,
+    LogLevel.critical: 2,
+}
+"""Of syslog(3), by which the journal knows a line's importance."""
+_NAMES: Final = {7: "debug", 6: "info", 4: "warning", 3: "error", 2: "critical"}
+
+_CONTROLS: Final = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+} | {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}
+"""What could move a terminal's cursor or begin a line, and what is written in its place."""
+
+_USUAL: Final = 6
+_LEAST_OF_LIBRARIES: Final = 4
+
+
+@frozen
+class LogStyle:
+    """How lines look, and which events of ours become some."""
+
+    format: LogFormat = "text"
+    level: LeastLevel = "info"
+
+    @property
+    def least(self) -> int:
+        """The priority of the least important events."""
+        return next(priority for priority, name in _NAMES.items() if name == self.level)
+
+
+class Takes(Protocol):
+    """What takes the lines of a log."""
+
+    def write(self, text: str, /) -> object:
+        """Take the lines of an event."""
+
+
+@define(eq=False)
+class LogLines:
+    """Writes events as lines: our own from a level on, those of libraries from warnings on.
+
+    As text, a traceback becomes further lines below its event's, indented, as does whatever follows
+    a line end in a field: no text can pass for a line of its own. As JSON, each event is one line.
+    `style` may be replaced at any time.
+    """
+
+    _to: Takes
+    for_journal: bool
+    style: LogStyle = LogStyle()
+
+    def __call__(self, event: LogEvent) -> None:
+        """Write an event."""
+        priority = _PRIORITIES.get(event.get("log_level", LogLevel.info), _USUAL)
+        namespace = str(event.get("log_namespace", ""))
+        is_ours = namespace.partition(".")[0] == "medamad"
+        least = self.style.least
+        if priority > (least if is_ours else min(least, _LEAST_OF_LIBRARIES)):
+            return
+        lines = self._lines(event, priority, namespace)
+        if lines:
+            self._to.write(lines)
+
+    def told_lost(self, count: int) -> str:
+        """Give the lines that tell of events whose own lines are missing, whatever the level."""
+        event: LogEvent = {
+            "log_format": "{count} events are missing here: they could not be written to the log",
+            "log_level": LogLevel.error,
+            "log_namespace": __name__,
+            "log_time": time.time(),
+            "count": count,
+        }
+        return self._lines(event, _PRIORITIES[LogLevel.error], __name__)
+
+    def _lines(self, event: LogEvent, priority: int, namespace: str) -> str:
+        prefix = f"<{priority}>" if self.for_journal else ""
+        if self.style.format == "json":
+            lines = _as_json(event, _NAMES[priority], namespace)
+        else:
+            text = eventAsText(event, includeTimestamp=not self.for_journal)
+            lines = text.translate(_CONTROLS).rstrip("\n").replace("\n", f"\n{prefix}  ")
+        return f"{prefix}{lines}\n" if lines else ""
+
+
+def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> LogLines:
+    """Begin to log to the file of `stream`, until the interpreter ends."""
+    thread = LogThread(stream.fileno(), stream.encoding)
+    lines = LogLines(thread, is_journal(stream, environ), style)
+    thread.start(lines.told_lost)
+    atexit.register(thread.end)
+    observer: Any = lines
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+    return lines
+
+
+def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether what is written goes to systemd's journal, by JOURNAL_STREAM (systemd.exec)."""
+    named = environ.get("JOURNAL_STREAM", "")
+    if not named:
+        return False
+    try:
+        status = os.fstat(stream.fileno())
+    except OSError:
+        return False
+    return named == f"{status.st_dev}:{status.st_ino}"
+
+
+def reason_of(error: OSError) -> str:
+    """Say what the system would not do, and of which file, without its number for that."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def complain(
+    told: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
+) -> None:
+    """Say, outside of a log, why a command does not do what it should."""
+    _say(f"{program}: {told}", LogLevel.error, stream, environ)
+
+
+def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
+    """Say, outside of a log, what is amiss while a command does what it should."""
+    _say(f"medamad: {told}", LogLevel.warn, stream, environ)
+
+
+def _say(told: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> None:
+    prefix = f"<{_PRIORITIES[level]}>" if is_journal(stream, environ) else ""
+    stream.write(f"{prefix}{told}\n")
+
+
+def _as_json(event: LogEvent, level: str, namespace: str) -> str:
+    """Give an event as a line of JSON, "" when there is nothing to say.
+
+    With the fields that its message has, as they are in there.
+    """
+    message = formatEvent(event)
+    failure = event.get("log_failure")
+    if not message and failure is None:
+        return ""
+    time = datetime.fromtimestamp(float(event.get("log_time", 0)), UTC)
+    line: dict[str, object] = {
+        "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": level,
+        "source": namespace,
+        "message": message,
+    }
+    fields = dict(_fields(event))
+    if fields:
+        line["fields"] = fields
+    if isinstance(failure, Failure):
+        line["traceback"] = failure.getTraceback()
+    return json.dumps(line)
+
+
+def _fields(event: LogEvent) -> Iterator[tuple[str, object]]:
+    for _, name, _, _ in Formatter().parse(str(event.get("log_format") or "")):
+        if name:
+            value = extractField(name, event)
+            is_plain = value is None or isinstance(value, str | int | float)
+            yield name.removesuffix("()"), value if is_plain else str(value)

@@ -1,0 +1,380 @@
+"""The daemon put together: what is started in what order, and stopped in what order.
+
+Started: configuration, store, first account, site, sockets, the operator's socket; then systemd
+hears that all is ready. Stopped: the operator's socket, sockets, requests under way, hits that
+wait, threads, store.
+"""
+
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock, maybeDeferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from medamad.accounts.accounts import Accounts
+from medamad.accounts.first_login import FILE_NAME, FirstLogin, GivenLoginError
+from medamad.admin.handlers import Desk
+from medamad.admin.server import Server
+from medamad.config import package_settings
+from medamad.config.lists import load_lists
+from medamad.config.reload import Reloading
+from medamad.config.schema import EXIT_STATUS, Config, ConfigError
+from medamad.config.truncation import Said
+from medamad.daemon import runtime
+from medamad.daemon.backup_process import BackupProcesses
+from medamad.daemon.backup_schedule import Schedule
+from medamad.daemon.listen import CannotListenThere, places
+from medamad.daemon.logs import LogLines, reason_of
+from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
+from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
+from medamad.daemon.takeover_progress import TakingOver
+from medamad.daemon.thread_pool import Pool, repeat
+from medamad.domain.backups import Done, Task
+from medamad.domain.errors import Unavailable
+from medamad.ingest.pipeline import Collector, load_tables
+from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rejections import Refusals
+from medamad.ingest.write_queue import HitQueue
+from medamad.storage.errors import StoreError
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+from medamad.web.app import make_site
+from medamad.web.backend import Backend
+from medamad.web.server.site import drain
+
+FAILED: Final = 1
+PASSWORD_THREADS: Final = 1
+QUESTION_THREADS: Final = 3
+QUESTIONS_AT_ONCE: Final = 2
+"""How many of one asker are answered at a time: another one finds a thread that is free."""
+DRAIN_SECONDS: Final = 3.5
+"""How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
+STOP_SECONDS: Final = 4.2
+"""How long after the begin of a stop the store is waited for, but for CLOSE_SECONDS at least."""
+CLOSE_SECONDS: Final = 0.5
+STANDSTILL_SECONDS: Final = 1.0
+"""How often it is looked whether the store's writer stands still."""
+TIDY_SECONDS: Final = 60.0
+_REASONS: Final = (
+    *(ConfigError, GivenLoginError, StoreError, CannotListenThere, Unavailable),
+    OSError,
+)
+"""What a start fails by that needs no more than its own words."""
+RETURN_SECONDS: Final = 15.0
+"""How often the system is given back the memory that is free."""
+_RETRY_AFTER_S: Final = 10
+
+
+@frozen
+class Started:
+    """What the operator wants to know of a daemon that has started."""
+
+    urls: tuple[str, ...]
+    """Where it answers, for a browser on this machine; empty when on unix sockets alone."""
+    first_login: FirstLogin | None
+    """The account made by this start, None where there was one already."""
+    username: str
+    """The account's name."""
+    login_file: Path | None
+    """The file that the first password was left in, as long as it holds."""
+
+
+def nothing(_started: Started) -> None:
+    """Tell nobody."""
+
+
+@define(eq=False, kw_only=True)
+class Daemon(Service):
+    """The whole service. `ended` is called with an exit status when it cannot start or go on."""
+
+    _log = Logger()
+
+    config: Config
+    """What the daemon was started by."""
+    reactor: Any
+    environ: Mapping[str, str]
+    supervisor: Supervisor
+    read_config: Callable[[], Config]
+    """Reads the configuration again. Raises ConfigError."""
+    ended: Callable[[int], None]
+    started: Callable[[Started], None] = nothing
+    prepare: Callable[[Backend], Awaitable[None]] | None = None
+    """What is done before the daemon can be reached."""
+    clock: Callable[[], float] = time.time
+    drain_s: float = DRAIN_SECONDS
+    tidy_s: float = TIDY_SECONDS
+    look_s: float = LOOK_SECONDS
+    return_s: float = RETURN_SECONDS
+    standstill_s: float = STANDSTILL_SECONDS
+    is_abandoned: Callable[[], bool] = lambda: False
+    """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
+    log_lines: LogLines | None = None
+    """What writes the log, None where that is not ours."""
+    _reloading: Reloading | None = None
+    _open: AsyncExitStack = field(factory=AsyncExitStack)
+    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    _starting: "Deferred[None] | None" = None
+    _has_ended: bool = False
+    _stopping_since: float = 0.0
+
+    def startService(self) -> None:
+        """Begin to start; `started` or `ended` tells how it went, unless it is stopped before."""
+        super().startService()
+        self._starting = Deferred.fromCoroutine(self._one_after_another(self._start))
+        self._starting.addErrback(self._could_not_start)
+
+    def stopService(self) -> "Deferred[None]":
+        """Stop, also in the midst of the start; fires when the store is closed."""
+        super().stopService()
+        if self._starting is not None:
+            self._starting.cancel()
+        return Deferred.fromCoroutine(self._one_after_another(self._stop))
+
+    async def reload(self) -> None:
+        """Go by what the configuration says now, once the start is done; see `Reloading`."""
+        if self._reloading is not None:
+            await self._reloading.reload()
+
+    def _not_reloaded(self, failure: Failure) -> None:
+        self._log.failure("the configuration stays as it was", failure)
+
+    def _tables_not_loaded(self, failure: Failure) -> None:
+        if not failure.check(CancelledError):
+            self._log.failure("hits will have to load their tables", failure)
+
+    async def _one_after_another(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async with self._one_at_a_time:
+            await step()
+
+    async def _start(self) -> None:
+        opened = self._open
+        self._reload_on_hangup()
+        passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
+        opened.callback(passwords.stop)
+        # Meanwhile: opening the store mostly waits for the disk.
+        passwords(load_tables).addErrback(self._tables_not_loaded)
+        data_dir = self.config.data_dir(self.environ)
+        lists = load_lists(self.config)
+        listening = places(self.config, self.reactor)
+        taking_over = TakingOver(self.supervisor)
+        store = start_store(
+            data_dir,
+            package_settings.store_settings(self.config),
+            self.reactor,
+            tell=taking_over.tell,
+        )
+        taking_over.end()
+        opened.push_async_callback(self._close, store)
+        store.broken.addCallback(self._store_broke)
+        questions = Pool.start(
+            "questions", QUESTION_THREADS, self.reactor, at_once=QUESTIONS_AT_ONCE
+        )
+        opened.callback(questions.stop)
+        accounts = Accounts(
+            records=store.account,
+            replace=store.replace_account,
+            data_dir=data_dir,
+            hashing=passwords,
+            clock=self.clock,
+            environ=self.environ,
+        )
+        first_login = await accounts.ensure_first()
+        queue = HitQueue(store.append, self.reactor, package_settings.queue_settings(self.config))
+        giving_up = partial(_give_up_on_standstill, store, queue)
+        opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
+        collector = Collector(
+            store.websites,
+            queue,
+            Refusals(),
+            Rates(self.config.limits.hits_per_minute),
+            package_settings.rules(self.config, lists),
+            self.clock,
+        )
+        site = make_site(
+            store=store,
+            collector=collector,
+            accounts=accounts,
+            ask=questions,
+            settings=runtime.leave_room(
+                package_settings.web_settings(self.config, lists, data_dir), runtime.allowed()
+            ),
+            clock=self.clock,
+            reactor=self.reactor,
+        )
+        if self.prepare is not None:
+            await self.prepare(site.backend)
+        processes = BackupProcesses(
+            data_dir, self.environ, self.reactor, self.reactor, store.is_running_out
+        )
+        opened.push_async_callback(processes.stop)
+        opened.push_async_callback(drain, site, self.drain_s, self.reactor)
+        urls = []
+        for place in listening:
+            port = await place.listen(site)
+            opened.push_async_callback(maybeDeferred, port.stopListening)
+            urls.append(place.url(port))
+            self._log.info("listening on {place}", place=place.text)
+        desk = Desk(
+            site=site,
+            started=int(self.clock()),
+            listening=[place.text for place in listening],
+            config_file=self.config.file,
+            login_file=data_dir / FILE_NAME,
+        )
+        commands = Server.start(data_dir, desk.handlers(), self.reactor)
+        opened.push_async_callback(commands.stop)
+        opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
+        returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
+        opened.callback(returning.stop)
+        presence = Presence.begin(data_dir, self._now_ms())
+        opened.callback(self._note, presence.end, store)
+        watch = Watch(site.backend, presence.since_ms)
+        looking = self._looking(watch, presence, store)
+        opened.callback(repeat(self.look_s, looking, self.reactor).stop)
+        schedule = self._backups(site.backend, processes)
+        opened.callback(repeat(self.look_s, schedule.look, self.reactor).stop)
+        if self.supervisor.beat_s is not None:
+            opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
+        self._reloading = Reloading(
+            begun_by=self.config,
+            said=Said(self.config.text, lists.texts),
+            read_config=self.read_config,
+            in_thread=passwords,
+            reactor=self.reactor,
+            supervisor=self.supervisor,
+            site=site,
+            places=listening,
+            schedule=schedule,
+            log_lines=self.log_lines,
+        )
+        self.supervisor.tell(READY)
+        self.started(_started(urls, first_login, store, data_dir))
+
+    async def _stop(self) -> None:
+        self._stopping_since = self.reactor.seconds()
+        self.supervisor.tell(STOPPING)
+        reloading, self._reloading = self._reloading, None
+        if reloading is not None:
+            reloading.end()
+        await self._open.aclose()
+        if reloading is not None:
+            self._log.info("stopped")
+
+    async def _close(self, store: Store) -> None:
+        left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
+        # That clock may be set meanwhile.
+        await store.close(min(max(left_s, CLOSE_SECONDS), STOP_SECONDS))
+
+    def _backups(self, backend: Backend, processes: BackupProcesses) -> Schedule:
+        def do(task: Task) -> "Deferred[Done]":
+            return processes.do(task, backend.store.settings.min_free_disk)
+
+        def trusted(now: float) -> float:
+            return backend.store.clock.trusted_ms(int(now * 1000)) / 1000
+
+        plan = package_settings.backup_plan(self.config, backend.settings.data_dir)
+        return Schedule(plan, backend.backups, self.clock, trusted, do)
+
+    def _now_ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    def _looking(
+        self, watch: Watch, presence: Presence, store: Store
+    ) -> Callable[[], Awaitable[None]]:
+        async def look() -> None:
+            self._note(presence.note, store)
+            await watch.look()
+
+        return look
+
+    def _note(self, note: Callable[[int], None], store: Store) -> None:
+        """Note the time in a file, unless its disk may not answer: everybody would wait for it."""
+        if not store.standstill.lack:
+            note(self._now_ms())
+
+    def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
+        async def tidy() -> None:
+            try:
+                now_ms = int(self.clock() * 1000)
+                trusted_ms = store.clock.trusted_ms(now_ms)
+                await store.clock.keep()
+                await store.tidy(now_ms, trusted_ms)
+                await accounts.tidy()
+            except Unavailable as error:
+                self._log.warn("put off: {reason}", reason=str(error))
+
+        return tidy
+
+    async def _beat(self) -> None:
+        self.supervisor.tell(ALIVE)
+
+    def _reload_on_hangup(self) -> None:
+        before = signal.signal(
+            signal.SIGHUP, lambda _number, _frame: self.reactor.callFromThread(self._hung_up)
+        )
+        self._open.callback(signal.signal, signal.SIGHUP, before)
+
+    def _hung_up(self) -> None:
+        if self.is_abandoned():
+            self._end(0)
+        else:
+            Deferred.fromCoroutine(self.reload()).addErrback(self._not_reloaded)
+
+    def _could_not_start(self, failure: Failure) -> None:
+        if failure.check(CancelledError) and not self.running:
+            return
+        status = FAILED
+        if failure.check(ConfigError, GivenLoginError):
+            status = EXIT_STATUS
+        error = failure.value
+        if isinstance(error, _REASONS):
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            self._log.critical("not started: {reason}", reason=reason)
+        else:
+            self._log.failure("not started", failure)
+        self._end(status)
+
+    def _store_broke(self, reason: str) -> None:
+        self._log.critical("the store cannot go on: {reason}", reason=reason)
+        self._end(FAILED)
+
+    def _end(self, status: int) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self.ended(status)
+
+
+def _started(
+    urls: Sequence[str], first_login: FirstLogin | None, store: Store, data_dir: Path
+) -> Started:
+    account = store.account.read()
+    file = data_dir / FILE_NAME
+    return Started(
+        urls=tuple(filter(None, urls)),
+        first_login=first_login,
+        username="" if account is None else account.username,
+        login_file=file if file.exists() else None,
+    )
+
+
+async def _give_up_on_standstill(store: Store, queue: HitQueue) -> None:
+    if lack := store.standstill.tell():
+        queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
+
+
+async def _return_memory(store: Store, questions: Pool) -> None:
+    def give_back() -> None:
+        store.let_go_of_texts()
+        runtime.return_free_memory()
+
+    # In a thread, so that nobody waits for it; when there are many questions, another time.
+    with suppress(Unavailable):
+        await questions(give_back)

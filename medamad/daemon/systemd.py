@@ -1,0 +1,105 @@
+"""What systemd and the daemon tell each other: readiness, the watchdog, sockets (sd_notify(3))."""
+
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final, Self
+
+from attrs import frozen
+from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
+from twisted.logger import Logger
+
+from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+RELOADING: Final = "RELOADING=1"
+ALIVE: Final = "WATCHDOG=1"
+BUSY: Final = "EXTEND_TIMEOUT_USEC=600000000"
+"""The start goes on: it is not to be ended within ten minutes from now."""
+
+_BEATS_PER_PERIOD: Final = 3
+
+
+@frozen
+class Supervisor:
+    """The process that supervises this one, if one does. `beat_s` is None without a watchdog."""
+
+    _log = Logger()
+
+    address: str = ""
+    """The datagram socket that it reads; "" when nobody does."""
+    beat_s: float | None = None
+    """After how many seconds it is to hear again that the daemon lives."""
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], pid: int) -> Self:
+        """Read NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        period_us = environ.get("WATCHDOG_USEC", "")
+        is_for_us = environ.get("WATCHDOG_PID", str(pid)) == str(pid)
+        if not address or not is_for_us or not period_us.isdecimal() or not int(period_us):
+            return cls(address)
+        return cls(address, int(period_us) / 1_000_000 / _BEATS_PER_PERIOD)
+
+    def tell(self, *assignments: str) -> None:
+        """Send assignments such as READY. A supervisor that cannot be told is logged, no more."""
+        if not self.address:
+            return
+        address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(assignments).encode(), address)
+        except OSError as error:
+            self._log.warn("the supervisor could not be told: {error}", error=error)
+
+
+@frozen
+class Inherited:
+    """A socket that systemd opened for us."""
+
+    address: Address
+    """What the socket is bound to."""
+    endpoint: AdoptedStreamServerEndpoint
+    is_of_both: bool = False
+    """Whether it takes what comes by IPv4, too, as one of IPv6 that is bound to no address does."""
+
+    def keeps_out(self, other: Address) -> bool:
+        """Whether nobody can listen there beside it."""
+        by_ipv4 = self.is_of_both and Address(EVERYWHERE, self.address.port).keeps_out(other)
+        return by_ipv4 or self.address.keeps_out(other)
+
+
+def inherited_sockets(reactor: Any) -> list[Inherited]:
+    """Give each socket that systemd opened for us (sd_listen_fds(3)).
+
+    Twisted reads LISTEN_FDS when it is imported, and removes it; it gives the sockets away by
+    index, until there are no more.
+    """
+    found = []
+    with suppress(IndexError):
+        for index in count():
+            endpoint = serverFromString(reactor, f"systemd:domain=INET:index={index}")
+            found.append(_inherited(endpoint.fileno, reactor))
+    return found
+
+
+def _inherited(descriptor: int, reactor: Any) -> Inherited:
+    opened = socket.socket(fileno=descriptor)
+    try:
+        family = socket.AddressFamily(opened.family)
+        endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
+        bound = opened.getsockname()
+        if family == socket.AF_UNIX:
+            # One that is in no file begins with a null byte, and is told as bytes.
+            return Inherited(Address(os.fsdecode(bound)), endpoint)
+        address = Address(*bound[:2])
+        is_of_both = address.host == EVERYWHERE_IPV6 and not opened.getsockopt(
+            socket.IPPROTO_IPV6, socket.IPV6_V6ONLY
+        )
+        return Inherited(address, endpoint, is_of_both)
+    finally:
+        opened.detach()

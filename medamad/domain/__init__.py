@@ -1,0 +1,1 @@
+"""Plain values that the packages pass to each other. Imports nothing of ours."""

@@ -1,0 +1,52 @@
+"""A registered website, and what a hostname may look like."""
+
+import re
+from typing import Final
+
+import idna
+from attrs import frozen
+
+from medamad.domain.errors import BadRequest
+
+MAX_HOSTNAME: Final = 253
+_LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z")
+
+
+@frozen
+class Website:
+    """A registered website. `number` never changes and is never reused; times in Unix seconds."""
+
+    number: int
+    hostname: str
+    created: int
+    updated: int
+
+
+def canonical_hostname(text: str, field: str = "hostname") -> str:
+    """Give the one spelling under which a hostname is kept, or raise BadRequest naming `field`.
+
+    Lower case, without one trailing dot, an international name in its ASCII form (IDNA 2008);
+    letters, digits and hyphens by RFC 1123; 1 to 253 characters; no port, scheme or address.
+    """
+    if not text:
+        raise BadRequest(f"{field}: expected 1 to {MAX_HOSTNAME} characters, got none")
+    if len(text) > MAX_HOSTNAME:
+        raise BadRequest(f"{field}: expected at most {MAX_HOSTNAME} characters")
+    name = text.removesuffix(".")
+    if not name.isascii():
+        try:
+            name = idna.encode(name, uts46=True).decode("ascii")
+        except (idna.IDNAError, UnicodeError):
+            raise BadRequest(f"{field}: not a hostname") from None
+    name = name.lower()
+    if len(name) > MAX_HOSTNAME:
+        raise BadRequest(f"{field}: expected at most {MAX_HOSTNAME} characters")
+    labels = name.split(".")
+    if not all(map(_LABEL.match, labels)):
+        raise BadRequest(
+            f"{field}: expected a hostname of letters, digits and hyphens, "
+            "without scheme, port or path"
+        )
+    if labels[-1].isdigit():
+        raise BadRequest(f"{field}: expected a hostname, not an IP address")
+    return name

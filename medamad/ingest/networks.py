@@ -1,0 +1,169 @@
+"""Addresses and networks: who sends a hit, and which network that is."""
+
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_WITH_PORT: Final = re.compile(
+    r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"
+)
+
+
+@frozen
+class Sender:
+    """What a request tells about its sender. Never stored or logged.
+
+    `address` is None where the connection has none (a Unix socket without a trusted proxy); the
+    headers are "" when absent.
+    """
+
+    address: Address | None
+    user_agent: str = ""
+    accept_language: str = ""
+    origin: str = ""
+    """The origin of the page that sends."""
+    gpc: bool = False
+    """Whether the browser objects to being followed (Global Privacy Control); told where rules
+    ask for it."""
+    sent_bytes: int = 0
+    """How much is sent in all."""
+
+
+def address_of(text: str) -> Address | None:
+    """Read an address with or without a port; one of IPv4 mapped into IPv6 is one of IPv4."""
+    with_port = _WITH_PORT.match(text)
+    if with_port:
+        text = with_port["six"] or with_port["four"]
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_V4_NEIGHBOURHOOD: Final = 3
+_V6_NEIGHBOURHOOD: Final = 6
+"""Octets of an address that name its neighbourhood: a /24 or a /48."""
+
+
+class Networks:
+    """A set of networks; `address in networks` takes one look-up for each length of prefix.
+
+    An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address.
+    """
+
+    def __init__(self, networks: Iterable[Network] = ()) -> None:
+        self._starts: Final[dict[tuple[int, int], set[int]]] = {}
+        for network in map(_unmapped_network, networks):
+            drop = network.max_prefixlen - network.prefixlen
+            starts = self._starts.setdefault((network.version, drop), set())
+            starts.add(int(network.network_address) >> drop)
+
+    def __contains__(self, address: object) -> bool:
+        if not isinstance(address, (IPv4Address, IPv6Address)):
+            return False
+        address = _unmapped(address)
+        number = int(address)
+        return any(
+            version == address.version and number >> drop in starts
+            for (version, drop), starts in self._starts.items()
+        )
+
+    def __len__(self) -> int:
+        return sum(map(len, self._starts.values()))
+
+
+def read_networks(text: str) -> Iterator[Network]:
+    """Read addresses and networks, one a line; what follows a # is left out.
+
+    They come one by one, so that there are never many objects for the garbage collector to go
+    through. Raises ValueError naming the line that holds neither.
+    """
+    for number, line in enumerate(text.splitlines(), start=1):
+        if entry := line.partition("#")[0].strip():
+            try:
+                yield ip_network(entry)
+            except ValueError as error:
+                reason = f"line {number}: expected an address or a network: {error}"
+                raise ValueError(reason) from None
+
+
+def prefix_of(address: Address) -> bytes:
+    """Give the /24 (3 octets) or /48 (6 octets) that an address lies in."""
+    address = _unmapped(address)
+    is_v4 = isinstance(address, IPv4Address)
+    return address.packed[: _V4_NEIGHBOURHOOD if is_v4 else _V6_NEIGHBOURHOOD]
+
+
+def is_local(address: Address) -> bool:
+    """Tell whether an address is a loopback, private (RFC 1918, RFC 4193) or link-local one."""
+    return address in _LOCAL
+
+
+def _unmapped(address: Address) -> Address:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def _unmapped_network(network: Network) -> Network:
+    if isinstance(network, IPv4Network) or not network.subnet_of(_MAPPED):
+        return network
+    start = IPv4Address(network.network_address.packed[-4:])
+    return IPv4Network((start, network.prefixlen - _MAPPED.prefixlen))
+
+
+_LOCAL: Final = Networks(
+    map(
+        ip_network,
+        [
+            "10.0.0.0/8",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "::1/128",
+            "fc00::/7",
+            "fe80::/10",
+        ],
+    )
+)
+
+
+_NUMBER: Final = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.ASCII | re.IGNORECASE)
+
+
+def is_address(host: str) -> bool:
+    """Tell whether the host of a URL is an IP address, with or without brackets.
+
+    As browsers read it (WHATWG URL, "ends in a number"): a host whose last label is a number,
+    decimal, octal or hexadecimal, is an IPv4 address, or a failed one.
+    """
+    text = host.removeprefix("[").removesuffix("]")
+    if ":" in text:
+        return _is_v6(text)
+    return _NUMBER.match(text.removesuffix(".").rpartition(".")[2]) is not None
+
+
+def _is_v6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,309 @@
+"""What a tracker sends: the body of POST /event/hit, decoded and checked (contract, section 4)."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, NoReturn
+
+import msgspec
+
+from medamad.domain.errors import BadRequest, Unauthorised
+from medamad.domain.hits import Properties
+from medamad.domain.websites import canonical_hostname
+from medamad.ingest.networks import address_of
+from medamad.lookup.countries import country_of_code
+
+MAX_DURATION_MS: Final = 86_400_000
+"""A page counts as seen for a day at most."""
+MAX_PROPERTIES: Final = 30
+MAX_NAME: Final = 64
+MAX_VALUE: Final = 256
+"""Properties of a hit, and characters of a property's name and value, that are kept. The rest is
+cut off: what a page says too much of is no reason to lose its view."""
+_UNSET: Final = msgspec.UNSET
+_LATEST_MS: Final = 1 << 48
+MAX_UINT16: Final = 65_535
+"""The largest view number and width that are kept; larger ones count as this."""
+
+
+class Load(msgspec.Struct, frozen=True):
+    """A page was shown. `number_today` and `width_px` are 0 when the tracker does not say."""
+
+    beacon: str
+    url: str
+    first_today: bool
+    first_of_page: bool
+    referrer: str = ""
+    zone: str = ""
+    properties: Properties = ()
+    number_today: int = 0
+    width_px: int = 0
+
+
+class Unload(msgspec.Struct, frozen=True):
+    """A page was left or hidden, after `duration_ms` (1 to MAX_DURATION_MS) of being seen."""
+
+    beacon: str
+    duration_ms: int
+
+
+class Custom(msgspec.Struct, frozen=True):
+    """Something happened on the website at `hostname` (canonical)."""
+
+    hostname: str
+    properties: Properties
+    beacon: str = ""
+
+
+class Stated(msgspec.Struct, frozen=True):
+    """What a server says of a hit beside what a tracker would; None for what it does not say.
+
+    `time_ms` in Unix milliseconds; `visitor` is any name by which it tells visitors apart, ""
+    where the hit says itself whether it is the first; `country` an ISO 3166 alpha-2 code, "" for
+    none.
+    """
+
+    time_ms: int | None = None
+    visitor: str = ""
+    user_agent: str | None = None
+    language: str | None = None
+    country: str | None = None
+
+
+def decode(body: bytes) -> Load | Unload | Custom:
+    """Decode a body, or raise BadRequest naming the field (by its name in JSON) that is wrong.
+
+    Raises Unauthorised for what only a server with a token may state.
+    """
+    wire = _decode_wire(body)
+    if not (_UNSET is wire.time is wire.visitor is wire.userAgent is wire.language is wire.country):
+        for name in _Stated.__struct_fields__:
+            if getattr(wire, name) is not _UNSET:
+                raise Unauthorised(f"{name}: may be stated with a token only")
+    return _payload(wire, by_visitor=False)
+
+
+def decode_stated(body: bytes) -> tuple[Load | Unload | Custom, Stated]:
+    """Decode a body that a server sends. Raises BadRequest.
+
+    A load that names its visitor may leave out `p` and `q`.
+    """
+    wire = _decode_wire(body)
+    visitor = _said(wire.visitor) or ""
+    # Several, with commas between, are what proxies say that a request came by.
+    if any(address_of(each.strip()) for each in visitor.split(",")):
+        raise BadRequest(f"visitor: {_NO_ADDRESS}")
+    if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
+        visitor = ""
+    country = _said(wire.country)
+    stated = Stated(
+        time_ms=_milliseconds(wire.time),
+        visitor=visitor,
+        user_agent=_said(wire.userAgent),
+        language=_said(wire.language),
+        country=None if country is None else country_of_code(country),
+    )
+    return _payload(wire, by_visitor=bool(visitor)), stated
+
+
+def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | Unload | Custom:
+    if isinstance(wire, _Load):
+        first_today, first_of_page = wire.p, wire.q
+        if first_today is _UNSET or first_of_page is _UNSET:
+            if not by_visitor:
+                missing = "p" if first_today is _UNSET else "q"
+                raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
+            first_today = first_of_page = False
+        return Load(
+            beacon=wire.b,
+            url=wire.u,
+            first_today=first_today,
+            first_of_page=first_of_page,
+            referrer=wire.r,
+            zone=wire.t,
+            properties=_properties(wire.d) if wire.d else (),
+            number_today=_whole("n", wire.n),
+            width_px=_whole("w", wire.w),
+        )
+    if isinstance(wire, _Unload):
+        return Unload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
+    if not wire.d:
+        raise BadRequest(f"d: {_EXPECTED['d']}, at least one")
+    return Custom(canonical_hostname(wire.g, "g"), _properties(wire.d), wire.b)
+
+
+_Beacon = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class _Stated(msgspec.Struct, frozen=True, kw_only=True):
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | float | msgspec.UnsetType = msgspec.UNSET
+    visitor: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    userAgent: Annotated[str, msgspec.Meta(max_length=1_024)] | msgspec.UnsetType = msgspec.UNSET
+    language: Annotated[str, msgspec.Meta(max_length=256)] | msgspec.UnsetType = msgspec.UNSET
+    country: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{2}\Z")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+
+
+class _Load(_Stated, tag_field="e", tag="load", frozen=True):
+    b: _Beacon
+    u: str
+    p: bool | msgspec.UnsetType = msgspec.UNSET
+    q: bool | msgspec.UnsetType = msgspec.UNSET
+    r: str = ""
+    t: str = ""
+    d: dict[str, Any] = {}
+    n: Annotated[float, msgspec.Meta(ge=1)] = 0.0
+    w: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+
+
+class _Unload(_Stated, tag_field="e", tag="unload", frozen=True):
+    b: _Beacon
+    m: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _Custom(_Stated, tag_field="e", tag="custom", frozen=True):
+    g: str
+    d: dict[str, Any]
+    b: _Beacon = ""
+
+
+_decoder: Final = msgspec.json.Decoder(_Load | _Unload | _Custom)
+
+_EXPECTED: Final = {
+    "b": "expected a text of 1 to 64 characters",
+    "d": "expected an object of names to texts, whole numbers or booleans",
+    "e": 'expected "load", "unload" or "custom"',
+    "g": "expected a hostname",
+    "m": "expected a number of milliseconds above 0",
+    "n": "expected a whole number above 0",
+    "p": "expected true or false",
+    "q": "expected true or false",
+    "r": "expected a URL as text",
+    "t": "expected an IANA time zone as text",
+    "u": "expected an http or https URL",
+    "w": "expected a whole number of pixels",
+    "time": "expected an RFC 3339 date-time or Unix milliseconds",
+    "visitor": "expected a text of 1 to 128 characters",
+    "userAgent": "expected a text of at most 1024 characters",
+    "language": "expected a text of at most 256 characters, as Accept-Language has it",
+    "country": "expected a country's code of two letters",
+}
+
+_NO_ADDRESS: Final = "expected a name that is no address, such as a keyed hash of one"
+
+_FIT: Final = "expected text without NUL and without half a surrogate pair"
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
+
+_NUL: Final = b"\\u0000"
+"""As JSON writes it; the plain octet is refused by the decoder."""
+
+_MISSING: Final = "Object missing required field `"
+_AT: Final = " - at `$."
+"""What msgspec's messages say before the name of the field. The one at the end is its own: a value
+that does not fit may be quoted before it."""
+
+
+def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
+    """Decode a body into its fields as sent, each of the right type and without broken text."""
+    try:
+        wire: _Load | _Unload | _Custom = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse(str(error))
+    except msgspec.DecodeError:
+        _refuse_unfit(_loosely_decoded(body))
+        raise BadRequest("body: expected JSON") from None
+    except UnicodeDecodeError:
+        raise BadRequest("body: expected JSON in UTF-8") from None
+    except RecursionError:
+        raise BadRequest("body: nested too deeply") from None
+    if _NUL in body:
+        _refuse_unfit(msgspec.structs.asdict(wire))
+    return wire
+
+
+def _whole(field: str, number: float) -> int:
+    """Give a whole number, also one that is written with a point: JSON knows no difference."""
+    if number.is_integer():
+        return int(min(number, MAX_UINT16))
+    raise BadRequest(f"{field}: {_EXPECTED[field]}")
+
+
+def _said(value: str | msgspec.UnsetType) -> str | None:
+    return None if value is msgspec.UNSET else value
+
+
+def _milliseconds(time: datetime | float | msgspec.UnsetType) -> int | None:
+    """Give a moment in Unix milliseconds."""
+    if time is msgspec.UNSET:
+        return None
+    ms = time if isinstance(time, float) else time.timestamp() * 1000
+    return int(min(max(ms, 0), _LATEST_MS))
+
+
+def _properties(sent: dict[str, Any]) -> Properties:
+    """Check properties and give the texts of the first ones, of several by one name the last."""
+    named = ((name, value) for name, value in sent.items() if not name.isspace())
+    texts = {_name(name): _text(name, value) for name, value in named}
+    return tuple(texts.items())[:MAX_PROPERTIES]
+
+
+def _name(name: str) -> str:
+    """Give a name without the white space around it, of which pages are full, cut to MAX_NAME."""
+    if name:
+        return name.strip()[:MAX_NAME]
+    raise BadRequest("d: expected names of at least one character")
+
+
+def _text(name: str, value: Any) -> str:
+    """Give the text that stands for a property's value, cut to MAX_VALUE."""
+    match value:
+        case str():
+            return value.strip()[:MAX_VALUE]
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)[:MAX_VALUE]
+        case float():
+            return repr(value).removesuffix(".0")
+        case _:
+            raise BadRequest(f"d.{name}: expected a text, a whole number or a boolean")
+
+
+def _refuse(message: str) -> NoReturn:
+    """Raise BadRequest for what msgspec says of a value that does not fit."""
+    if message.startswith(_MISSING):
+        field = message.removeprefix(_MISSING).rstrip("`")
+        raise BadRequest(f"{field}: required, {_EXPECTED[field]}")
+    _, at, place = message.rpartition(_AT)
+    if not at:
+        raise BadRequest("body: expected a JSON object")
+    field = place.rstrip("`").partition("[")[0]
+    raise BadRequest(f"{field}: {_EXPECTED[field]}")
+
+
+def _refuse_unfit(fields: Mapping[str, Any]) -> None:
+    """Raise BadRequest for a field of which a text holds a NUL or half a surrogate pair.
+
+    Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8. Rarely called.
+    """
+    for field, value in fields.items():
+        if not _is_fit(value):
+            raise BadRequest(f"{field}: {_FIT}")
+
+
+def _loosely_decoded(body: bytes) -> Mapping[str, Any]:
+    """Give the fields of a body that is to be refused, as far as they can be read at all."""
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return sent if isinstance(sent, dict) else {}
+
+
+def _is_fit(value: Any) -> bool:
+    texts = [*value, *value.values()] if isinstance(value, dict) else [value]
+    return not any(isinstance(text, str) and _UNFIT.search(text) for text in texts)

@@ -1,0 +1,111 @@
+"""Counting a visitor's views without knowing the visitor (contract, section 4: Ping).
+
+The browser keeps the date that it was given and sends it back with the next view of the day: the
+seconds past midnight in it are the number of views before that one.
+"""
+
+import re
+from calendar import timegm
+from datetime import UTC, datetime, tzinfo
+from email.utils import formatdate
+from typing import Final, Literal
+
+from attrs import frozen
+
+from medamad.domain.errors import BadRequest
+
+MAX_VIEWS: Final = 3_600
+"""The count stops here; a later date stands for it."""
+
+_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_DAY: Final = r"(?:mon|tue|wed|thu|fri|sat|sun)"
+_LONG_DAY: Final = r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+_MONTH: Final = rf"(?P<month>{'|'.join(_MONTHS)})"
+_TIME: Final = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_FORMS: Final = tuple(
+    re.compile(form, re.ASCII | re.IGNORECASE)
+    for form in (
+        rf"{_DAY}, (?P<day>\d\d) {_MONTH} (?P<year>\d{{4}}) {_TIME} GMT",
+        rf"{_LONG_DAY}, (?P<day>\d\d)-{_MONTH}-(?P<year>\d\d) {_TIME} GMT",
+        rf"{_DAY} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})",
+    )
+)
+"""The three forms of an HTTP date (RFC 9110, section 5.6.7): today's, RFC 850's, asctime's."""
+
+_RFC_850: Final = _FORMS[1]
+_CENTURY: Final = 100
+_FAR_YEARS: Final = 50
+
+
+@frozen
+class Ping:
+    """What a visitor's browser is answered. `midnight` is the Unix second when the day began."""
+
+    midnight: int
+    views_before: int
+    """How many views of the day came before, as far as the browser knows."""
+
+    @property
+    def body(self) -> Literal["0", "1"]:
+        """The visitor's first view of the day is "0", any other "1"."""
+        return "1" if self.views_before else "0"
+
+    @property
+    def last_modified(self) -> str:
+        """What the browser keeps, and sends with its next view."""
+        return http_date(self.midnight + self.views_before)
+
+
+def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
+    """Answer a ping at `now`, in Unix seconds, with days that begin at midnight in `zone`.
+
+    Raises BadRequest when there is an If-Modified-Since that is no HTTP date.
+    """
+    midnight = _midnight(now, zone)
+    if if_modified_since is None:
+        return Ping(midnight, 0)
+    received = _read(if_modified_since, now)
+    if received < midnight:
+        return Ping(midnight, 0)
+    return Ping(midnight, min(received - midnight + 1, MAX_VIEWS))
+
+
+def http_date(seconds: int) -> str:
+    """Write Unix seconds as an HTTP date."""
+    return formatdate(seconds, usegmt=True)
+
+
+def _midnight(now: float, zone: tzinfo) -> int:
+    """Give the Unix second at which the day began; its first one where midnight is skipped."""
+    today = datetime.fromtimestamp(now, zone)
+    return int(today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp())
+
+
+def _read(text: str, now: float) -> int:
+    """Read an HTTP date as Unix seconds."""
+    for form in _FORMS:
+        if match := form.fullmatch(text.strip()):
+            year = int(match["year"])
+            if form is _RFC_850:
+                year = _full_year(year, now)
+            try:
+                moment = datetime(
+                    year,
+                    _MONTHS.index(match["month"].lower()) + 1,
+                    int(match["day"]),
+                    int(match["hour"]),
+                    int(match["minute"]),
+                    int(match["second"]),
+                    tzinfo=UTC,
+                )
+            except ValueError:
+                break
+            return timegm(moment.utctimetuple())
+    raise BadRequest("If-Modified-Since: expected an HTTP date")
+
+
+def _full_year(year: int, now: float) -> int:
+    """Give the year of two digits: the last such one, unless at most 50 years lie ahead."""
+    this_year = datetime.fromtimestamp(now, UTC).year
+    full = this_year - this_year % _CENTURY + year
+    return full - _CENTURY if full > this_year + _FAR_YEARS else full

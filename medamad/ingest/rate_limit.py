@@ -1,0 +1,49 @@
+"""The rate limit: how many hits a network may send in a minute."""
+
+from collections import OrderedDict
+from math import ceil
+from typing import Final
+
+from attrs import define, field
+
+from medamad.ingest.networks import Address, is_local, prefix_of
+
+_WINDOW_S: Final = 60.0
+_TOLERANCE_S: Final = 1e-6
+
+
+@define(eq=False)
+class Rates:
+    """Counts hits by /24 or /48, in bounded memory: the least recently seen is forgotten first.
+
+    Each network has a bucket of `per_minute` hits that refills in a minute. Kept of it is one
+    number, the moment at which it will be full again. Local networks are never limited, since a
+    proxy that nobody configured may stand there. `per_minute` is replaceable; 0 is no limit.
+    """
+
+    per_minute: int
+    capacity: int = 65_536
+    _full_at: OrderedDict[bytes, float] = field(factory=OrderedDict, init=False)
+
+    def take(self, address: Address | None, now: float) -> int:
+        """Count a hit. Returns 0, or in how many seconds (1 to 60) there is room for it."""
+        if self.per_minute <= 0 or address is None or is_local(address):
+            return 0
+        prefix = prefix_of(address)
+        one_s = _WINDOW_S / self.per_minute
+        full_at = max(self._full_at.get(prefix, now), now)
+        if full_at > now + _WINDOW_S + _TOLERANCE_S:
+            full_at = now  # written before the clock was set back
+        full_at += one_s
+        wait_s = full_at - now - _WINDOW_S
+        if wait_s > _TOLERANCE_S:
+            return ceil(wait_s)
+        self._full_at[prefix] = full_at
+        self._full_at.move_to_end(prefix)
+        if len(self._full_at) > self.capacity:
+            self._full_at.popitem(last=False)
+        return 0
+
+    def __len__(self) -> int:
+        """Give how many networks are remembered."""
+        return len(self._full_at)

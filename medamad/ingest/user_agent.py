@@ -1,0 +1,276 @@
+"""User agents: browser, operating system, device, and whether it is a bot."""
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+import re2
+from attrs import frozen
+from crawleruseragents import CRAWLER_USER_AGENTS_DATA
+from ua_parser import Domain, PartialResult, load_lazy_builtins
+from ua_parser.re2 import Resolver
+
+from medamad.domain.dimensions import UNKNOWN
+
+MAX_LENGTH: Final = 512
+"""Characters of a User-Agent that are looked at; browsers send half of that, apps of Meta's up to
+all of it."""
+
+_LIBRARY: Final = "http-library"
+"""The public list's tag of plain HTTP clients, which run what their user has them do."""
+
+_OTHERS: Final = (r"\+https?://", r"(?i)compatible; ?[^;)]*(?:bot|crawler|spider)\b")
+"""How a crawler that the public list does not know declares itself all the same."""
+
+_MAX_MEMORY: Final = 64 << 20
+"""Bytes that matching may use; with too few, re2 finds nothing at all."""
+
+
+def is_crawler(user_agent: str) -> bool:
+    """Tell whether a crawler, previewer, monitor or headless browser declares itself."""
+    return any(number not in _libraries() for number in _matches(user_agent))
+
+
+def is_library(user_agent: str) -> bool:
+    """Tell whether a plain HTTP client declares itself."""
+    return any(number in _libraries() for number in _matches(user_agent))
+
+
+def _matches(user_agent: str) -> list[int]:
+    """Give the numbers of the entries of the public list that match."""
+    return _patterns().Match(user_agent[:MAX_LENGTH].encode("utf-8", "replace")) or []
+
+
+@cache
+def _patterns() -> Any:
+    options = re2.Options()
+    options.max_mem = _MAX_MEMORY
+    options.log_errors = False
+    patterns = re2.Set.SearchSet(options)
+    for entry in CRAWLER_USER_AGENTS_DATA:
+        patterns.Add(entry["pattern"])
+    for pattern in _OTHERS:
+        patterns.Add(pattern)
+    patterns.Compile()
+    return patterns
+
+
+@cache
+def _libraries() -> frozenset[int]:
+    return frozenset(
+        number
+        for number, entry in enumerate(CRAWLER_USER_AGENTS_DATA)
+        if _LIBRARY in entry.get("tags", ())
+    )
+
+
+_CONSOLE: Final = r"PlayStation|Nintendo|Xbox|OculusBrowser|\bQuest\b|Steam Deck"
+_TV: Final = (
+    r"Smart-?TV|Google ?TV|Apple ?TV|Android ?TV|HbbTV|NetCast|Web0S|Roku|BRAVIA|AQUOS|Viera|"
+    r"Vizio|CrKey|MiTV|MiBOX|DLNADOC|LG Browser|InettvBrowser|\bTV\b|Android.*\bAFT[A-Z0-9]{1,5}\b"
+)
+_TABLET: Final = (
+    r"iPad|Tablet(?! PC)|PlayBook|Kindle(?!.*Mobile)|\bSilk/(?!.*Mobile)|"
+    r"Android(?!.*(?:Mobi|Opera Mini|Fennec))"
+)
+_MOBILE: Final = r"Mobi|Android|iPhone|iPod|Phone|Opera Mini|BlackBerry|\bBB10|Symbian|KAIOS|Nokia"
+_DESKTOP: Final = r"Windows|Macintosh|Mac OS X|X11|CrOS|Linux|BSD"
+
+_RULES: Final = tuple(
+    (name, re.compile(rule, re.IGNORECASE))
+    for name, rule in (
+        ("Console", _CONSOLE),
+        ("TV", _TV),
+        ("Tablet", _TABLET),
+        ("Mobile", _MOBILE),
+        ("Desktop", _DESKTOP),
+    )
+)
+"""The first that matches counts."""
+
+
+def device_of(user_agent: str) -> str:
+    """Give "Desktop", "Mobile", "Tablet", "TV", "Console" or "Unknown" for a browser's agent.
+
+    A crawler's is Unknown, whatever it passes itself off as. Android tablets are those that leave
+    out "Mobile".
+    """
+    if is_crawler(user_agent):
+        return UNKNOWN
+    return next((name for name, rule in _RULES if rule.search(user_agent)), UNKNOWN)
+
+
+@frozen
+class Agent:
+    """What a User-Agent tells: names as people know them; versions as "17.1", "" if unknown."""
+
+    browser: str = UNKNOWN
+    browser_version: str = ""
+    os: str = UNKNOWN
+    os_version: str = ""
+    device: str = UNKNOWN
+
+
+def describe(user_agent: str) -> Agent:
+    """Tell what sends a User-Agent; everything is Unknown for what is no browser."""
+    return _describe(user_agent[:MAX_LENGTH])
+
+
+@lru_cache(4_096)
+def _describe(user_agent: str) -> Agent:
+    if not user_agent.startswith(("Mozilla/", "Opera/")) or is_library(user_agent):
+        return Agent()
+    text = user_agent.encode("utf-8", "replace").decode("utf-8")
+    parsed = _parse()(text, Domain.USER_AGENT | Domain.OS)
+    browser, browser_version = _browser(text, parsed)
+    os, os_version = _os(text, parsed)
+    return Agent(browser, browser_version, os, os_version, device_of(text))
+
+
+@cache
+def _parse() -> Callable[[str, Domain], PartialResult]:
+    browsers, systems, _ = load_lazy_builtins()
+    return Resolver((browsers, systems, []))
+
+
+_TOKENS: Final = re.compile(r"\b(OPR|OPT|MiuiBrowser|GSA|Whale|SamsungBrowser)/(\d+)(?:\.(\d+))?")
+"""Tokens that name a browser for certain, though the public list misses some of their forms."""
+
+_BROWSERS: Final = {
+    "OPR": "Opera",
+    "OPT": "Opera",
+    "MiuiBrowser": "Mi Browser",
+    "GSA": "Google App",
+    "SamsungBrowser": "Samsung Internet",
+    "AOL Shield Browser": "AOL Shield",
+    "Amazon Silk": "Silk",
+    "Android": "Android Browser",
+    "Apple Mail": "Safari",
+    "Chrome Mobile": "Chrome",
+    "Chrome Mobile WebView": "Chrome",
+    "Chrome Mobile iOS": "Chrome",
+    "DuckDuckGo Mobile": "DuckDuckGo",
+    "Ecosia Android": "Ecosia",
+    "Ecosia iOS": "Ecosia",
+    "Edge Mobile": "Edge",
+    "Facebook Messenger": "Messenger",
+    "Firefox Alpha": "Firefox",
+    "Firefox Beta": "Firefox",
+    "Firefox Focus": "Firefox",
+    "Firefox Mobile": "Firefox",
+    "Firefox iOS": "Firefox",
+    "Google": "Google App",
+    "HeadlessChrome": "Headless Chrome",
+    "IE": "Internet Explorer",
+    "IE Large Screen": "Internet Explorer",
+    "IE Mobile": "Internet Explorer",
+    "Mobile Safari": "Safari",
+    "Mobile Safari UI/WKWebView": "Safari",
+    "Oculus Browser": "Meta Quest Browser",
+    "Opera GX": "Opera",
+    "Opera Mobile": "Opera",
+    "Opera Neon": "Opera",
+    "Opera Touch": "Opera",
+    "QQ Browser Mini": "QQ Browser",
+    "QQ Browser Mobile": "QQ Browser",
+    "WeChat Browser": "WeChat",
+    "WebKit Nightly": "Safari",
+}
+"""What people call a browser, by ua-parser's name for it or by its token."""
+
+_ENGINE_ALONE: Final = "Apple Mail"
+"""ua-parser's name for any of Apple's that gives the version of its engine and no other."""
+
+_SYSTEMS: Final = {
+    "ATV OS X": "tvOS",
+    "Mac OS": "macOS",
+    "Mac OS X": "macOS",
+    "Web0S": "webOS",
+    "WatchOS": "watchOS",
+    "Windows Mobile": "Windows Phone",
+    "Chromecast Android": "Chromecast",
+    "Chromecast Fuchsia": "Chromecast",
+    "Chromecast Linux": "Chromecast",
+    "Chromecast SmartSpeaker": "Chromecast",
+}
+"""What people call a system, by ua-parser's name for it."""
+
+_DISTRIBUTIONS: Final = re.compile(
+    r"(?:\w*ubuntu|debian|fedora|red ?hat|centos|gentoo|(?:open)?suse|arch ?linux|slackware|"
+    r"(?:linux )?mint|mandriva|mageia|pclinuxos|vectorlinux|puppy|oracle|raspbian)\b.*",
+    re.IGNORECASE,
+)
+
+_TOLD: Final = {
+    "HarmonyOS": "HarmonyOS",
+    "PlayStation": "PlayStation",
+    "PLAYSTATION": "PlayStation",
+    "Nintendo": "Nintendo",
+}
+"""Systems that ua-parser does not know, by the word that tells them."""
+
+_IPADOS_FROM: Final = 13
+_VERSION: Final = re.compile(r"[0-9A-Za-z]{1,6}\Z", re.ASCII)
+
+
+def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
+    """Give the name and the version of the browser."""
+    token = _TOKENS.search(text)
+    if token is not None:
+        name, major, minor = token.groups()
+        return _BROWSERS.get(name, name), _version(major, minor)
+    found = parsed.user_agent
+    if found is None or found.family == "Other":
+        return UNKNOWN, ""
+    name = _BROWSERS.get(found.family, found.family)
+    if found.family == _ENGINE_ALONE:
+        return name, ""
+    return name, _version(found.major, found.minor)
+
+
+def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
+    """Give the name and the version of the operating system."""
+    for word, name in _TOLD.items():
+        if word in text:
+            return name, ""
+    found = parsed.os
+    if found is None or found.family == "Other":
+        return UNKNOWN, ""
+    version = _version(found.major, found.minor)
+    if found.family == "iOS" and "iPad" in text and int(found.major or 0) >= _IPADOS_FROM:
+        return "iPadOS", version
+    if _DISTRIBUTIONS.fullmatch(found.family):
+        return "Linux", ""
+    return _SYSTEMS.get(found.family, found.family), version
+
+
+def _version(major: str | None, minor: str | None) -> str:
+    """Give "major.minor", or "major" where minor is none, zero or out of the ordinary."""
+    if major is None or not _VERSION.match(major):
+        return ""
+    is_told = minor is not None and minor != "0" and _VERSION.match(minor)
+    return f"{major}.{minor}" if is_told else major
+
+
+BotRule: TypeAlias = Literal["declared", "strict", "off"]
+"""What to ignore: what declares itself a crawler; also HTTP libraries and unknowns; nothing."""
+
+
+def is_bot(user_agent: str, rule: BotRule) -> bool:
+    """Tell whether a hit with this User-Agent is ignored (contract, section 4).
+
+    A plain HTTP client or an unknown agent runs no tracker by accident: it is a script that means
+    to report, and only the strict rule ignores it.
+    """
+    match rule:
+        case "off":
+            return False
+        case "declared":
+            return is_crawler(user_agent)
+        case "strict":
+            return (
+                is_crawler(user_agent)
+                or is_library(user_agent)
+                or describe(user_agent).browser == UNKNOWN
+            )

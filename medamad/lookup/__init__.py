@@ -1,0 +1,1 @@
+"""Lookup tables: countries by time zone, languages, referrer sources, spam hosts."""

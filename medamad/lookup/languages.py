@@ -1,0 +1,109 @@
+"""Languages: which one a browser asks for, and what a language or locale is called."""
+
+import re
+from functools import cache, lru_cache
+from typing import Final, Literal, TypeAlias
+
+from babel.core import Locale, get_global
+from werkzeug.datastructures import LanguageAccept
+from werkzeug.http import parse_accept_header
+
+from medamad.domain.dimensions import OTHER, UNKNOWN
+
+_TAG: Final = re.compile(
+    r"([a-z]{2,3}) (?:-[a-z]{3}){0,3} (?:-([a-z]{4}))? (?:-([a-z]{2}|[0-9]{3}))?"
+    r"(?:-[a-z0-9]{1,8})* \Z",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""A language tag (RFC 5646): language, script and region; the rest is let go."""
+
+_Aliases: TypeAlias = Literal["language_aliases", "script_aliases", "territory_aliases"]
+
+_NO_LANGUAGE: Final = frozenset({"und", "mul", "zxx", "mis"})
+_MAX_HEADER: Final = 512
+"""Characters of an Accept-Language that are looked at; browsers send a tenth of that."""
+
+
+def locale_of(accept_language: str) -> str:
+    """Give the locale that an Accept-Language header asks for first, such as "en-GB".
+
+    A BCP 47 tag of language, script and region in their usual case, with today's codes; entries
+    that are malformed, unknown or refused (`q=0`) are passed over; "" when none is left.
+    """
+    return _first_locale(accept_language[:_MAX_HEADER])
+
+
+def language_name(locale: str) -> str:
+    """Give the English name of a locale's language: "English" for "en-GB"."""
+    if not locale:
+        return UNKNOWN
+    language = locale.partition("-")[0]
+    return locale if locale == OTHER else _languages().get(language, language)
+
+
+@lru_cache(4_096)
+def locale_name(locale: str) -> str:
+    """Give CLDR's English name of a locale: "British English", "German (Germany)".
+
+    The longest beginning with a name of its own is named; what is left of it stands in brackets.
+    """
+    if not locale:
+        return UNKNOWN
+    if locale == OTHER:
+        return locale
+    subtags = locale.split("-")
+    for length in range(len(subtags), 0, -1):
+        if name := _languages().get("_".join(subtags[:length])):
+            rest = [_subtag_name(subtag) for subtag in subtags[length:]]
+            return f"{name} ({', '.join(rest)})" if rest else name
+    return locale
+
+
+@lru_cache(4_096)
+def _first_locale(accept_language: str) -> str:
+    for tag, quality in parse_accept_header(accept_language, LanguageAccept):
+        if quality > 0 and (locale := _normal(tag)):
+            return locale
+    return ""
+
+
+def _normal(tag: str) -> str:
+    """Give a language tag in its one spelling, or "" when it names no known language."""
+    match = _TAG.match(tag.strip().replace("_", "-"))
+    if match is None:
+        return ""
+    language, script, region = match.groups(default="")
+    language = _today("language_aliases", language.lower(), _languages())
+    if not language or language in _NO_LANGUAGE:
+        return ""
+    script = _today("script_aliases", script.title(), _scripts())
+    region = _today("territory_aliases", region.upper(), _territories())
+    return "-".join(subtag for subtag in (language, script, region) if subtag)
+
+
+def _today(aliases: _Aliases, code: str, known: dict[str, str]) -> str:
+    """Give a code if it is known, else the one known code that took its place, else ""."""
+    if code in known:
+        return code
+    successors = get_global(aliases).get(code, "")
+    successor = successors if isinstance(successors, str) else successors[0]
+    return successor if successor in known else ""
+
+
+def _subtag_name(subtag: str) -> str:
+    return _scripts().get(subtag) or _territories().get(subtag, subtag)
+
+
+@cache
+def _languages() -> dict[str, str]:
+    return dict(Locale("en").languages)
+
+
+@cache
+def _scripts() -> dict[str, str]:
+    return dict(Locale("en").scripts)
+
+
+@cache
+def _territories() -> dict[str, str]:
+    return dict(Locale("en").territories)

@@ -1,1 +1,0 @@
-"""The plain values that travel between the packages. Imports nothing of ours."""

@@ -1,0 +1,155 @@
+"""The period of a query: RFC 3339 instants, start and end, the preceding period."""
+
+import re
+from datetime import UTC, date, timedelta, timezone, tzinfo
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.domain.errors import BadRequest
+
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_DATE_TIME: Final = re.compile(
+    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+    r"[Tt ]"
+    r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
+    # A raw `+` in a query arrives as a space.
+    r"(?:[Zz]|(?P<sign>[+ -])(?P<offset_hour>[0-9]{2}):(?P<offset_minute>[0-9]{2}))\Z"
+)
+
+
+@frozen
+class Instant:
+    """A moment as it was written.
+
+    `second` is the Unix second it lies in, `fraction` the digits behind the point without
+    closing zeros; `whole_second` says that it was written without a fraction.
+    """
+
+    second: int
+    fraction: str
+    whole_second: bool
+    zone: tzinfo
+
+    @property
+    def first_ms(self) -> int:
+        """The first whole millisecond that is not before it."""
+        beyond = len(self.fraction) > 3  # noqa: PLR2004 - digits of a millisecond
+        return self._floor_ms + beyond
+
+    @property
+    def last_ms(self) -> int:
+        """The last millisecond up to it; of a whole second, the last of that second."""
+        return self._floor_ms + (999 if self.whole_second else 0)
+
+    @property
+    def _floor_ms(self) -> int:
+        return self.second * 1000 + int(self.fraction[:3].ljust(3, "0"))
+
+
+def parse_instant(text: str, field: str) -> Instant:
+    """Read a date-time of RFC 3339 section 5.6, or raise BadRequest naming `field`.
+
+    The offset is required; `t` and `z` may be lower case, a space may stand for `T`, and for the
+    `+` of the offset. A leap second (23:59:60 in UTC) is, as on Unix clocks, the second after it.
+    """
+    found = _DATE_TIME.match(text)
+    if found is None:
+        raise BadRequest(f"{field}: expected an RFC 3339 date-time such as 2024-01-31T00:00:00Z")
+    year, month, day, hour, minute, second = map(
+        int, found.group("year", "month", "day", "hour", "minute", "second")
+    )
+    offset_minutes = 0
+    if found["sign"]:
+        offset_hour, offset_minute = int(found["offset_hour"]), int(found["offset_minute"])
+        if offset_hour > 23 or offset_minute > 59:  # noqa: PLR2004 - RFC 3339's time-numoffset
+            raise BadRequest(f"{field}: expected an offset from -23:59 to +23:59")
+        offset_minutes = offset_hour * 60 + offset_minute
+        if found["sign"] == "-":
+            offset_minutes = -offset_minutes
+    try:
+        day_number = date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        raise BadRequest(f"{field}: expected a date of the years 0001 to 9999") from None
+    unix_s = day_number * 86400 + hour * 3600 + minute * 60 + second - offset_minutes * 60
+    leap = second == 60 and unix_s % 86400 == 0  # noqa: PLR2004 - RFC 3339 section 5.7
+    if hour > 23 or minute > 59 or (second > 59 and not leap):  # noqa: PLR2004 - a clock's bounds
+        raise BadRequest(f"{field}: expected a time from 00:00:00 to 23:59:59")
+    return Instant(
+        second=unix_s,
+        fraction=(found["fraction"] or "").rstrip("0"),
+        whole_second=found["fraction"] is None,
+        zone=timezone(timedelta(minutes=offset_minutes)) if offset_minutes else UTC,
+    )
+
+
+@frozen
+class Period:
+    """What is asked about: start_ms ≤ time ≤ end_ms, Unix milliseconds, None for no bound.
+
+    `zone` is the offset in which the start was written.
+    """
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+    zone: tzinfo = UTC
+
+    def is_outside(self, least_ms: int, greatest_ms: int) -> bool:
+        """Tell whether no time between two, these included, lies in the period."""
+        return (self.start_ms is not None and greatest_ms < self.start_ms) or (
+            self.end_ms is not None and least_ms > self.end_ms
+        )
+
+    def contains(self, least_ms: int, greatest_ms: int) -> bool:
+        """Tell whether all of the time between two, these included, lies in the period."""
+        return (self.start_ms is None or least_ms >= self.start_ms) and (
+            self.end_ms is None or greatest_ms <= self.end_ms
+        )
+
+    def stretch(self, ascending_ms: NDArray[np.int64]) -> slice:
+        """Give where the times lie that are in the period, out of times that ascend."""
+        begin, end = 0, len(ascending_ms)
+        if self.start_ms is not None:
+            begin = int(np.searchsorted(ascending_ms, np.int64(self.start_ms)))
+        if self.end_ms is not None:
+            end = int(np.searchsorted(ascending_ms, np.int64(self.end_ms), side="right"))
+        return slice(begin, max(begin, end))
+
+    def mask(self, time_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which times lie in the period."""
+        mask = np.ones(len(time_ms), np.bool_)
+        if self.start_ms is not None:
+            mask &= time_ms >= self.start_ms
+        if self.end_ms is not None:
+            mask &= time_ms <= self.end_ms
+        return mask
+
+
+ALWAYS: Final = Period()
+"""The period without bounds."""
+
+
+def period_of(start: str | None, end: str | None) -> Period:
+    """Read the two bounds of a period. BadRequest when malformed or the wrong way round."""
+    first = None if start is None else parse_instant(start, "start")
+    last = None if end is None else parse_instant(end, "end")
+    if first and last:
+        # An end in whole seconds goes on to the end of that second.
+        begun = (first.second, "" if last.whole_second else first.fraction)
+        if begun > (last.second, last.fraction):
+            raise BadRequest("start: expected a date-time that is not after end")
+    return Period(
+        start_ms=first.first_ms if first else None,
+        end_ms=last.last_ms if last else None,
+        zone=first.zone if first else UTC,
+    )
+
+
+def previous(period: Period) -> Period:
+    """Give the stretch of the same length just before a period that has both bounds."""
+    if period.start_ms is None or period.end_ms is None:
+        raise BadRequest("previous: expected start and end to be given as well")
+    length_ms = period.end_ms - period.start_ms + 1
+    return Period(period.start_ms - length_ms, period.start_ms - 1, period.zone)

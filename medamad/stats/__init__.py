@@ -1,5 +1,0 @@
-"""What a question about a website means, and its exact answer over the parts of a snapshot.
-
-Everything here is plain synchronous Python over numpy columns; it runs in a thread of its own.
-One module stands for each statistic: `summary`, `pages`, `times`, `dimensions`, `properties`.
-"""

@@ -1,0 +1,1 @@
+"""The store: everything that is kept on disk, in LMDB. No other package uses LMDB."""

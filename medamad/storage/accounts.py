@@ -1,0 +1,194 @@
+"""The account and its logins on disk. Read afresh each time: another process may change them."""
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from attrs import evolve, frozen
+from twisted.logger import Logger
+
+from medamad.domain.accounts import Account, Login
+from medamad.domain.errors import Unauthorised
+from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.environment import Databases, Environment, Txn
+from medamad.storage.environment.writer import Writer
+from medamad.storage.errors import Damaged
+from medamad.storage.grants import delete_grants
+
+_ACCOUNT_KEY: Final = b"account"
+_log: Final = Logger()
+_LOGIN: Final = struct.Struct(">QQ")
+MOST_LOGINS: Final = 1_000
+"""How many logins there may be at once: where all may log in, somebody does so without end."""
+
+
+def read_account(txn: Txn, databases: Databases) -> Account | None:
+    """Give the account, or None when there is none yet.
+
+    A damaged one is logged and counts as none: the next start makes another.
+    """
+    try:
+        return stored_account(txn, databases)
+    except Damaged as error:
+        _log.error("the account is damaged, a start makes a new one: {error}", error=str(error))
+        return None
+
+
+def stored_account(txn: Txn, databases: Databases) -> Account | None:
+    """Give the account as it is stored. Raises Damaged."""
+    stored = txn.get(_ACCOUNT_KEY, db=databases.meta)
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(unsealed(_ACCOUNT_KEY, stored), type=Account)
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error
+
+
+def write_account(txn: Txn, databases: Databases, account: Account) -> None:
+    """Put the account in the place of what was there."""
+    value = sealed(_ACCOUNT_KEY, msgspec.json.encode(account))
+    txn.put(_ACCOUNT_KEY, value, db=databases.meta)
+
+
+def delete_account(txn: Txn, databases: Databases) -> None:
+    """Remove the account, and all its logins, tokens and share links."""
+    txn.delete(_ACCOUNT_KEY, db=databases.meta)
+    txn.drop(databases.logins, delete=False)
+    delete_grants(txn, databases)
+
+
+def read_login(txn: Txn, databases: Databases, digest: bytes) -> Login | None:
+    """Give the login whose token has that SHA-256."""
+    stored = txn.get(digest, db=databases.logins)
+    return None if stored is None else _login(digest, stored)
+
+
+def write_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
+    """Store a login under the SHA-256 of its token."""
+    value = sealed(digest, _LOGIN.pack(login.since, login.last_seen))
+    txn.put(digest, value, db=databases.logins)
+
+
+def add_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
+    """Store another login; of too many, those end that were not used for the longest time."""
+    write_login(txn, databases, digest, login)
+    too_many = txn.stat(databases.logins)["entries"] - MOST_LOGINS
+    if too_many > 0:
+        others = [each for each in _all_logins(txn, databases) if each[0] != digest]
+        others.sort(key=lambda each: -1 if each[1] is None else each[1].last_seen)
+        for other, _ in others[:too_many]:
+            txn.delete(other, db=databases.logins)
+
+
+def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None:
+    """Note that a login was used, unless it has been revoked in the meantime."""
+    login = read_login(txn, databases, digest)
+    if login is not None and login.last_seen < now:
+        write_login(txn, databases, digest, evolve(login, last_seen=now))
+
+
+def forget_logins(txn: Txn, databases: Databases, is_over: Callable[[Login], bool]) -> int:
+    """Remove the logins that are over; returns how many there were."""
+    logins = _all_logins(txn, databases)
+    over = [digest for digest, login in logins if login is None or is_over(login)]
+    for digest in over:
+        txn.delete(digest, db=databases.logins)
+    return len(over)
+
+
+def _all_logins(txn: Txn, databases: Databases) -> list[tuple[bytes, Login | None]]:
+    with txn.cursor(db=databases.logins) as cursor:
+        return [(digest, _login(digest, stored)) for digest, stored in cursor]
+
+
+def _login(digest: bytes, stored: bytes) -> Login | None:
+    """Read a login. A damaged one has ended."""
+    try:
+        return Login(*_LOGIN.unpack(unsealed(digest, stored)))
+    except (Damaged, struct.error) as error:
+        _log.error("a login is damaged and has ended: {error}", error=str(error))
+        return None
+
+
+def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:
+    """Revoke every login but the one whose token has the SHA-256 `keep`."""
+    kept = None if keep is None else txn.get(keep, db=databases.logins)
+    txn.drop(databases.logins, delete=False)
+    if keep is not None and kept is not None:
+        txn.put(keep, kept, db=databases.logins)
+
+
+@frozen(eq=False)
+class StoredAccount:
+    """The account of an open store, and its logins. Reads are at once, writes awaited.
+
+    A login is known by the SHA-256 of its token. Each write raises Unavailable, and keeps nothing,
+    when the store cannot take it.
+    """
+
+    _environment: Environment
+    _writer: Writer
+
+    def read(self) -> Account | None:
+        """Give the account, or None before the first one is made."""
+        with self._environment.reading() as txn:
+            return read_account(txn, self._environment.databases)
+
+    def login(self, digest: bytes) -> Login | None:
+        """Give a login."""
+        with self._environment.reading() as txn:
+            return read_login(txn, self._environment.databases, digest)
+
+    async def put(self, account: Account) -> None:
+        """Store an account where there is none."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: write_account(txn.lmdb, databases, account))
+
+    async def change(
+        self,
+        change: Callable[[Account], Account],
+        *,
+        login: bytes | None = None,
+        end_logins: bool = False,
+    ) -> Account:
+        """Change the account as it is when its turn comes; returns it as it is then.
+
+        `end_logins` revokes all logins but `login`. Raises Unauthorised when there is no account,
+        or when `login` has been revoked by then.
+        """
+        databases = self._environment.databases
+
+        def make(txn: Txn) -> Account:
+            account = read_account(txn, databases)
+            revoked = login is not None and read_login(txn, databases, login) is None
+            if account is None or revoked:
+                raise Unauthorised("the login has ended")
+            account = change(account)
+            write_account(txn, databases, account)
+            if end_logins:
+                revoke_logins(txn, databases, login)
+            return account
+
+        return await self._writer.submit(lambda txn: make(txn.lmdb))
+
+    async def add_login(self, digest: bytes, login: Login) -> None:
+        """Store a login; of too many, those end that were not used for the longest time."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: add_login(txn.lmdb, databases, digest, login))
+
+    async def touch_login(self, digest: bytes, now: int) -> None:
+        """Note that a login was used."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: touch_login(txn.lmdb, databases, digest, now))
+
+    async def end_login(self, digest: bytes) -> None:
+        """Revoke one login."""
+        databases = self._environment.databases
+        await self._writer.submit(lambda txn: txn.lmdb.delete(digest, db=databases.logins))
+
+    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
+        """Remove the logins that are over, which nobody may ever show again."""
+        databases = self._environment.databases
+        return await self._writer.submit(lambda txn: forget_logins(txn.lmdb, databases, is_over))

@@ -1,0 +1,407 @@
+"""Read a whole store and report what is wrong with it. Writes nothing.
+
+Besides checksums: each block and group is made once more of what it holds, so that its counters
+are compared with a recount; the sums of a day with each other; each text with its code; and
+nothing may belong to nothing.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.accounts import stored_account
+from medamad.storage.compaction.purge import OF_WEBSITES
+from medamad.storage.dictionary.decode import PropertyNames
+from medamad.storage.dictionary.keys import code_key, split_name
+from medamad.storage.dictionary.limits import read_mark
+from medamad.storage.environment.access import Writing
+from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.environment import Database, Environment, Txn
+from medamad.storage.environment.formats import STORE_ID, TRUSTED_TIME
+from medamad.storage.environment.last_numbers import read_number
+from medamad.storage.environment.pages import doubt_of_last
+from medamad.storage.errors import Damaged, DamagedBlock
+from medamad.storage.grants import damaged_grants
+from medamad.storage.import_batches import LAST_BATCH, read_batches
+from medamad.storage.segments.build import Written, block_of, content_of, group_head, group_puts
+from medamad.storage.segments.corrections import read_corrections
+from medamad.storage.segments.counters import decode_counters
+from medamad.storage.segments.format import (
+    Block,
+    Head,
+    decode_column,
+    decode_head,
+    head_key,
+    number_of,
+)
+from medamad.storage.segments.read import OpenBlock, OpenGroup, open_one
+from medamad.storage.segments.rollup import disagreements, open_sums, written_sums
+from medamad.storage.segments.snapshot import Part
+from medamad.storage.wal.dedup import SECRET
+from medamad.storage.wal.records import Kind, Rows, journal_place, read_watermark, sound_rows
+from medamad.storage.websites import read_websites, tombstones
+
+_NUMBER: Final = struct.Struct(">I")
+_BLOCK_KEY_SIZE: Final = 16
+_NEVER_COUNTED: Final = 1 << 62
+_ANY_DTYPE: Final = np.uint64
+_NO_ROWS: Final[Mapping[Kind, Rows]] = {}
+
+_Names = Mapping[Dimension, NDArray[np.bool_]]
+"""Which codes of each dimension have a text."""
+
+
+@define(eq=False)
+class Checking:
+    """One look at a store, by one transaction. The figures are of what was looked at so far."""
+
+    _environment: Environment
+    _txn: Txn
+    websites: int = 0
+    views: int = 0
+    blocks: int = 0
+    _days: set[tuple[int, int]] = field(factory=set)
+    _greatest_sequence: int = 0
+    _greatest_block: int = 0
+    _greatest_batch: int = 0
+    _names_of: PropertyNames = field(init=False)
+
+    @property
+    def days(self) -> int:
+        """Of how many days there are sums, of each website by itself."""
+        return len(self._days)
+
+    def findings(self) -> Iterator[str]:
+        """Say what is wrong, one thing at a time; nothing if nothing is."""
+        if doubt := doubt_of_last(self._environment.path):
+            yield doubt
+        numbers: list[int] = []
+        for found in read_websites(self._txn, self._environment.databases):
+            if isinstance(found, str):
+                yield found
+            else:
+                numbers.append(found.number)
+                self.websites += 1
+        yield from self._account()
+        for number in numbers:
+            yield from self._website(number)
+        yield from self._left_over({_NUMBER.pack(number) for number in numbers})
+        yield from self._numbering(max(numbers, default=0))
+
+    # The whole store
+
+    def _account(self) -> Iterator[str]:
+        try:
+            stored_account(self._txn, self._environment.databases)
+        except Damaged as error:
+            yield f"account: {error}"
+        yield from damaged_grants(self._txn, self._environment.databases)
+        for strange in self._environment.strange_names(self._txn):
+            yield f"meta: {strange!r} is none of its names"
+        for name in ("logins", "beacons"):
+            for key, value in self._items(name):
+                if not _is_sealed(key, value):
+                    yield f"{name} {key.hex()[:16]}: its checksum does not match"
+        for secret in (SECRET, STORE_ID, TRUSTED_TIME):
+            stored = self._txn.get(secret, db=self._environment.databases.meta)
+            if stored is not None and not _is_sealed(secret, stored):
+                yield f"{secret.decode()}: its checksum does not match"
+
+    def _numbering(self, greatest_website: int) -> Iterator[str]:
+        for name, least in (
+            (b"sequence", self._greatest_sequence),
+            (b"last-block", self._greatest_block),
+            (LAST_BATCH, self._greatest_batch),
+            (b"last-website", greatest_website),
+        ):
+            stored = self._txn.get(name, db=self._environment.databases.meta)
+            if stored is not None and not _is_sealed(name, stored):
+                yield f"{name.decode()}: its checksum does not match"
+                continue
+            number = read_number(self._txn, self._environment.databases.meta, name)
+            if number < least:
+                yield f"{name.decode()}: {number}, and {least} is in use"
+
+    def _left_over(self, registered: set[bytes]) -> Iterator[str]:
+        """Name what belongs to no website, if it is not on its way out."""
+        meta = self._environment.databases.meta
+        leaving = {_NUMBER.pack(number) for number in tombstones(self._txn, meta)}
+        for key in leaving & registered:
+            yield f"website {_NUMBER.unpack(key)[0]}: it is registered, and deleted"
+        for name in OF_WEBSITES:
+            count = 0
+            for key, _ in self._items(name):
+                count += key[:4] not in registered and key[:4] not in leaving
+            if count:
+                yield f"{name}: {count} entries belong to no website"
+
+    # One website
+
+    def _website(self, number: int) -> Iterator[str]:
+        databases = self._environment.databases
+        self._names_of = PropertyNames(Writing(self._txn), databases, number)
+        names: dict[Dimension, NDArray[np.bool_]] = {}
+        for dimension in Dimension:
+            texts: list[str | None] = []
+            yield from self._names(number, dimension, texts)
+            names[dimension] = np.array([text is not None for text in texts], np.bool_)
+        yield from self._codes(number)
+        heads: dict[int, Head] = {}
+        for key, value in self._items("heads", _NUMBER.pack(number)):
+            if key == head_key(number, 0):
+                continue
+            try:
+                heads[number_of(key)] = decode_head(key, value)
+            except (Damaged, struct.error) as error:
+                yield f"website {number}, head {key[4:].hex()}: {error}"
+        yield from self._batches(number, heads)
+        sound: dict[int, Part] = {}
+        for each in sorted(heads, key=lambda each: _level(heads, each)):
+            found = list(self._block(number, each, heads, sound, names))
+            yield from found
+        yield from self._pieces(number, heads)
+        yield from self._journal(number, names)
+        for correction in read_corrections(self._txn, databases.corrections, number):
+            if isinstance(correction, str):
+                yield f"website {number}, {correction}: its checksum does not match"
+
+    def _batches(self, website: int, heads: Mapping[int, Head]) -> Iterator[str]:
+        known = set()
+        for found in read_batches(self._txn, self._environment.databases, website):
+            if isinstance(found, str):
+                yield found
+            else:
+                known.add(found.number)
+        self._greatest_batch = max(self._greatest_batch, *known, 0)
+        for number, head in heads.items():
+            if head.batch and head.batch not in known:
+                yield f"website {website}, block {number}: its batch {head.batch} is not there"
+
+    def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
+        """Compare each text with its code; gives the texts, None where a code has none."""
+        codes = self._environment.databases.codes
+        try:
+            read_mark(self._txn, self._environment.databases, (website, dimension))
+        except Damaged as error:
+            yield f"website {website}, mark of {dimension.attribute}: {error}"
+        for key, value in self._items("names", struct.pack(">IB", website, dimension)):
+            place = f"website {website}, {dimension.attribute} {key[5:].hex()}"
+            try:
+                code, text = split_name(key, value)
+            except Damaged as error:
+                yield f"{place}: {error}"
+                continue
+            if self._txn.get(code_key((website, dimension), text), db=codes) != key[5:]:
+                yield f"{place}: its text is not what was written"
+                continue
+            texts.extend([None] * (code - len(texts)))
+            texts.append(text)
+
+    def _codes(self, website: int) -> Iterator[str]:
+        names = self._environment.databases.names
+        for key, value in self._items("codes", _NUMBER.pack(website)):
+            name = self._txn.get(key[:5] + value, db=names)
+            if name is None:
+                yield f"website {website}, code {key.hex()}: it has no text"
+
+    def _journal(self, website: int, names: _Names) -> Iterator[str]:
+        rows, damaged = sound_rows(self._items("journal", _NUMBER.pack(website)))
+        for key in damaged:
+            yield f"{journal_place(key)}: a damaged record"
+        try:
+            watermark = read_watermark(self._txn, self._environment, website)
+        except Damaged as error:
+            yield f"website {website}, watermark: {error}"
+            watermark = 0
+        for found in rows.values():
+            self._greatest_sequence = max(
+                self._greatest_sequence, watermark, int(found.keys["sequence"].max())
+            )
+        views = rows.get(Kind.VIEW)
+        if views is not None:
+            self.views += int(np.count_nonzero(views.keys["sequence"] > watermark))
+            for place, dimension in enumerate(VIEW_DIMENSIONS):
+                codes = views.values["codes"][:, place]
+                yield from _unnamed(f"website {website}, journal", dimension, codes, names)
+        properties = rows.get(Kind.PROPERTY)
+        if properties is not None:
+            codes = properties.values["property"]
+            yield from _unnamed(f"website {website}, journal", Dimension.PROPERTY, codes, names)
+
+    # One block or group
+
+    def _block(
+        self,
+        website: int,
+        number: int,
+        heads: Mapping[int, Head],
+        sound: dict[int, Part],
+        names: _Names,
+    ) -> Iterator[str]:
+        """Make a block or group once more and compare; adds it to `sound` if all is right."""
+        head = heads[number]
+        place = f"website {website}, block {number}"
+        self._greatest_block = max(self._greatest_block, number)
+        self._greatest_sequence = max(self._greatest_sequence, head.last)
+        stored: dict[tuple[bool, int], bytes] = {}
+        block = Block(website, number, head)
+        unsound = list(self._values(block, stored))
+        yield from unsound
+        if head.day is not None:
+            if not unsound:
+                yield from self._day(block, stored, names)
+            return
+        missing = [member for member in head.members if member not in heads]
+        for member in missing:
+            yield f"{place}: block {member} of it is missing"
+        members = [sound[member] for member in head.members if member in sound]
+        if unsound or len(members) < len(head.members):
+            return
+        part = open_one(
+            Block(website, number, head, tuple(_block_of(part) for part in members)),
+            None,
+            Writing(self._txn),
+            self._environment.databases,
+        )
+        found = list(self._remade(part, members, stored, names))
+        yield from found
+        if not found:
+            sound[number] = part
+        if not head.members:
+            self.blocks += 1
+            self.views += head.views
+
+    def _values(self, block: Block, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
+        """Look at the checksums of what is stored of a block; gives all of it."""
+        place = f"website {block.website}, block {block.number}"
+        for is_counters, name in ((False, "blocks"), (True, "counters")):
+            for key, value in self._items(name, block.key):
+                kind = key[-1]
+                try:
+                    if is_counters:
+                        decode_counters(key, memoryview(value), check=True)
+                    else:
+                        decode_column(key, memoryview(value), _ANY_DTYPE, check=True)
+                except Damaged as error:
+                    yield f"{place}, {'counter' if is_counters else 'column'} {kind}: {error}"
+                stored[is_counters, kind] = value
+
+    def _day(
+        self, block: Block, stored: Mapping[tuple[bool, int], bytes], names: _Names
+    ) -> Iterator[str]:
+        """Say where the sums of a day do not agree with each other."""
+        place = f"website {block.website}, block {block.number}"
+        try:
+            sums = open_sums(block, Writing(self._txn), self._environment.databases).loaded()
+            again = written_sums(sums, block.key)
+            puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
+            told = list(disagreements(sums))
+        except DamagedBlock as error:
+            yield str(error)
+            return
+        except (ValueError, IndexError, OverflowError) as error:
+            yield f"{place}: it cannot be read: {error}"
+            return
+        if again.head != block.head:
+            yield f"{place}, head: it is not what its sums give"
+        for is_counters, kind in sorted(stored.keys() - puts.keys()):
+            what = "counter" if is_counters else "column"
+            yield f"{place}, {what} {kind}: nothing knows of it"
+        for finding in told:
+            yield f"{place}: {finding}"
+        for dimension, counters in sums.by_dimension.items():
+            yield from _unnamed(place, dimension, counters.codes, names)
+        yield from _unnamed(place, Dimension.PROPERTY, sums.events.codes, names)
+        if block.head.day is not None:
+            self._days.add((block.website, block.head.day.number))
+
+    def _remade(
+        self,
+        part: Part,
+        members: Sequence[Part],
+        stored: Mapping[tuple[bool, int], bytes],
+        names: _Names,
+    ) -> Iterator[str]:
+        block = _block_of(part)
+        place = f"website {block.website}, block {block.number}"
+        try:
+            again = self._again(part, members, block)
+            puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
+        except DamagedBlock as error:
+            yield str(error)
+            return
+        except (ValueError, IndexError, OverflowError) as error:
+            yield f"{place}: it cannot be recounted: {error}"
+            return
+        if again.head != block.head:
+            yield f"{place}, head: it is not what its views give"
+        for is_counters, kind in sorted(puts.keys() | stored.keys()):
+            if puts.get((is_counters, kind)) != stored.get((is_counters, kind)):
+                what = "counter" if is_counters else "column"
+                yield f"{place}, {what} {kind}: it is not what its views give"
+        if isinstance(part, OpenBlock):
+            for dimension in VIEW_DIMENSIONS:
+                yield from _unnamed(place, dimension, part.codes(dimension), names)
+            for events in (part.own, part.loose):
+                yield from _unnamed(place, Dimension.PROPERTY, events.property, names)
+
+    def _again(self, part: Part, members: Sequence[Part], block: Block) -> Written:
+        if isinstance(part, OpenBlock):
+            counted_from = 0 if block.head.has_counters else _NEVER_COUNTED
+            content = content_of([part])
+            return block_of(content, block.key, self._names_of, counted_from=counted_from)
+        opened = [member for member in members if isinstance(member, OpenBlock | OpenGroup)]
+        head = group_head([(member.block.number, member.block.head) for member in opened])
+        return Written(head, group_puts(opened, head, block.key))
+
+    def _pieces(self, website: int, heads: Mapping[int, Head]) -> Iterator[str]:
+        """Name what is there of blocks that have no head, if they are not on their way out."""
+        known = {Block(website, number, head).key for number, head in heads.items()}
+        known |= {key for key, _ in self._items("doomed", _NUMBER.pack(website))}
+        for name in ("blocks", "counters"):
+            prefixes = {
+                key[:_BLOCK_KEY_SIZE] for key, _ in self._items(name, _NUMBER.pack(website))
+            }
+            for prefix in sorted(prefixes - known):
+                yield f"website {website}, {name} {prefix.hex()}: they belong to no block"
+
+    def _items(self, name: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        database: Database = getattr(self._environment.databases, name)
+        with self._txn.cursor(db=database) as cursor:
+            found = cursor.set_range(prefix) if prefix else cursor.first()
+            while found and cursor.key().startswith(prefix):
+                yield cursor.item()
+                found = cursor.next()
+
+
+def _is_sealed(key: bytes, stored: bytes) -> bool:
+    try:
+        unsealed(key, stored)
+    except Damaged:
+        return False
+    return True
+
+
+def _unnamed(place: str, dimension: Dimension, codes: NDArray[Any], names: _Names) -> Iterator[str]:
+    """Say that codes are in use which have no text."""
+    known = names[dimension]
+    used = np.unique(codes)
+    count = int(np.count_nonzero(used >= len(known)))
+    count += int(np.count_nonzero(~known[used[used < len(known)]]))
+    if count:
+        yield f"{place}: {count} codes of {dimension.attribute} have no sound text"
+
+
+def _block_of(part: Part) -> Block:
+    assert isinstance(part, OpenBlock | OpenGroup)  # noqa: S101 - no chunk is a member
+    return part.block
+
+
+def _level(heads: Mapping[int, Head], number: int) -> int:
+    members: Iterable[int] = heads[number].members
+    return max((1 + _level(heads, each) for each in members if each in heads), default=0)

@@ -1,0 +1,1 @@
+"""Background work on segments: flush, compaction, retention and purge."""

@@ -1,0 +1,302 @@
+"""Dictionary encoding of texts: look codes up, assign new ones.
+
+Codes of a website and dimension count up from 0 in order of first use. With each text stands the
+day on which it came, so that the bound on a day's new values holds across restarts.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+import numpy as np
+from attrs import define, field
+from numpy.typing import NDArray
+from twisted.logger import Logger
+
+from medamad.domain.dimensions import OTHER, Dimension, property_text
+from medamad.domain.hits import Properties
+from medamad.storage.dictionary.keys import (
+    CODE,
+    DAY,
+    NAME_KEY,
+    NAMES_OF,
+    Space,
+    code_key,
+    hash_key,
+    is_borne_out,
+    last_given,
+    name_place,
+    names_before,
+    split_name,
+)
+from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new
+from medamad.storage.environment.environment import Databases, Txn
+from medamad.storage.errors import Damaged
+
+_MS_PER_DAY: Final = 86_400_000
+_log: Final = Logger()
+_CACHED_BYTES: Final = 48 << 20
+"""What the writer's cache may take; so much holds some 200,000 usual texts."""
+_ENTRY_BYTES: Final = 100
+"""What a cached text takes beside itself."""
+_KNOWN_DAYS: Final = 2
+"""New values are known of so many days: the latest, and the one before the clock was set."""
+
+
+@define(eq=False)
+class _Known:
+    """What the writer knows of one space: cached codes, the next code, new values by day."""
+
+    next_code: int
+    days: dict[int, NewValues] = field(factory=dict)
+    """Those in which something was new lately, the latest last."""
+    codes: dict[str, int] = field(factory=dict)
+
+
+@define(eq=False)
+class Coding:
+    """The codes given in one write transaction; `adopt` keeps what it learned once committed."""
+
+    _names: "Names"
+    _txn: Txn
+    _day: int
+    _fresh: dict[tuple[Space, str], int] = field(factory=dict)
+    _fresh_count: dict[Space, int] = field(factory=dict)
+    _new: dict[Space, tuple[NewValues, NewValues]] = field(factory=dict)
+    """What was new on the day before, and what this transaction adds."""
+
+    def code(self, website: int, dimension: Dimension, text: str) -> int:
+        """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
+        space = (website, dimension)
+        known = self._names.known(self._txn, space)
+        code = self._find(known, space, text)
+        if code is not None:
+            return code
+        bound = self._names.bounds.get(dimension, self._names.default_bound)
+        if text != OTHER and sum(new.in_all for new in self._new_on_day(space)) >= bound:
+            return self.code(website, dimension, OTHER)
+        return self._add(known, space, text)
+
+    def any_code(self, website: int, dimension: Dimension, text: str) -> int:
+        """Give the code of a text, whatever the bounds: for hits that were counted before."""
+        space = (website, dimension)
+        known = self._names.known(self._txn, space)
+        code = self._find(known, space, text)
+        if code is None:
+            if space not in self._fresh_count:
+                # Many may come so: what is new is counted while there are few to go through.
+                latest_new(self._txn, self._names.databases, space, known.next_code)
+            code = self._put(known, space, text, NO_DAY)
+        return code
+
+    def property_codes(self, website: int, properties: Properties) -> list[int]:
+        """Give the codes of properties. Names have a bound, values one for each name and in all."""
+        codes = []
+        for name, value in properties:
+            kept_name = self._bounded_name(website, name)
+            code = self._property(website, kept_name, OTHER if kept_name != name else value)
+            if code not in codes:
+                codes.append(code)
+        return codes
+
+    def adopt(self) -> None:
+        """Keep what this transaction learned. Call it after the commit, not otherwise."""
+        for (space, text), code in self._fresh.items():
+            known = self._names.spaces[space]
+            self._names.remember(known, text, code)
+            known.next_code = max(known.next_code, code + 1)
+        for before, more in self._new.values():
+            before.add_all(more)
+
+    def _bounded_name(self, website: int, name: str) -> str:
+        named = self.code(website, Dimension.PROPERTY_NAME, name)
+        other = self._fresh.get(((website, Dimension.PROPERTY_NAME), OTHER))
+        if other is None:
+            spaces = self._names.spaces
+            other = spaces[website, Dimension.PROPERTY_NAME].codes.get(OTHER)
+        return OTHER if named == other else name
+
+    def _property(self, website: int, name: str, value: str) -> int:
+        space = (website, Dimension.PROPERTY)
+        known = self._names.known(self._txn, space)
+        text = property_text(name, value)
+        code = self._find(known, space, text)
+        if code is not None:
+            return code
+        if value != OTHER and self._is_past_bound(space, name):
+            return self._property(website, name, OTHER)
+        return self._add(known, space, text)
+
+    def _is_past_bound(self, space: Space, name: str) -> bool:
+        """Tell whether a property has no new value today, for itself or for all of them."""
+        of_each = self._names.bounds[Dimension.PROPERTY]
+        of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
+        new = self._new_on_day(space)
+        return (
+            sum(one.by_name.get(name, 0) for one in new) >= of_each
+            or sum(one.in_all for one in new) >= of_all
+        )
+
+    def _find(self, known: _Known, space: Space, text: str) -> int | None:
+        code = known.codes.get(text)
+        if code is not None:
+            return code
+        code = self._fresh.get((space, text))
+        if code is not None:
+            return code
+        stored = self._txn.get(code_key(space, text), db=self._names.databases.codes)
+        if stored is None:
+            return None
+        found = self._sound_code(space, text, stored)
+        if found is not None:
+            self._names.remember(known, text, found)
+        return found
+
+    def _sound_code(self, space: Space, text: str, stored: bytes) -> int | None:
+        """Give the code of a text by what is stored, put right where it is damaged.
+
+        Text and code stand in two places, each of which bears the other out. None if the text has
+        to get a code anew.
+        """
+        names, codes = self._names.databases.names, self._names.databases.codes
+        name_key = NAMES_OF.pack(*space) + stored
+        name = self._txn.get(name_key, db=names)
+        if name is not None and name[DAY.size :] == text.encode():
+            return int.from_bytes(stored, "big")
+        if name is not None and len(stored) == CODE.size:
+            other = name[DAY.size :]
+            is_others = self._txn.get(hash_key(space, other), db=codes) == stored
+            if not is_others:
+                _log.error("a damaged name is put right: {place}", place=name_place(name_key))
+                self._txn.put(name_key, name[: DAY.size] + text.encode(), db=names)
+                return int.from_bytes(stored, "big")
+        _log.error("a damaged code is given anew: {place}", place=name_place(name_key))
+        for code, known in self._names.names_from(self._txn, space, 0):
+            if known == text:
+                self._txn.put(code_key(space, text), CODE.pack(code), db=codes)
+                return code
+        return None
+
+    def _add(self, known: _Known, space: Space, text: str) -> int:
+        """Give a text a code, and count it as new on the day."""
+        _, more = self._new_on_day(space)
+        more.add(space[1], text.encode())
+        return self._put(known, space, text, self._day)
+
+    def _new_on_day(self, space: Space) -> tuple[NewValues, NewValues]:
+        if space not in self._new:
+            self._new[space] = (self._names.new_on_day(self._txn, space, self._day), NewValues())
+        return self._new[space]
+
+    def _put(self, known: _Known, space: Space, text: str, day: int) -> int:
+        code = known.next_code + self._fresh_count.get(space, 0)
+        databases = self._names.databases
+        value = DAY.pack(day) + text.encode()
+        self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.names)
+        self._txn.put(code_key(space, text), CODE.pack(code), db=databases.codes)
+        self._fresh[space, text] = code
+        self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
+        return code
+
+
+@define(eq=False)
+class Names:
+    """The writer's side of the names. Used by the writer thread alone."""
+
+    databases: Databases
+    bounds: Mapping[Dimension, int]
+    """New values of a website in a day; for PROPERTY, of one name, and of all as for so many names.
+
+    The names of the days before add up, so the values of all would without a bound of their own.
+    """
+    default_bound: int
+    spaces: dict[Space, _Known] = field(factory=dict)
+    cache_bytes: int = _CACHED_BYTES
+    _cached_bytes: int = 0
+
+    def coding(self, txn: Txn, time_ms: int) -> Coding:
+        """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
+        return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
+
+    def known(self, txn: Txn, space: Space) -> _Known:
+        """Give what is known of a space, reading it from the store the first time."""
+        known = self.spaces.get(space)
+        if known is None:
+            known = self.spaces[space] = _Known(self._last_code(txn, space) + 1)
+        return known
+
+    def new_on_day(self, txn: Txn, space: Space, day: int) -> NewValues:
+        """Give what is new in a space on a day, reading it the first time in that day."""
+        known = self.known(txn, space)
+        days, new = known.days, known.days.pop(day, None)
+        if new is None:
+            latest, found = latest_new(txn, self.databases, space, known.next_code)
+            new = found if latest == day else NewValues()
+        days[day] = new
+        while len(days) > _KNOWN_DAYS:
+            del days[next(iter(days))]
+        return days[day]
+
+    def remember(self, known: _Known, text: str, code: int) -> None:
+        """Cache a code that was found in the store, within bounds."""
+        size = sys.getsizeof(text) + _ENTRY_BYTES
+        if self._cached_bytes + size > self.cache_bytes:
+            for space in self.spaces.values():
+                space.codes.clear()
+            self._cached_bytes = 0
+        known.codes[text] = code
+        self._cached_bytes += size
+
+    def remove(  # noqa: PLR0917 - what and where
+        self,
+        txn: Txn,
+        website: int,
+        dimension: Dimension,
+        used: NDArray[np.bool_],
+        begin: int,
+        most: int,
+    ) -> int | None:
+        """Remove the names that are not used, by code, of the next ones from code `begin` on.
+
+        Returns where to go on, None at the end. The last name stays: it tells the next code.
+        """
+        space = (website, dimension)
+        known = self.spaces.get(space)
+        names = list(islice(self.names_from(txn, space, begin), most + 1))
+        for code, text in names[:-1]:
+            if code >= len(used) or not used[code]:
+                txn.delete(NAME_KEY.pack(*space, code), db=self.databases.names)
+                if txn.get(code_key(space, text), db=self.databases.codes) == CODE.pack(code):
+                    txn.delete(code_key(space, text), db=self.databases.codes)
+                if known is not None:
+                    known.codes.pop(text, None)
+        return names[-1][0] if len(names) > most else None
+
+    def names_from(self, txn: Txn, space: Space, begin: int) -> Iterator[tuple[int, str]]:
+        """Give codes and texts from a code on, but for texts that are damaged."""
+        prefix = NAMES_OF.pack(*space)
+        with txn.cursor(db=self.databases.names) as cursor:
+            found = cursor.set_range(NAME_KEY.pack(*space, begin))
+            while found and cursor.key().startswith(prefix):
+                with suppress(Damaged):
+                    yield split_name(*cursor.item())
+                found = cursor.next()
+
+    def forget(self, website: int) -> None:
+        """Drop what is known of a website that was deleted."""
+        for space in [space for space in self.spaces if space[0] == website]:
+            del self.spaces[space]
+
+    def _last_code(self, txn: Txn, space: Space) -> int:
+        """Give the last code that was given, -1 for none."""
+        is_damaged = False
+        website, dimension = space
+        end = NAMES_OF.pack(website, dimension + 1)
+        for key, value in names_before(txn, self.databases, space, end):
+            if is_borne_out(txn, self.databases, space, key, value):
+                sound = NAME_KEY.unpack(key)[2]
+                return last_given(txn, self.databases, space, sound) if is_damaged else sound
+            is_damaged = True
+        return last_given(txn, self.databases, space, -1) if is_damaged else -1

@@ -1,0 +1,82 @@
+"""Vacuum: find dictionary entries that nothing uses and delete them in small steps."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.dictionary.encode import Names
+from medamad.storage.environment.access import Writing
+from medamad.storage.segments.partition import Shelf
+from medamad.storage.segments.read import opened
+from medamad.storage.segments.rollup import open_sums
+from medamad.storage.segments.snapshot import Codes, Group, Part
+
+_DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
+
+
+@frozen
+class Place:
+    """How far one has come: the dimension, by its place in the order of all, and the next code."""
+
+    dimension: int = 0
+    code: int = 0
+
+
+def remove_unused(
+    shelf: Shelf, names: Names, writing: Writing, place: Place, most: int
+) -> Place | None:
+    """Look at the next names, at most so many, and remove those that nothing uses.
+
+    Returns where to go on, None at the end. What is used is looked up anew each time: between two
+    calls, hits are stored. Raises DamagedBlock where it cannot be told.
+    """
+    dimension = _DIMENSIONS[place.dimension]
+    used = _used(shelf, dimension, writing)
+    code = names.remove(writing.txn, shelf.website, dimension, used, place.code, most)
+    if code is not None:
+        return Place(place.dimension, code)
+    following = place.dimension + 1
+    return Place(following) if following < len(_DIMENSIONS) else None
+
+
+def _used(shelf: Shelf, dimension: Dimension, writing: Writing) -> NDArray[np.bool_]:
+    """Tell which codes occur in a block, a counter, the sums of a day or the tail."""
+    chunks, events = shelf.tail.publish()
+    found: list[Codes] = []
+    for part in (*opened(shelf.blocks, {}, writing, shelf.databases), *chunks):
+        found += _codes_of(part, dimension)
+    days = [open_sums(block, writing, shelf.databases) for block in shelf.days]
+    if dimension is Dimension.PROPERTY:
+        found += [rows.property for rows in events]
+        found += [day.event_sums().codes.astype(np.uint32) for day in days]
+    else:
+        of_days = [day.counters(dimension) for day in days]
+        found += [sums.codes.astype(np.uint32) for sums in of_days if sums is not None]
+    used = np.zeros(
+        max((int(codes.max()) + 1 for codes in found if len(codes)), default=0), np.bool_
+    )
+    for codes in found:
+        used[codes] = True
+    return used
+
+
+def _codes_of(part: Part, dimension: Dimension) -> Iterator[Codes]:
+    if dimension is Dimension.PROPERTY:
+        counts = part.event_counts()
+        if counts is not None:
+            yield counts.codes
+        elif isinstance(part, Group):
+            for member in part.members:
+                yield from _codes_of(member, dimension)
+        else:
+            yield from (part.own.property, part.loose.property)
+        return
+    counters = part.counters(dimension)
+    if counters is not None:
+        yield counters.codes.astype(np.uint32)
+    elif not isinstance(part, Group):
+        yield part.codes(dimension)

@@ -1,0 +1,1 @@
+"""The LMDB environment: its file, its single writer, checksums and free space."""

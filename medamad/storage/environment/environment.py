@@ -1,0 +1,353 @@
+"""The LMDB environment: the file, its lock, its sub-databases and its format version."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import lmdb
+from attrs import astuple, fields, frozen
+
+from medamad.storage.backup import back_up_before
+from medamad.storage.environment import files
+from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.files import (
+    LMDB_VERSION,
+    OpenedFiles,
+    keep_room,
+    lock_of,
+    make_room,
+    open_lmdb,
+    sync_folder,
+)
+from medamad.storage.environment.folder import (
+    check_none_was_there,
+    check_unlinked,
+    make_folder,
+    remove_restored,
+)
+from medamad.storage.environment.formats import (
+    FORMAT,
+    FORMAT_KEY,
+    SEALED_IN_META,
+    STORE_ID,
+    TRUSTED_TIME,
+    Tell,
+    check_format,
+    check_names,
+    is_older,
+    make_ours,
+    read_format,
+    take_over,
+    tell_nobody,
+)
+from medamad.storage.environment.pages import check_pages, read_page_size
+from medamad.storage.errors import Damaged, Lost, NoStore, StoreError, StoreInUse, WrongFormat
+
+FILE_NAME: Final = "store.mdb"
+LOCK_NAME: Final = "daemon.lock"
+TOMBSTONE: Final = b"deleted-website:"
+"""What the names of tombstones of websites in meta begin with."""
+TOKEN: Final = b"token:"
+"""What the names of tokens in meta begin with, before the SHA-256 of their texts."""
+SHARE: Final = b"share:"
+"""What the names of share links in meta begin with, before their ids."""
+_MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
+_LOCK_TRIES: Final = 5
+_LOCK_PAUSE_S: Final = 0.02
+
+Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
+Txn: TypeAlias = files.Txn
+
+
+@frozen
+class Databases:
+    """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
+
+    What is stored of meta (but the format), logins, websites and beacons has a checksum in front.
+
+    - meta: name → format version, account, counters, tokens, share links, tombstones of websites,
+      the time that is trusted
+    - logins: SHA-256 of the token → since u64, last seen u64
+    - websites: website u32 → the website
+    - names: website u32, dimension u8, code u32 → day u16, text; 0 and a dimension in the place of
+      dimension and code: a mark, how much was new on the latest day by the names before some code
+    - codes: website u32, dimension u8, 128-bit hash of the text → code u32
+    - journal: website u32, time_ms u64, sequence u64 → a record
+    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;
+      or, of a visitor whom a server names, when the last view came and the views of the day
+    - heads: website u32, block u32 → what a block or a group is; block 0: the watermark
+    - blocks: website u32, first time_ms u64, block u32, column u8 → a column of a block
+    - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group
+    - corrections: website u32, kind u8, sequence u64 → what became known of a sealed hit
+    - doomed: website u32, first time_ms u64, block u32 → nothing: a block that is to be removed
+    - batches: website u32, batch u32 → what was imported at once
+    """
+
+    meta: Database
+    logins: Database
+    websites: Database
+    names: Database
+    codes: Database
+    journal: Database
+    beacons: Database
+    heads: Database
+    blocks: Database
+    counters: Database
+    corrections: Database
+    doomed: Database
+    batches: Database
+
+
+_DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
+
+
+@frozen
+class Environment:
+    """An open store file. `lock` is the descriptor of the lock file, None for a guest."""
+
+    lmdb: lmdb.Environment
+    databases: Databases
+    path: Path
+    lock: int | None
+    opened: OpenedFiles
+    """What has to keep its names for what is stored to be found again; nothing, where none is."""
+    only: "Txn | None" = None
+    """The one transaction that there is, of what is only read; None for as many as are begun."""
+
+    def reading(self) -> AbstractContextManager[Txn]:
+        """Begin a read transaction. Keep it under a second: it pins every page freed since."""
+        return self.lmdb.begin() if self.only is None else nullcontext(self.only)
+
+    def used_bytes(self, txn: Txn) -> int:
+        """Give the bytes of the pages that hold something; freed pages are used again."""
+        stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
+        return self.page_bytes * sum(
+            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
+        )
+
+    def file_bytes(self) -> int:
+        """Give the bytes of all pages that were ever used, those that were freed since too."""
+        pages: int = self.lmdb.info()["last_pgno"] + 1
+        return pages * self.page_bytes
+
+    def strange_names(self, txn: Txn) -> list[bytes]:
+        """Give the names in meta that are none of ours: once they were."""
+        known = {FORMAT_KEY, STORE_ID, TRUSTED_TIME, *SEALED_IN_META}
+        with txn.cursor(db=self.databases.meta) as cursor:
+            names = [bytes(name) for name in cursor.iternext(values=False)]
+        return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]
+
+    def store_id(self, txn: Txn) -> str:
+        """Give what tells this store from every other, in hexadecimal. Raises Damaged."""
+        stored = txn.get(STORE_ID, db=self.databases.meta)
+        if stored is None:
+            raise Damaged("it is missing")
+        return unsealed(STORE_ID, stored).hex()
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of a page. A value that is larger has pages of its own."""
+        size: int = self.lmdb.stat()["psize"]
+        return size
+
+    def keep_room(self) -> None:
+        """Keep the file longer than what the next transaction takes of it; cheap."""
+        keep_room(self.lmdb, self.path)
+
+    def check_is_ours(self, txn: Txn) -> None:
+        """Raise Lost when the file is not the one that was opened, or was written over; cheap.
+
+        What is written into a file that nobody can find again, or into another's pages, is not
+        stored. At the begin of a write transaction. Raises OSError, too.
+        """
+        self.opened.check()
+        # LMDB goes by the number that its lock file has.
+        if self.lmdb.info()["last_txnid"] != txn.id() - 1:
+            raise Lost(f"{self.path.name} is no longer what was stored: it was written over")
+
+    def close(self) -> None:
+        """Close the file, then let another daemon have it."""
+        self.lmdb.close()
+        if self.lock is not None:
+            os.close(self.lock)
+
+
+def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -> Environment:
+    """Open the store in `directory` for the daemon, making both where they are not.
+
+    One of an earlier format is made ours, after a backup of it; `tell` hears how far that is.
+    Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, NoStore
+    when one that was there is gone, and StoreError when directory or file cannot be used.
+    """
+    try:
+        make_folder(directory)
+        lock = take_lock(directory)
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}") from error
+    path = directory / FILE_NAME
+    try:
+        remove_restored(path)
+        if not path.exists():
+            check_unlinked(path)
+            check_none_was_there(path)
+            _create(path, map_size)
+        _check_begin(path)
+        environment = _open(path, map_size, lock, tell)
+        make_room(environment.lmdb, path)
+    except OSError as error:
+        os.close(lock)
+        raise StoreError(f"{path}: {error.strerror}") from error
+    except lmdb.Error as error:
+        os.close(lock)
+        raise StoreError(f"{path}: {error}") from error
+    except BaseException:
+        os.close(lock)
+        raise
+    return environment
+
+
+def open_as_guest(directory: Path) -> Environment:
+    """Open an existing store beside a daemon that may be running, for one short transaction.
+
+    LMDB's own lock keeps the two writers apart. Raises NoStore when there is none.
+    """
+    path = directory / FILE_NAME
+    check_there(directory)
+    _check_begin(path)
+    return _open(path, 0, None)
+
+
+def open_to_read(directory: Path) -> tuple[Environment, Txn]:
+    """Open an existing store to read it alone, beside a daemon that may be running.
+
+    Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
+    """
+    env, txn, path = open_to_copy(directory)
+    with _closed_on_failure(env, path):
+        check_format(path, read_format(env, txn))
+        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
+    databases, files_opened = Databases(*opened), OpenedFiles()
+    return Environment(env, databases, path, None, files_opened, only=txn), txn
+
+
+def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
+    """Open an existing store whatever its format, as `open_to_read` does; its pages are sound."""
+    path = directory / FILE_NAME
+    check_there(directory)
+    _check_begin(path)
+    env = open_lmdb(path, 0, readonly=True)
+    with _closed_on_failure(env, path):
+        txn = env.begin()
+        _check_pages(path)
+    return env, txn, path
+
+
+def is_in_use(directory: Path) -> bool:
+    """Tell whether a daemon has the store open. Raises StoreError where that cannot be told."""
+    path = directory / LOCK_NAME
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def check_there(directory: Path) -> None:
+    """Raise NoStore when there is no store in the directory."""
+    if not (directory / FILE_NAME).exists():
+        raise NoStore(f"{directory}: there is no store here")
+
+
+def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) -> int:
+    """Keep daemons off a directory until the descriptor is closed. Raises StoreInUse, OSError."""
+    path = directory / LOCK_NAME
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with ExitStack() as undone:
+        undone.callback(os.close, descriptor)
+        for tried in range(_LOCK_TRIES):
+            # Whoever asks whether it is in use has it for a moment.
+            sleep(_LOCK_PAUSE_S if tried else 0)
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                undone.pop_all()
+                return descriptor
+    raise StoreInUse(f"{directory}: another medamad uses this directory")
+
+
+def _check_begin(path: Path) -> None:
+    try:
+        read_page_size(path)
+    except Damaged as error:
+        raise WrongFormat(f"{path}: {error}") from error
+
+
+def _create(path: Path, map_size: int) -> None:
+    """Make an empty store under another name first: what bears the name is always whole."""
+    making = path.with_suffix(".new")
+    making.unlink(missing_ok=True)
+    env = open_lmdb(making, map_size)
+    try:
+        with env.begin(write=True) as txn:
+            make_ours(env, txn, _DATABASES)
+        keep_room(env, making)
+    finally:
+        env.close()
+        lock_of(making).unlink(missing_ok=True)
+    making.rename(path)
+    for folder in (path.parent, path.parent.parent):
+        sync_folder(folder)
+
+
+def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody) -> Environment:
+    env = open_lmdb(path, map_size)
+    with _closed_on_failure(env, path):
+        ours = () if lock is None else (path.with_name(LOCK_NAME),)
+        files_opened = OpenedFiles.of(path, lock_of(path), *ours)
+        if env.lib_version()[0] != LMDB_VERSION:
+            raise WrongFormat(f"{path}: written by another version of LMDB")
+        with env.begin():
+            _check_pages(path)
+        with env.begin() as txn:
+            found = read_format(env, txn)
+        if is_older(found) and lock is not None:
+            check_names(env, path, _DATABASES)
+            back_up_before(env, path, FORMAT, tell)
+            take_over(env, path, found, _DATABASES, tell)
+        else:
+            check_format(path, found)
+        opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
+        env.reader_check()
+    return Environment(env, Databases(*opened), path, lock, files_opened)
+
+
+@contextmanager
+def _closed_on_failure(env: lmdb.Environment, path: Path) -> Iterator[None]:
+    """Close what was opened when it turns out not to be a store. Raises WrongFormat for that."""
+    try:
+        yield
+    except lmdb.Error as error:
+        env.close()
+        raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
+    except BaseException:
+        env.close()
+        raise
+
+
+def _check_pages(path: Path) -> None:
+    """Raise WrongFormat when LMDB would go astray in the file. Within a transaction."""
+    try:
+        check_pages(path)
+    except Damaged as error:
+        raise WrongFormat(f"{path}: not a sound store: {error}") from error

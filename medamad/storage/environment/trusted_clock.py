@@ -1,0 +1,156 @@
+"""The time by which something is old enough to be deleted for good.
+
+It is the clock's, but for a clock that has jumped ahead: what a minute of next year deletes, nobody
+brings back. Then it goes on as time passes, by a clock that nobody sets, until the other has been
+ahead for a day. All of that is stored: a daemon may be started again meanwhile, and whether its
+machine was off for a month or its clock is wrong, it cannot tell.
+"""
+
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from attrs import astuple, define, evolve, field, frozen
+from twisted.logger import Logger
+
+from medamad.domain.errors import Unavailable
+from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.formats import TRUSTED_TIME
+from medamad.storage.environment.writer import Submit
+from medamad.storage.errors import Damaged
+
+_HOUR_MS: Final = 3_600_000
+JUMP_MS: Final = _HOUR_MS
+"""The clock may be ahead by as much: beacons are kept for as much longer than they count."""
+DOUBT_MS: Final = 86_400_000
+"""For so long, while the daemon runs, the clock has to be further ahead until it is believed."""
+_WRITTEN_EVERY_MS: Final = 600_000
+_STORED: Final = struct.Struct(">QQQQ")
+_log: Final = Logger()
+
+
+@frozen
+class TrustedTime:
+    """The time that is trusted; and, of a clock that is in doubt, since when and what it showed."""
+
+    time_ms: int = 0
+    """0 for none yet."""
+    doubted_ms: int = 0
+    """How much time has passed, while a daemon ran, since the clock has been ahead."""
+    ahead_ms: int = 0
+    """By how much it was ahead at the least; 0 when it is not in doubt."""
+    behind_ms: int = 0
+    """How much time has passed, while a daemon ran, since the clock has been behind."""
+
+    @property
+    def doubt_left_ms(self) -> int:
+        """For how much longer a clock in doubt is not believed, while a daemon runs; 0 for none."""
+        return DOUBT_MS - self.doubted_ms if self.ahead_ms else 0
+
+    def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
+        """Give what is trusted when so much time has passed and the clock shows `now_ms`.
+
+        A clock that is behind, as of a machine that begins in 1970 until it has asked for the time,
+        makes nothing of that forgotten until it has been so for a day.
+        """
+        time_ms = self.time_ms + passed_ms
+        ahead_ms = now_ms - time_ms
+        behind_ms = self.behind_ms + passed_ms
+        if abs(ahead_ms) <= JUMP_MS or (ahead_ms < 0 and behind_ms >= DOUBT_MS):
+            return TrustedTime(max(0, now_ms))
+        if ahead_ms < 0:
+            return evolve(self, time_ms=time_ms, behind_ms=behind_ms)
+        if not self.ahead_ms:
+            return TrustedTime(time_ms, 0, ahead_ms)
+        least_ms = min(self.ahead_ms, ahead_ms)
+        doubted_ms = self.doubted_ms + passed_ms
+        if doubted_ms < DOUBT_MS:
+            return TrustedTime(time_ms, doubted_ms, least_ms)
+        return TrustedTime(time_ms + least_ms).after(0, now_ms)
+
+
+@define(eq=False)
+class TrustedClock:
+    """Used in the reactor's thread. `_seconds` tells how time passes, whatever the clock shows."""
+
+    _environment: Environment
+    _submit: Submit
+    _seconds: Callable[[], float] = time.monotonic
+    _trusted: TrustedTime = field(init=False)
+    _kept: TrustedTime = field(init=False)
+    _looked: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        with self._environment.reading() as txn:
+            self._trusted = self._kept = read_trusted(txn, self._environment)
+        self._looked = self._seconds()
+
+    def trusted_ms(self, now_ms: int) -> int:
+        """Give the time that is trusted when the clock shows `now_ms`."""
+        seconds = self._seconds()
+        passed_ms = int((seconds - self._looked) * 1000)
+        self._looked += passed_ms / 1000
+        before, self._trusted = self._trusted, self._trusted.after(passed_ms, now_ms)
+        self._tell(before)
+        return max(0, min(self._trusted.time_ms, now_ms))
+
+    def doubt_left_ms(self, now_ms: int) -> int:
+        """Give for how much longer the clock, which shows `now_ms`, is not believed; 0 if it is."""
+        self.trusted_ms(now_ms)
+        return self._trusted.doubt_left_ms
+
+    async def keep(self) -> None:
+        """Have what is trusted stored now and then, as long as the store can take it."""
+        trusted = self._trusted
+        if abs(trusted.time_ms - self._kept.time_ms) < _WRITTEN_EVERY_MS:
+            return
+        with suppress(Unavailable):  # what makes room must not wait for it
+            await self._submit(lambda txn: write_trusted(txn.lmdb, self._environment, trusted))
+            self._kept = trusted
+
+    def _tell(self, before: TrustedTime) -> None:
+        is_doubted = bool(self._trusted.ahead_ms)
+        if not before.time_ms or is_doubted == bool(before.ahead_ms):
+            return
+        if is_doubted:
+            _log.warn(
+                "the clock is {hours} hours ahead of what it showed last: until it has been so for"
+                " a day, nothing is removed because of its age",
+                hours=self._trusted.ahead_ms // _HOUR_MS,
+            )
+        else:
+            _log.info("the clock is believed: what is past its time goes")
+
+
+def told_doubt(left_ms: int) -> str:
+    """Say that retention waits, and until when."""
+    return f"the clock is not believed yet: [retention] removes nothing {until_believed(left_ms)}"
+
+
+def until_believed(left_ms: int) -> str:
+    """Say until when a clock is in doubt."""
+    hours = -(-left_ms // _HOUR_MS)
+    return f"until the daemon has run for {hours} more hour{'s' * (hours != 1)}"
+
+
+def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
+    """Give the time that was trusted last; none for a damaged one, which is logged."""
+    stored = txn.get(TRUSTED_TIME, db=environment.databases.meta)
+    if stored is None:
+        return TrustedTime()
+    try:
+        value = unsealed(TRUSTED_TIME, stored)
+        # As it was before there was the last number, it is without that.
+        return TrustedTime(*_STORED.unpack(value.ljust(_STORED.size, b"\0")))
+    except (Damaged, struct.error) as error:
+        _log.error("the time that was trusted last is damaged: {error}", error=str(error))
+        return TrustedTime()
+
+
+def write_trusted(txn: Txn, environment: Environment, trusted: TrustedTime) -> None:
+    """Store the time that is trusted."""
+    value = sealed(TRUSTED_TIME, _STORED.pack(*astuple(trusted)))
+    txn.put(TRUSTED_TIME, value, db=environment.databases.meta)

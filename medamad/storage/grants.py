@@ -1,0 +1,171 @@
+"""Access besides a login: API tokens and share links, on disk.
+
+Read afresh each time: another process may make and revoke them.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from attrs import evolve, frozen
+from twisted.logger import Logger
+
+from medamad.domain.accounts import MAX_SHARES, MAX_TOKENS, Share, Token
+from medamad.domain.errors import Conflict
+from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.environment import SHARE, TOKEN, Databases, Environment, Txn
+from medamad.storage.environment.writer import Writer
+from medamad.storage.errors import Damaged
+
+G = TypeVar("G", Token, Share)
+
+_log: Final = Logger()
+
+
+@frozen
+class Kind(Generic[G]):
+    """A kind of grant: what its names in meta begin with, and how many there may be."""
+
+    prefix: bytes
+    type: type[G]
+    most: int
+    what: str
+
+
+TOKENS: Final = Kind(TOKEN, Token, MAX_TOKENS, "tokens")
+"""Tokens, by the SHA-256 of their texts."""
+SHARES: Final = Kind(SHARE, Share, MAX_SHARES, "share links")
+"""Share links, by their ids."""
+
+
+def read_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> G | None:
+    """Give one. One that is damaged opens nothing."""
+    name = kind.prefix + key
+    stored = txn.get(name, db=databases.meta)
+    return None if stored is None else _read(kind, name, stored)
+
+
+def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[bytes, G]]:
+    """Give all of a kind, each with its key, in order of when they were made."""
+    found = [
+        (name.removeprefix(kind.prefix), grant)
+        for name, stored in _stored(txn, databases, kind.prefix)
+        if (grant := _read(kind, name, stored)) is not None
+    ]
+    return sorted(found, key=lambda one: (one[1].created, one[1].number, one[0]))
+
+
+def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
+    """Keep another one. Raises Conflict when there are as many as there may be."""
+    if sum(1 for _ in _stored(txn, databases, kind.prefix)) >= kind.most:
+        raise Conflict(f"there are {kind.most} {kind.what} already, revoke one first")
+    known = (each for _, each in read_grants(txn, databases, kind))
+    same_second = [each.number for each in known if each.created == grant.created]
+    number = max(same_second, default=-1) + 1
+    write_grant(txn, databases, kind, key, evolve(grant, number=number))
+
+
+def write_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
+    """Put one in the place of what was there."""
+    name = kind.prefix + key
+    txn.put(name, sealed(name, msgspec.json.encode(grant)), db=databases.meta)
+
+
+def delete_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> bool:
+    """Revoke one. Returns whether it was there."""
+    return bool(txn.delete(kind.prefix + key, db=databases.meta))
+
+
+def delete_grants(txn: Txn, databases: Databases) -> None:
+    """Revoke every one of every kind."""
+    for prefix in (TOKEN, SHARE):
+        for name, _ in list(_stored(txn, databases, prefix)):
+            txn.delete(name, db=databases.meta)
+
+
+def delete_shares_of(txn: Txn, databases: Databases, website: int) -> None:
+    """Revoke the share links of a website."""
+    for key, share in read_grants(txn, databases, SHARES):
+        if share.website == website:
+            delete_grant(txn, databases, SHARES, key)
+
+
+def damaged_grants(txn: Txn, databases: Databases) -> Iterator[str]:
+    """Say which are damaged."""
+    yield from _damaged(txn, databases, TOKENS)
+    yield from _damaged(txn, databases, SHARES)
+
+
+def _damaged(txn: Txn, databases: Databases, kind: Kind[G]) -> Iterator[str]:
+    for name, stored in _stored(txn, databases, kind.prefix):
+        try:
+            _decode(kind, name, stored)
+        except Damaged as error:
+            yield f"one of the {kind.what}: {error}"
+
+
+def _stored(txn: Txn, databases: Databases, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    with txn.cursor(db=databases.meta) as cursor:
+        found = cursor.set_range(prefix)
+        while found and cursor.key().startswith(prefix):
+            yield cursor.item()
+            found = cursor.next()
+
+
+def _read(kind: Kind[G], name: bytes, stored: bytes) -> G | None:
+    try:
+        return _decode(kind, name, stored)
+    except Damaged as error:
+        _log.error("one of the {what} is damaged: {error}", what=kind.what, error=str(error))
+        return None
+
+
+def _decode(kind: Kind[G], name: bytes, stored: bytes) -> G:
+    try:
+        return msgspec.json.decode(unsealed(name, stored), type=kind.type)
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error
+
+
+@frozen(eq=False)
+class Grants(Generic[G]):
+    """Those of one kind in an open store. Reads are at once, writes awaited."""
+
+    _environment: Environment
+    _writer: Writer
+    _kind: Kind[G]
+
+    def find(self, key: bytes) -> G | None:
+        """Give one."""
+        with self._environment.reading() as txn:
+            return read_grant(txn, self._environment.databases, self._kind, key)
+
+    def all(self) -> list[tuple[bytes, G]]:
+        """Give all, each with its key, in order of when they were made."""
+        with self._environment.reading() as txn:
+            return read_grants(txn, self._environment.databases, self._kind)
+
+    async def add(self, key: bytes, grant: G) -> None:
+        """Keep another one. Raises Conflict when there are as many as there may be."""
+        databases = self._environment.databases
+        await self._writer.submit(
+            lambda txn: add_grant(txn.lmdb, databases, self._kind, key, grant)
+        )
+
+    async def change(self, key: bytes, change: Callable[[G], G]) -> None:
+        """Change one, unless it has been revoked in the meantime."""
+        databases, kind = self._environment.databases, self._kind
+
+        def make(txn: Txn) -> None:
+            grant = read_grant(txn, databases, kind, key)
+            if grant is not None:
+                write_grant(txn, databases, kind, key, change(grant))
+
+        await self._writer.submit(lambda txn: make(txn.lmdb))
+
+    async def revoke(self, key: bytes) -> bool:
+        """Revoke one. Returns whether it was there."""
+        databases = self._environment.databases
+        return await self._writer.submit(
+            lambda txn: delete_grant(txn.lmdb, databases, self._kind, key)
+        )

@@ -1,0 +1,308 @@
+"""Import batches on disk: their state, their origins, and their removal.
+
+A view, and an event, is named for good by the store that counted it first and its number there.
+What was imported keeps that name: in its own place it has a number of this store, at a fixed
+distance from the one it came with. That number is the same in whatever import of a website it
+comes: so a view and its events find each other that came in different ones, in whatever order.
+
+The blocks of a batch name it, and are merged among themselves alone. While a batch is not whole,
+or is on its way out, no question sees them. One that a start finds so is removed.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+from functools import partial
+from typing import Final
+
+import msgspec
+import numpy as np
+from attrs import define, field, frozen
+from msgspec.structs import replace
+from numpy.typing import NDArray
+from twisted.internet.defer import DeferredLock
+
+from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.storage.compaction.compactor import Upkeep
+from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.environment import Databases, Environment, Txn
+from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.writer import Submit, Transaction
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.partition import Shelf
+from medamad.storage.segments.registry import Shelves
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """The hits that another store has given the numbers from `first` to `last`.
+
+    Here their numbers begin at `at`.
+    """
+
+    store: str
+    first: int
+    last: int
+    at: int
+
+    @property
+    def end(self) -> int:
+        """The greatest number that they can have here."""
+        return self.at + self.last - self.first
+
+    def place(self, number: int) -> int:
+        """Give the number here of a hit that has one there; 0 for none of these."""
+        return self.at + number - self.first if self.first <= number <= self.last else 0
+
+
+@frozen
+class Origins:
+    """The names of a website's hits. `store` is this one's."""
+
+    store: str
+    spans: Sequence[Span] = ()
+
+    def of(self, numbers: NDArray[np.integer]) -> tuple[list[str], list[int]]:
+        """Give the store that each hit is from, and its number there, by its numbers here."""
+        found = numbers.astype(np.uint64)
+        which = np.zeros(len(found), np.intp)
+        for place, span in enumerate(self.spans, 1):
+            inside = (numbers >= span.at) & (numbers <= span.end)
+            found[inside] = (
+                numbers[inside].astype(np.uint64) - np.uint64(span.at) + np.uint64(span.first)
+            )
+            which[inside] = place
+        stores = [self.store, *(span.store for span in self.spans)]
+        return [stores[place] for place in which.tolist()], found.tolist()
+
+
+def joined_spans(spans: Iterable[Span]) -> list[Span]:
+    """Give as few spans as say the same."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.store, span.at - span.first, span.first)):
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and (before.store, before.at - before.first) == (span.store, span.at - span.first)
+            and span.first <= before.last + 1
+        ):
+            last = max(before.last, span.last)
+            found[-1] = Span(span.store, before.first, last, before.at)
+        else:
+            found.append(span)
+    return found
+
+
+def spans_of(
+    known: Sequence[Span], store: str, first: int, last: int, reserve: Callable[[int], int]
+) -> Iterator[Span]:
+    """Give the numbers here of the hits of a store: those that are known, and new ones.
+
+    `reserve` gives the first of so many new ones. Hits of no store have no numbers for good.
+    """
+    known = [span for span in known if store and span.store == store]
+    while first <= last:
+        has = next((span for span in known if span.place(first)), None)
+        if has is not None:
+            end = min(last, has.last)
+            yield Span(store, first, end, has.place(first))
+        else:
+            end = min([last, *(span.first - 1 for span in known if span.first > first)])
+            yield Span(store, first, end, reserve(end - first + 1))
+        first = end + 1
+
+
+LAST_BATCH: Final = b"last-batch"
+MOST_NUMBERS: Final = 1 << 48
+"""How far apart the numbers of the hits of a batch may be."""
+_KEY: Final = struct.Struct(">II")
+_WEBSITE: Final = struct.Struct(">I")
+
+
+class State(IntEnum):
+    """What is to be seen of a batch. Part of the store's format."""
+
+    UNFINISHED = 0
+    WHOLE = 1
+    LEAVING = 2
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """What was imported at once. Times in Unix milliseconds but `made`, which is in seconds."""
+
+    website: int
+    number: int
+    source: str
+    """What it was imported from, in the operator's words."""
+    digest: str
+    """What tells the contents of its files from others."""
+    made: int
+    spans: tuple[Span, ...]
+    """Which numbers its hits came with, and which they have here."""
+    state: State = State.UNFINISHED
+    views: int = 0
+    visitors: int = 0
+    events: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    days: tuple[int, int] | None = None
+    """The first and the last local date, of days that were added up elsewhere: as numbers of days
+    since 1970-01-01."""
+
+    def contains(self, least: int, greatest: int) -> bool:
+        """Tell whether hits of it may have all the numbers between two."""
+        return any(span.at <= least and greatest <= span.end for span in self.spans)
+
+
+def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[Batch | str]:
+    """Give the batches of a website; of a damaged one, where it stands."""
+    prefix = _WEBSITE.pack(website)
+    with txn.cursor(db=databases.batches) as cursor:
+        found = cursor.set_range(prefix)
+        while found and cursor.key().startswith(prefix):
+            key, value = cursor.item()
+            try:
+                yield _decoded(key, value)
+            except (Damaged, struct.error, msgspec.DecodeError) as error:
+                yield f"website {website}, batch {key[4:].hex()}: {error}"
+            found = cursor.next()
+
+
+def sound_batches(txn: Txn, databases: Databases, website: int) -> list[Batch]:
+    """Give the batches of a website that are not damaged."""
+    found = read_batches(txn, databases, website)
+    return [batch for batch in found if isinstance(batch, Batch)]
+
+
+def read_batch(txn: Txn, databases: Databases, website: int, number: int) -> Batch | None:
+    """Give one batch, None where there is none. Raises Damaged."""
+    key = _KEY.pack(website, number)
+    stored = txn.get(key, db=databases.batches)
+    return None if stored is None else _decoded(key, stored)
+
+
+def write_batch(txn: Txn, databases: Databases, batch: Batch) -> None:
+    """Store a batch in the place of what was known of it."""
+    key = _KEY.pack(batch.website, batch.number)
+    txn.put(key, sealed(key, msgspec.msgpack.encode(batch)), db=databases.batches)
+
+
+def delete_batch(txn: Txn, databases: Databases, batch: Batch) -> None:
+    """Forget a batch."""
+    txn.delete(_KEY.pack(batch.website, batch.number), db=databases.batches)
+
+
+def next_number(txn: Txn, databases: Databases) -> int:
+    """Give a number that no batch of this store has had."""
+    with txn.cursor(db=databases.batches) as cursor:
+        used = max((_KEY.unpack(key)[1] for key in cursor.iternext(values=False)), default=0)
+    number = max(used, read_number(txn, databases.meta, LAST_BATCH)) + 1
+    write_number(txn, databases.meta, LAST_BATCH, number)
+    return number
+
+
+def check_new(batches: Sequence[Batch], digest: str, newest: int) -> None:
+    """Raise Conflict when a batch has been imported, or is being, that another may not join.
+
+    `newest` is the greatest number of a batch that the other one was checked against.
+    """
+    for batch in batches:
+        if batch.state is State.UNFINISHED:
+            raise Conflict("another import into this website is under way")
+        if batch.state is State.WHOLE and batch.digest == digest:
+            raise Conflict(f"the same was imported before, as number {batch.number}")
+        if batch.state is State.WHOLE and batch.number > newest:
+            raise Conflict("another import has come in between: try again")
+
+
+def check_ranges(ranges: Sequence[tuple[str, int, int]]) -> None:
+    """Raise BadRequest for numbers that are none, or too far apart."""
+    for store, first, last in ranges:
+        if not 0 < first <= last < 1 << 63 or last - first >= MOST_NUMBERS:
+            raise BadRequest(
+                f"view: expected numbers from 1 that are less than {MOST_NUMBERS} apart, "
+                f"got {first} to {last} of the store {store or 'itself'}"
+            )
+
+
+def origins_of(store: str, batches: Sequence[Batch]) -> Origins:
+    """Tell where the hits of a website are from."""
+    spans = [
+        span
+        for batch in batches
+        for span in batch.spans
+        if batch.state is State.WHOLE and span.store
+    ]
+    return Origins(store, joined_spans(spans))
+
+
+def _decoded(key: bytes, value: bytes) -> Batch:
+    batch = msgspec.msgpack.decode(unsealed(key, value), type=Batch)
+    if key != _KEY.pack(batch.website, batch.number):
+        raise Damaged("it stands in the place of another")
+    return batch
+
+
+@define(eq=False)
+class BatchRemoval:
+    """Used in the reactor's thread. What a stop leaves behind is found by the next start."""
+
+    _environment: Environment
+    _submit: Submit
+    _shelves: Shelves
+    _upkeep: Upkeep
+    _one_at_a_time: DeferredLock
+    _undone: Callable[[Shelf], None]
+    """Is told what has lost hits: names of it may not be used any more."""
+    _left: dict[int, Batch] = field(factory=dict)
+    """What is to go and may still be there, by number."""
+
+    def add(self, batch: Batch) -> None:
+        """Have `go_on` remove a batch that was never whole."""
+        self._left[batch.number] = batch
+
+    async def hide(self, website: int, number: int) -> Batch:
+        """Hide a batch and have `go_on` remove it; returns it as it was. Raises NotFound."""
+        async with self._one_at_a_time:
+            batch = await self._submit(partial(self._hide_known, website, number))
+        self._left[number] = batch
+        return batch
+
+    async def go_on(self) -> None:
+        """Remove what is to go. Raises Unavailable; what could not be done is left to be done."""
+        for batch in list(self._left.values()):
+            async with self._one_at_a_time:
+                if batch.number in self._left:
+                    await self._remove(batch)
+                    del self._left[batch.number]
+
+    async def _remove(self, batch: Batch) -> None:
+        shelf = self._shelves.find(batch.website)
+        if shelf is None:
+            return  # its website was deleted, and all that it had with it
+        await self._submit(partial(self._hide, batch, shelf))
+        await self._upkeep.remove_batch(shelf, batch.number)
+        await self._submit(partial(self._forget, batch))
+        await self._submit(partial(self._shelves.count_visitors, shelf))
+        self._undone(shelf)
+
+    # Steps
+
+    def _hide_known(self, website: int, number: int, txn: Transaction) -> Batch:
+        batch = read_batch(txn.lmdb, self._environment.databases, website, number)
+        shelf = self._shelves.find(website)
+        if shelf is None or batch is None or batch.state is State.LEAVING:
+            raise NotFound(f"batch: nothing was imported as number {number}")
+        self._hide(batch, shelf, txn)
+        return batch
+
+    def _hide(self, batch: Batch, shelf: Shelf, txn: Transaction) -> None:
+        write_batch(txn.lmdb, self._environment.databases, replace(batch, state=State.LEAVING))
+
+        def hidden() -> None:
+            shelf.hide(batch.number)
+            self._shelves.publish(shelf)
+
+        txn.after_commit(hidden)
+
+    def _forget(self, batch: Batch, txn: Transaction) -> None:
+        delete_batch(txn.lmdb, self._environment.databases, batch)

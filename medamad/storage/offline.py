@@ -1,0 +1,216 @@
+"""What a command does to a store by itself, whether the daemon runs or not."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Generic
+
+from attrs import evolve, frozen
+
+from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.websites import Website, canonical_hostname
+from medamad.storage import grants
+from medamad.storage.accounts import read_account, revoke_logins, write_account
+from medamad.storage.backup import Note, back_up
+from medamad.storage.compaction.retention import Bound, Forecast, forecast
+from medamad.storage.environment.access import Leases, Writing
+from medamad.storage.environment.environment import (
+    Databases,
+    Environment,
+    Txn,
+    open_as_guest,
+    open_to_copy,
+    open_to_read,
+)
+from medamad.storage.environment.files import failures_told
+from medamad.storage.environment.formats import Tell
+from medamad.storage.environment.trusted_clock import read_trusted
+from medamad.storage.errors import Damaged, DamagedBlock, NoStore, StoreError
+from medamad.storage.grants import G, Kind
+from medamad.storage.import_batches import Batch, Origins, State, origins_of, sound_batches
+from medamad.storage.segments.partition import Shelf
+from medamad.storage.segments.pinned import Held
+from medamad.storage.segments.registry import Shelves
+from medamad.storage.wal.journal import journal_records
+from medamad.storage.wal.memtable import CHUNK_VIEWS
+from medamad.storage.websites import Websites, read_websites
+
+
+def change_password(directory: Path, password_hash: str, now: int) -> str:
+    """Give the account another password and revoke its logins; returns its name.
+
+    The daemon reads the account afresh for each login, so it takes effect at once. Raises NoStore
+    when there is no store or no account in it, and StoreError when it cannot be opened.
+    """
+    environment = open_as_guest(directory)
+    try:
+        with failures_told(environment.path), environment.lmdb.begin(write=True) as txn:
+            environment.check_is_ours(txn)
+            account = read_account(txn, environment.databases)
+            if account is None:
+                raise NoStore(f"{directory}: the store has no account yet; start medamad once")
+            changed = evolve(account, password_hash=password_hash, updated=now)
+            write_account(txn, environment.databases, changed)
+            revoke_logins(txn, environment.databases)
+        return account.username
+    finally:
+        environment.close()
+
+
+def make_backup(directory: Path, target: Path, tell: Tell, spare_bytes: int) -> Note:
+    """Write a backup of an existing store, beside a daemon that may be running.
+
+    `spare_bytes` stay free on the store's disk where the backup is on it too. Raises StoreError,
+    OSError.
+    """
+    env, txn, path = open_to_copy(directory)
+    try:
+        on_one_disk = path.stat().st_dev == target.parent.stat().st_dev
+        spare_bytes = spare_bytes if on_one_disk else 0
+        return back_up(env, txn, path, target, tell=tell, spare_bytes=spare_bytes)
+    finally:
+        txn.abort()
+        env.close()
+
+
+@frozen(eq=False)
+class Guest:
+    """Reads a store as it was at one moment, beside a daemon that may be running.
+
+    That moment is kept for as long as it reads: meanwhile the daemon cannot use freed room again.
+    """
+
+    _environment: Environment
+    _txn: Txn
+
+    def websites(self) -> list[Website]:
+        """Give every website in order of hostname."""
+        websites = Websites(self._environment.databases)
+        websites.load(self._txn)
+        return websites.all()
+
+    def doubt_left_ms(self, now_ms: int) -> int:
+        """Give for how much longer a daemon would not believe the clock; 0 where it does."""
+        return read_trusted(self._txn, self._environment).after(0, now_ms).doubt_left_ms
+
+    def website(self, hostname: str) -> Website:
+        """Give the website registered under a hostname. Raises BadRequest, NotFound."""
+        name = canonical_hostname(hostname)
+        websites = Websites(self._environment.databases)
+        websites.load(self._txn)
+        website = websites.by_hostname(name)
+        if website is None:
+            raise NotFound(f"hostname: no website {name} is registered")
+        return website
+
+    def hold(self, website: Website, damaged: Callable[[DamagedBlock], None]) -> Held:
+        """Give all that is stored of a website. `damaged` is told of what is left out."""
+        environment = self._environment
+        return Held(
+            published=self._shelf(website).publish(),
+            databases=environment.databases,
+            reading=lambda: nullcontext(Writing(self._txn)),
+            damaged=damaged,
+        )
+
+    def forecast(self, website: Website, bound: Bound | None) -> Forecast:
+        """Tell what is kept of a website, and what of it goes by a bound."""
+        return forecast(self._shelf(website), self._environment.databases, self._txn, bound)
+
+    def _shelf(self, website: Website) -> Shelf:
+        environment = self._environment
+        shelves = Shelves(environment, CHUNK_VIEWS, Leases(_NoReactor()))
+        for batch in self._batches(website):
+            if batch.state is not State.WHOLE:
+                shelves.of(website.number).hide(batch.number)
+        records = journal_records(self._txn, environment.databases, website.number)
+        shelves.load(self._txn, website.number, records)
+        return shelves.of(website.number)
+
+    def batches(self, website: Website) -> list[Batch]:
+        """Give the batches that were imported into a website and are whole."""
+        return [batch for batch in self._batches(website) if batch.state is State.WHOLE]
+
+    def _batches(self, website: Website) -> list[Batch]:
+        return sound_batches(self._txn, self._environment.databases, website.number)
+
+    def origins(self, website: Website) -> Origins:
+        """Tell where the hits of a website are from. Raises StoreError."""
+        try:
+            return origins_of(self._environment.store_id(self._txn), self._batches(website))
+        except Damaged as error:
+            raise StoreError(f"{self._environment.path}: store-id: {error}") from error
+
+
+@contextmanager
+def reading_beside(directory: Path) -> Iterator[Guest]:
+    """Read an existing store for a while. Raises StoreError."""
+    environment, txn = open_to_read(directory)
+    try:
+        yield Guest(environment, txn)
+    finally:
+        txn.abort()
+        environment.close()
+
+
+class _NoReactor:
+    """Nobody waits for a guest's questions."""
+
+    def callFromThread(self, _call: Callable[..., object], /, *_args: object) -> None:
+        """Tell nobody."""
+
+
+@frozen
+class Listed(Generic[G]):
+    """Grants of a kind with their keys, in order, and the hostnames of websites by number."""
+
+    grants: list[tuple[bytes, G]]
+    hostnames: dict[int, str]
+
+
+def list_grants(directory: Path, kind: Kind[G]) -> Listed[G]:
+    """Give the tokens or the share links. Raises StoreError, as do all of these."""
+    with _guest(directory, write=False) as (txn, databases):
+        found = grants.read_grants(txn, databases, kind)
+        hostnames = {website.number: website.hostname for website in _websites(txn, databases)}
+        return Listed(found, hostnames)
+
+
+def add_grant(directory: Path, kind: Kind[G], key: bytes, grant: G) -> None:
+    """Keep another token or share link; it is good at once. Raises Conflict for too many."""
+    with _guest(directory, write=True) as (txn, databases):
+        grants.add_grant(txn, databases, kind, key, grant)
+
+
+def revoke_grant(directory: Path, kind: Kind[G], key: bytes) -> bool:
+    """Revoke a token or a share link at once; returns whether it was there."""
+    with _guest(directory, write=True) as (txn, databases):
+        return grants.delete_grant(txn, databases, kind, key)
+
+
+def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:
+    """Give the numbers of websites. Raises BadRequest for one that is not registered."""
+    with _guest(directory, write=False) as (txn, databases):
+        known = {website.hostname: website.number for website in _websites(txn, databases)}
+    names = [canonical_hostname(hostname) for hostname in hostnames]
+    for name in names:
+        if name not in known:
+            raise BadRequest(f"hostname: no website {name} is registered")
+    return [known[name] for name in names]
+
+
+def _websites(txn: Txn, databases: Databases) -> Iterator[Website]:
+    return (found for found in read_websites(txn, databases) if not isinstance(found, str))
+
+
+@contextmanager
+def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
+    """Give a transaction of a store beside a daemon that may be running; kept if all went well."""
+    environment = open_as_guest(directory)
+    try:
+        with failures_told(environment.path), environment.lmdb.begin(write=write) as txn:
+            if write:
+                environment.check_is_ours(txn)
+            yield txn, environment.databases
+    finally:
+        environment.close()

@@ -1,0 +1,179 @@
+"""Restore a backup in place of a store, which is kept beside it.
+
+The new file is made whole under another name and put in place by one rename: whenever the program
+is killed, the one store is there or the other.
+"""
+
+import os
+import secrets
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import lmdb
+from attrs import frozen
+
+from medamad.storage.backup import Note, dated_names, read_note, unpack
+from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, take_lock
+from medamad.storage.environment.files import (
+    free_bytes,
+    give_to_owner,
+    keep_room,
+    lock_of,
+    open_lmdb,
+    sync_folder,
+)
+from medamad.storage.environment.folder import (
+    PRESENCE_NAME,
+    REPLACED,
+    RESTORED_NAME,
+    make_folder,
+    remove_restored,
+)
+from medamad.storage.environment.formats import FORMAT, META, Tell, is_known
+from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.pages import read_page_size
+from medamad.storage.errors import Damaged, NoBackup, StoreError
+
+_PLACING: Final = "putting it in place"
+_ROOM_BYTES: Final = 64 << 20
+"""What the file may grow by while its logins are ended."""
+_MIB: Final = 1 << 20
+_SEQUENCE: Final = b"sequence"
+_GAP_BITS: Final = 32
+_GAPS: Final = 1 << 12
+
+
+@frozen
+class Restored:
+    """What is there now."""
+
+    note: Note
+    replaced: Path | None
+    """The store that was there before."""
+
+
+def restore(
+    backup: Path, directory: Path, tell: Tell, at_last: Callable[[], None] = lambda: None
+) -> Restored:
+    """Put the store of a backup into a directory, and end its logins.
+
+    `at_last` is called before the last steps, which are short and amid which nothing may end it.
+    Raises StoreInUse while a daemon runs there, NoBackup when the file is not a sound backup, other
+    StoreErrors and OSError; then all is as it was.
+    """
+    with backup.open("rb") as file:
+        try:
+            note = _note(file, backup, directory)
+            _check_known(note)
+            make_folder(directory)
+            lock = take_lock(directory)
+            try:
+                give_to_owner(directory, directory / LOCK_NAME)
+                store, new = directory / FILE_NAME, directory / RESTORED_NAME
+                remove_restored(store)
+                _check_room(directory, note)
+                try:
+                    unpack(file, note, new, "unpacking", tell)
+                    _make_ready(new, note)
+                    give_to_owner(directory, new)
+                    return Restored(note, _put_in_place(new, store, tell, at_last))
+                finally:
+                    remove_restored(store)
+            finally:
+                os.close(lock)
+        except NoBackup as error:
+            raise NoBackup(f"{backup}: {error}") from error
+
+
+def _note(file: BinaryIO, backup: Path, directory: Path) -> Note:
+    try:
+        return read_note(file)
+    except NoBackup as error:
+        try:
+            read_page_size(backup)
+        except Damaged:
+            raise error from None
+        given = shlex.join(["chown", f"--reference={directory}", str(directory / FILE_NAME)])
+        raise NoBackup(
+            f"a store's file as it is, not a backup: to have it back, stop the daemon,"
+            f" move {FILE_NAME} away, give this one its name and the folder's owner ({given})"
+        ) from error
+
+
+def _check_known(note: Note) -> None:
+    if not is_known(note.format.encode()):
+        raise NoBackup(
+            f"of format {note.format}, made by medamad {note.program}; "
+            f"this program knows format {FORMAT} and older ones"
+        )
+
+
+def _check_room(directory: Path, note: Note) -> None:
+    free, needed = free_bytes(directory), note.bytes + _ROOM_BYTES
+    if free < needed:
+        raise StoreError(
+            f"{directory}: {free // _MIB} MiB of the disk are free, "
+            f"the store of this backup needs {-(-needed // _MIB)} MiB"
+        )
+
+
+def _make_ready(new: Path, note: Note) -> None:
+    """End the logins, and have the disk hold all of it.
+
+    Hits get numbers from far beyond those that the backup knows: what the replaced store has
+    counted since keeps its own, so that none is taken for another when it is imported.
+    """
+    env = open_lmdb(new, note.bytes + 2 * _ROOM_BYTES)
+    try:
+        with env.begin(write=True) as txn:
+            txn.drop(env.open_db(b"logins", txn=txn, create=False), delete=False)
+            if note.format == str(FORMAT):
+                meta = env.open_db(META, txn=txn, create=False)
+                gap = (1 + secrets.randbelow(_GAPS)) << _GAP_BITS
+                write_number(txn, meta, _SEQUENCE, read_number(txn, meta, _SEQUENCE) + gap)
+        keep_room(env, new)
+    except lmdb.Error as error:
+        raise NoBackup(f"not a store of medamad: {error}") from error
+    finally:
+        env.close()
+    descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None]) -> Path | None:
+    tell(_PLACING, 0, 2)
+    kept = _kept_as(store)
+    tell(_PLACING, 1, 2)
+    at_last()
+    # Hits were taken until now, and those since the backup are not in it. Before the store is
+    # another: one that is killed between these must not have the gap taken for silence.
+    store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
+    # What LMDB noted of the readers of one file would mislead those of the other.
+    lock_of(store).unlink(missing_ok=True)
+    new.replace(store)
+    tell(_PLACING, 2, 2)
+    lock_of(store).unlink(missing_ok=True)
+    with suppress(OSError):
+        sync_folder(store.parent)
+    return kept
+
+
+def _kept_as(store: Path) -> Path | None:
+    """Give the store that is there a further name, of this time."""
+    for name in dated_names(f"{FILE_NAME}{REPLACED}", "", time.time()):
+        kept = store.with_name(name)
+        try:
+            os.link(store, kept)
+        except FileNotFoundError:
+            return None
+        except FileExistsError:
+            continue
+        return kept
+    return None

@@ -1,0 +1,315 @@
+"""Build a segment: gather its content and encode columns, counters and header."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.dictionary.decode import NamesOf
+from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, count, encode_counters, merge
+from medamad.storage.segments.format import (
+    COUNTER_KINDS,
+    SLOTS,
+    TIMED,
+    Ascending,
+    Column,
+    Head,
+    encode_column,
+)
+from medamad.storage.segments.read import OpenBlock, OpenGroup
+from medamad.storage.segments.snapshot import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventCounts,
+    EventRows,
+    Events,
+    Views,
+    joint,
+)
+
+Put: TypeAlias = tuple[bool, int, bytes]
+"""What is written of a block: whether it is counters, its kind or column, and the value."""
+
+_ROWS_OF_A_VIEW: Final = 8
+_SELDOM_READ: Final = frozenset(
+    (
+        Dimension.BROWSER_VERSION,
+        Dimension.OS_VERSION,
+        Dimension.HOST,
+        Column.NUMBER_TODAY,
+        Column.WIDTH,
+        Column.OWN_LAG,
+    )
+)
+"""The columns that hardly a question asks for: compressed."""
+
+
+@frozen(eq=False)
+class Content:
+    """The views and events that become a block. Shapes and dtypes as of `parts.Views`.
+
+    `events` are all loose: they name their views by sequence number.
+    """
+
+    time_ms: NDArray[np.int64]
+    sequence: NDArray[np.uint64]
+    flags: NDArray[np.uint8]
+    duration_ms: NDArray[np.unsignedinteger[Any]]
+    number_today: NDArray[np.unsignedinteger[Any]]
+    width_px: NDArray[np.unsignedinteger[Any]]
+    codes: Mapping[Dimension, Codes]
+    events: Events
+    batch: int = 0
+    """The batch that all of it was imported with, 0 for none."""
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+    @property
+    def weight(self) -> int:
+        """How much it is, in views; see `weight`."""
+        return weight(len(self), len(self.events))
+
+
+def weight(views: int, rows: int) -> int:
+    """Give how much views and rows of events are together, in views: rows are small, and fewer."""
+    return max(views, rows // _ROWS_OF_A_VIEW)
+
+
+def content_of(parts: Iterable[Views], events: Iterable[Events] = ()) -> Content:
+    """Gather parts, and loose events of none, in order of sequence numbers. Copies everything."""
+    pieces = [_piece(part) for part in parts]
+    return joined([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
+
+
+def joined(pieces: Sequence[Content]) -> Content:
+    """Put contents of one batch, or of none, together, in order of sequence numbers."""
+    columns = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("time_ms", "sequence", "flags", "duration_ms", "number_today", "width_px")
+    }
+    codes = {
+        dimension: np.concatenate([piece.codes[dimension] for piece in pieces])
+        for dimension in VIEW_DIMENSIONS
+    }
+    order = np.argsort(columns["sequence"], kind="stable")
+    if np.any(order[1:] < order[:-1]):
+        columns = {name: column[order] for name, column in columns.items()}
+        codes = {dimension: column[order] for dimension, column in codes.items()}
+    events = _joined([piece.events for piece in pieces])
+    return Content(**columns, codes=codes, events=events, batch=pieces[0].batch)
+
+
+_NOTHING: Final = Content(
+    time_ms=np.zeros(0, np.int64),
+    sequence=np.zeros(0, np.uint64),
+    flags=np.zeros(0, np.uint8),
+    duration_ms=np.zeros(0, np.uint32),
+    number_today=np.zeros(0, np.uint16),
+    width_px=np.zeros(0, np.uint16),
+    codes={dimension: np.zeros(0, np.uint32) for dimension in VIEW_DIMENSIONS},
+    events=NO_EVENTS,
+)
+
+
+def _piece(part: Views) -> Content:
+    own, sequence = part.own, part.sequence.copy()
+    from_own = EventRows(own.event, own.time_ms, sequence[own.view.astype(np.intp)], own.property)
+    return Content(
+        time_ms=part.time_ms.copy(),
+        sequence=sequence,
+        flags=part.flags.copy(),
+        duration_ms=part.duration_ms.copy(),
+        number_today=part.number_today.copy(),
+        width_px=part.width_px.copy(),
+        codes={dimension: part.codes(dimension).copy() for dimension in VIEW_DIMENSIONS},
+        events=_joined([from_own, part.loose]),
+        batch=part.batch,
+    )
+
+
+def _joined(pieces: Sequence[Events]) -> Events:
+    """Put events together, ascending by their number."""
+    event = np.concatenate([piece.event.astype(np.uint64) for piece in pieces])
+    order = np.argsort(event, kind="stable")
+    return EventRows(
+        event=event[order],
+        time_ms=np.concatenate([piece.time_ms for piece in pieces])[order],
+        view=np.concatenate([piece.view.astype(np.uint64) for piece in pieces])[order],
+        property=np.concatenate([piece.property for piece in pieces])[order],
+    )
+
+
+def _own_and_loose(content: Content) -> tuple[Events, Events]:
+    events, sequence = content.events, content.sequence
+    if not len(sequence):
+        return NO_EVENTS, events
+    place = np.minimum(np.searchsorted(sequence, events.view), len(sequence) - 1)
+    is_own = sequence[place] == events.view
+    return _some(events, is_own, place), _some(events, ~is_own, events.view)
+
+
+def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events:
+    return EventRows(
+        events.event[mask],
+        events.time_ms[mask],
+        view[mask].astype(np.uint64),
+        events.property[mask],
+    )
+
+
+@frozen(eq=False)
+class Written:
+    """A block about to be written: its head, and what is to be put under its keys."""
+
+    head: Head
+    puts: Iterator[Put]
+
+
+def block_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: int) -> Written:
+    """Make a block. `key` is what its keys begin with, by `first_ms` of the content.
+
+    It has counters from `counted_from` views and events on.
+    """
+    own, loose = _own_and_loose(content)
+    events, time_ms, sequence = content.events, content.time_ms, content.sequence
+    numbered = [column for column in (sequence, events.event) if len(column)]
+    head = Head(
+        first_ms=first_ms(content),
+        first=min(int(column[0]) for column in numbered),
+        last=max(int(column[-1]) for column in numbered),
+        views=len(content),
+        ascends=bool(np.all(time_ms[1:] >= time_ms[:-1])),
+        time_bounds=_bounds(time_ms),
+        sequence_bounds=(int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0),
+        event_time_bounds=_bounds(events.time_ms),
+        own=len(own),
+        loose=len(loose),
+        events=len(np.unique(events.event)),
+        has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
+        is_plain=is_plain(events, names_of),
+        has_counters=len(content) + len(events) >= counted_from,
+        batch=content.batch,
+    )
+    return Written(head, _block_puts(content, own, loose, key, head))
+
+
+def first_ms(content: Content) -> int:
+    """Give the time that the keys of a block of this content name: its earliest."""
+    return max(0, min(_bounds(content.time_ms)[0], _bounds(content.events.time_ms)[0]))
+
+
+def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
+    return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+
+def is_plain(events: Events, names_of: NamesOf) -> bool:
+    """Tell whether no event carries a name twice."""
+    codes, places = np.unique(events.property, return_inverse=True)
+    names = names_of(codes)
+    number_of_event = np.cumsum(np.diff(events.event, prepend=events.event[:1]) > 0)
+    carried = number_of_event * (names.max(initial=0) + 1) + names[places]
+    carried.sort()
+    return bool(np.all(carried[1:] > carried[:-1]))
+
+
+def _block_puts(
+    content: Content, own: Events, loose: Events, key: bytes, head: Head
+) -> Iterator[Put]:
+    own_time: dict[int, NDArray[Any]] = {Column.OWN_TIME: own.time_ms}
+    if head.has_lags:
+        own_time = {Column.OWN_LAG: own.time_ms - content.time_ms[own.view]}
+    columns: dict[int, NDArray[Any]] = {
+        **{int(dimension): codes for dimension, codes in content.codes.items()},
+        Column.TIME: content.time_ms,
+        Column.SEQUENCE: content.sequence,
+        Column.FLAGS: content.flags,
+        Column.DURATION: content.duration_ms,
+        Column.NUMBER_TODAY: content.number_today,
+        Column.WIDTH: content.width_px,
+        Column.OWN_EVENT: own.event,
+        **own_time,
+        Column.OWN_PLACE: own.view,
+        Column.OWN_PROPERTY: own.property,
+        Column.LOOSE_EVENT: loose.event,
+        Column.LOOSE_TIME: loose.time_ms,
+        Column.LOOSE_VIEW: loose.view,
+        Column.LOOSE_PROPERTY: loose.property,
+    }
+    for column, values in columns.items():
+        encoded = encode_column(key + bytes((column,)), values, deflate=column in _SELDOM_READ)
+        yield False, column, encoded
+    if not head.has_counters:
+        return
+    flags, duration_ms = content.flags, content.duration_ms
+    for kind in COUNTER_KINDS:
+        numbers = content.time_ms // SLOT_MS if kind == SLOTS else content.codes[Dimension(kind)]
+        counters = count(numbers, flags, duration_ms)
+        yield True, kind, encode_counters(key + bytes((kind,)), counters)
+    yield _event_counters(key, np.bincount(content.events.property))
+
+
+def _sums_by_code(counts: Sequence[EventCounts]) -> NDArray[np.intp]:
+    sizes = [int(found.codes[-1]) + 1 for found in counts if len(found.codes)]
+    sums = np.zeros(max(sizes, default=0), np.intp)
+    for found in counts:
+        sums[found.codes] += found.events
+    return sums
+
+
+def _event_counters(key: bytes, counts: NDArray[np.intp]) -> Put:
+    used = np.flatnonzero(counts)
+    nothing = np.zeros(len(used), np.uint8)
+    counters = Counters(used, (counts[used], *(nothing,) * (SUMS - 1)))
+    encoded = encode_counters(key + bytes((Dimension.PROPERTY,)), counters)
+    return True, Dimension.PROPERTY, encoded
+
+
+def group_head(members: Sequence[tuple[int, Head]]) -> Head:
+    """Give the head of a group of blocks, or groups, with their numbers."""
+    heads = [head for _, head in members]
+    return Head(
+        first_ms=min(head.first_ms for head in heads),
+        first=min(head.first for head in heads),
+        last=max(head.last for head in heads),
+        views=sum(head.views for head in heads),
+        ascends=False,
+        time_bounds=joint(head.time_bounds for head in heads),
+        sequence_bounds=joint(head.sequence_bounds for head in heads if head.views),
+        event_time_bounds=joint(head.event_time_bounds for head in heads),
+        own=sum(head.own for head in heads),
+        loose=sum(head.loose for head in heads),
+        events=sum(head.events for head in heads),
+        has_lags=False,
+        is_plain=all(head.is_plain for head in heads),
+        has_counters=True,
+        members=tuple(number for number, _ in members),
+        batch=heads[0].batch,
+    )
+
+
+def group_puts(members: Sequence[OpenBlock | OpenGroup], head: Head, key: bytes) -> Iterator[Put]:
+    """Give what is written of a group: merged counters and, of blocks, the sorted durations."""
+    for kind in COUNTER_KINDS:
+        found = [
+            member.slots() if kind == SLOTS else member.counters(Dimension(kind))
+            for member in members
+        ]
+        merged = merge([counters for counters in found if counters is not None])
+        yield True, kind, encode_counters(key + bytes((kind,)), merged)
+    if head.is_plain:
+        counts = [member.event_counts() for member in members]
+        yield _event_counters(key, _sums_by_code([found for found in counts if found is not None]))
+    blocks = [member for member in members if isinstance(member, OpenBlock)]
+    if blocks:
+        timed = [block.duration_ms[(block.flags & TIMED) != 0] for block in blocks]
+        ascending = Ascending.of(np.sort(np.concatenate(timed).astype(np.uint32, copy=False)))
+        for column, values in (
+            (Column.DURATIONS_LOW, ascending.low),
+            (Column.DURATIONS_STARTS, ascending.starts),
+        ):
+            yield False, column, encode_column(key + bytes((column,)), values)

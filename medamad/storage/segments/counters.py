@@ -1,0 +1,183 @@
+"""Counters: the sums of views by a number that each has, made once, added up ever after.
+
+A block, or a full chunk of a tail, has them for each dimension and for each quarter of an hour.
+Those of several blocks are merged into one.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.format import BOUNCED, FLAG_BITS, PAGE_VISITOR, TIMED, VISITOR
+
+SLOT_MS: Final = 900_000
+"""Views are counted by quarters of an hour: slot n begins n * SLOT_MS after the epoch."""
+
+Numbers: TypeAlias = NDArray[np.integer[Any]]
+
+VIEWS, VISITORS, PAGE_VISITORS, TIMED_VISITORS, BOUNCES, DURATION_MS = range(6)
+SUMS: Final = 6
+
+_HEAD: Final = struct.Struct(f"<II{1 + SUMS}Bx")
+_ROWS: Final[tuple[tuple[int, np.uint8], ...]] = (
+    (VISITORS, VISITOR),
+    (PAGE_VISITORS, PAGE_VISITOR),
+    (TIMED_VISITORS, VISITOR | TIMED),
+    (BOUNCES, VISITOR | BOUNCED),
+)
+_FLAGS_WITH: Final = {
+    row: [flags for flags in range(1 << FLAG_BITS) if flags & wanted == wanted]
+    for row, wanted in _ROWS
+}
+"""For each of the counted sums, the flags that count."""
+_SPARSE: Final = 4
+_WIDEST: Final = 8
+
+
+@frozen(eq=False)
+class Counters:
+    """Sums of views by code. `sums` are in the order VIEWS to DURATION_MS, of any integer dtype.
+
+    Shape (k,) each, `codes` strictly ascending.
+    """
+
+    codes: Numbers
+    sums: tuple[Numbers, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
+    """Give number and flags of views as one number each, in a type as narrow as can be."""
+    keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
+    keys <<= keys.dtype.type(FLAG_BITS)
+    keys |= flags
+    return keys
+
+
+def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np.int64]:
+    """Add up views by their numbers, 0 to size - 1, which `keys_of` gave with their flags.
+
+    Shape (SUMS, size). Without durations DURATION_MS stays 0.
+    """
+    sums = sums_by_flags(_by_flags(np.bincount(keys, minlength=size << FLAG_BITS)))
+    if duration_ms is not None:
+        # Weights are floats: exact, since the total stays far below 2**53 ms.
+        total_ms = np.bincount(keys, duration_ms, size << FLAG_BITS)
+        sums[DURATION_MS] = _by_flags(total_ms).sum(axis=0)
+    return sums
+
+
+def sums_by_flags(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Give sums out of the counts of views with each combination of flags.
+
+    Shape (SUMS, n) out of (flags, n). DURATION_MS stays 0.
+    """
+    sums = np.zeros((SUMS, counts.shape[1]), np.int64)
+    sums[VIEWS] = counts.sum(axis=0)
+    for row, rows in _FLAGS_WITH.items():
+        sums[row] = counts[rows].sum(axis=0)
+    return sums
+
+
+def _by_flags(counts: NDArray[Any]) -> NDArray[Any]:
+    return counts.reshape(-1, 1 << FLAG_BITS).T
+
+
+def count(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
+    """Count views by their numbers."""
+    if not len(numbers):
+        return Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
+    least = int(numbers.min())
+    size = int(numbers.max()) - least + 1
+    if size > _SPARSE * len(numbers):
+        codes, places = np.unique(numbers, return_inverse=True)
+        sums = sums_of(keys_of(places, flags), duration_ms, len(codes))
+        return Counters(codes, tuple(sums))
+    keys = keys_of(numbers - numbers.dtype.type(least), flags)
+    sums = sums_of(keys, duration_ms, size)
+    used = np.flatnonzero(sums[VIEWS])
+    return Counters(used + least, tuple(row[used] for row in sums))
+
+
+def merge(parts: Sequence[Counters]) -> Counters:
+    """Add counters up."""
+    codes = np.concatenate([part.codes for part in parts]).astype(np.uint32)
+    if not len(codes):
+        return Counters(codes, (codes,) * SUMS)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    begins = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    sums = (
+        np.concatenate([part.sums[row] for part in parts], dtype=np.int64)[order]
+        for row in range(SUMS)
+    )
+    return Counters(codes[begins], tuple(np.add.reduceat(row, begins) for row in sums))
+
+
+@frozen(eq=False)
+class Change:
+    """Views whose duration has become known, or longer: flags before and after, and by how much."""
+
+    flags: NDArray[np.uint8]
+    new_flags: NDArray[np.uint8]
+    added_ms: NDArray[np.int64]
+
+
+def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
+    """Give counters as they are after a change of views that have those numbers."""
+    places = np.searchsorted(counters.codes, numbers)
+    sums = list(counters.sums)
+    for row, wanted in _ROWS:
+        gained = ((change.new_flags & wanted) == wanted).astype(np.int64)
+        gained -= (change.flags & wanted) == wanted
+        if gained.any():
+            sums[row] = sums[row].astype(np.int64)
+            np.add.at(sums[row], places, gained)
+    sums[DURATION_MS] = sums[DURATION_MS].astype(np.int64)
+    np.add.at(sums[DURATION_MS], places, change.added_ms)
+    return Counters(counters.codes, tuple(sums))
+
+
+def encode_counters(key: bytes, counters: Counters) -> bytes:
+    """Give the stored form, with a checksum over it and the key it is stored under."""
+    narrow = [narrowed(column) for column in (counters.codes, *counters.sums)]
+    widths = [column.itemsize if column is not None else 0 for column in narrow]
+    head = _HEAD.pack(0, len(counters), *widths)[4:]
+    data = b"".join(column.tobytes() for column in narrow if column is not None)
+    crc = crc32(data, crc32(head, crc32(key)))
+    return struct.pack("<I", crc) + head + data
+
+
+def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
+    """Read counters without copying. Raises Damaged; `check` asks for the checksum as well."""
+    try:
+        crc, count_, *widths = _HEAD.unpack_from(value)
+    except struct.error as error:
+        raise Damaged("cut short") from error
+    if check and crc32(value[4:], crc32(key)) != crc:
+        raise Damaged("its checksum does not match")
+    columns: list[Numbers] = []
+    place = _HEAD.size
+    for width in widths:
+        if width:
+            # Unsigned numbers of 64 bits and signed ones would add up to floats.
+            dtype = "<i8" if width == _WIDEST else f"<u{width}"
+            columns.append(np.frombuffer(value, dtype, count_, place))
+        else:
+            columns.append(np.zeros(count_, np.uint8))
+        place += width * count_
+    return Counters(columns[0], tuple(columns[1:]))
+
+
+def narrowed(numbers: Numbers) -> NDArray[np.unsignedinteger[Any]] | None:
+    """Give numbers from 0 in the narrowest unsigned dtype that holds them; None if all are 0."""
+    greatest = int(numbers.max()) if len(numbers) else 0
+    return numbers.astype(np.min_scalar_type(greatest).newbyteorder("<")) if greatest else None

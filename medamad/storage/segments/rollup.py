@@ -1,0 +1,383 @@
+"""The rollup of a day: built from views and events that are deleted, merged, stored and read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.dictionary.decode import NamesOf
+from medamad.storage.environment.access import Reading
+from medamad.storage.environment.environment import Databases
+from medamad.storage.segments.build import Content, Put, Written, is_plain
+from medamad.storage.segments.counters import (
+    DURATION_MS,
+    SUMS,
+    VIEWS,
+    Counters,
+    count,
+    encode_counters,
+    merge,
+)
+from medamad.storage.segments.format import Block, Column, Day, Head, encode_column
+from medamad.storage.segments.read import Opened, Stored
+from medamad.storage.segments.snapshot import (
+    NO_TIME,
+    EventCounts,
+    Events,
+    EventSums,
+    PathDurations,
+    Sums,
+)
+
+OVERALL: Final = 0
+"""The kind of the counters of all views, as those of the code 0."""
+NO_EVENT_SUMS: Final = EventSums(
+    *(np.zeros(0, np.uint32),) * 4,
+    total=0,
+    is_plain=True,
+)
+_BITS: Final = 16
+
+
+@frozen(eq=False)
+class DaySums(Sums):
+    """The sums of a day in memory. `span` is its first and last millisecond.
+
+    `by_dimension` may be without some dimensions, and `durations` may not be known: of sums that
+    were not made here. Those that were made of views agree with each other.
+    """
+
+    day: int
+    span: tuple[int, int]
+    total: Counters
+    by_dimension: Mapping[Dimension, Counters]
+    durations: PathDurations | None
+    events: EventSums = NO_EVENT_SUMS
+    sequence_bounds: tuple[int, int] = (0, 0)
+    sequences: tuple[int, int] = (0, 0)
+    """The least and the greatest number of a view or event."""
+    batch: int = 0
+    """The batch that all of it was imported with, 0 for none."""
+
+    @property
+    def views(self) -> int:
+        """How many views there were."""
+        return int(sum(self.total.sums[VIEWS].tolist()))
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        return self.span if self.views else NO_TIME
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        return self.span if self.events.total else NO_TIME
+
+    @property
+    def has_durations(self) -> bool:
+        return self.durations is not None
+
+    def overall(self) -> Counters:
+        return self.total
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return self.by_dimension.get(dimension)
+
+    def path_durations(self) -> PathDurations | None:
+        return self.durations
+
+    def event_sums(self) -> EventSums:
+        return self.events
+
+
+def sums_of(content: Content, day: int, span: tuple[int, int], names_of: NamesOf) -> DaySums:
+    """Add up the views and events of a content, all of one day."""
+    flags, duration_ms = content.flags, content.duration_ms
+    sequence, numbers = content.sequence, [content.sequence, content.events.event]
+    numbered = [column for column in numbers if len(column)]
+    return DaySums(
+        day=day,
+        span=span,
+        total=count(np.zeros(len(content), np.uint8), flags, duration_ms),
+        by_dimension={
+            dimension: count(content.codes[dimension], flags, duration_ms)
+            for dimension in VIEW_DIMENSIONS
+        },
+        durations=_path_durations(content.codes[Dimension.PATH], duration_ms),
+        events=_event_sums(content.events, names_of),
+        sequence_bounds=(int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0),
+        sequences=(
+            min(int(column[0]) for column in numbered),
+            max(int(column[-1]) for column in numbered),
+        ),
+        batch=content.batch,
+    )
+
+
+def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
+    """Add up sums of the same day, and of one batch or of none."""
+    first, *others = days
+    if not others:
+        return first
+    known = [each.by_dimension.keys() for each in days]
+    durations = [each.durations for each in days if each.durations is not None]
+    with_views = [each.sequence_bounds for each in days if each.sequence_bounds[1]]
+    return DaySums(
+        day=first.day,
+        span=first.span,
+        total=merge([each.total for each in days]),
+        by_dimension={
+            dimension: merge([each.by_dimension[dimension] for each in days])
+            for dimension in VIEW_DIMENSIONS
+            if all(dimension in dimensions for dimensions in known)
+        },
+        durations=_joined(durations) if len(durations) == len(days) else None,
+        events=_added_events([each.events for each in days], names_of),
+        sequence_bounds=_around(with_views),
+        sequences=_around([each.sequences for each in days if each.sequences[1]]),
+        batch=first.batch,
+    )
+
+
+def written_sums(sums: DaySums, key: bytes) -> Written:
+    """Give what is written of a day. `key` is what its keys begin with, by `key_ms`."""
+    head = Head(
+        first_ms=key_ms(sums),
+        first=sums.sequences[0],
+        last=sums.sequences[1],
+        views=sums.views,
+        ascends=False,
+        time_bounds=sums.time_bounds,
+        sequence_bounds=sums.sequence_bounds,
+        event_time_bounds=sums.event_time_bounds,
+        own=0,
+        loose=0,
+        events=sums.events.total,
+        has_lags=False,
+        is_plain=sums.events.is_plain,
+        has_counters=True,
+        day=Day(
+            number=sums.day,
+            span=sums.span,
+            dimensions=tuple(map(int, sums.by_dimension)),
+            has_durations=sums.durations is not None,
+        ),
+        batch=sums.batch,
+    )
+    return Written(head, _puts(sums, key))
+
+
+def key_ms(sums: DaySums) -> int:
+    """Give the time that the keys of a day name."""
+    return max(0, sums.span[0])
+
+
+def _puts(sums: DaySums, key: bytes) -> Iterator[Put]:
+    counters: dict[int, Counters] = {
+        OVERALL: sums.total,
+        **{int(dimension): found for dimension, found in sums.by_dimension.items()},
+    }
+    events = sums.events
+    if events.total:
+        counters[Dimension.PROPERTY] = _counted(events.codes, events.events)
+        counters[Dimension.PROPERTY_NAME] = _counted(events.names, events.events_of_names)
+    for kind, found in counters.items():
+        yield True, kind, encode_counters(key + bytes((kind,)), found)
+    durations = sums.durations
+    if durations is None:
+        return
+    columns: dict[int, NDArray[Any]] = {
+        Column.DAY_PATHS: durations.codes,
+        Column.DAY_COUNTS: durations.counts,
+        Column.DAY_DURATIONS_LOW: (durations.duration_ms & np.uint32(0xFFFF)).astype(np.uint16),
+        Column.DAY_DURATIONS_HIGH: durations.duration_ms >> np.uint32(_BITS),
+    }
+    for column, values in columns.items():
+        # The upper halves are small and much alike.
+        deflate = column == Column.DAY_DURATIONS_HIGH
+        yield False, column, encode_column(key + bytes((column,)), values, deflate=deflate)
+
+
+def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
+    nothing = np.zeros(len(codes), np.uint8)
+    return Counters(codes, (events, *(nothing,) * (SUMS - 1)))
+
+
+@define(eq=False)
+class OpenSums(Opened, Sums):
+    """The stored sums of a day."""
+
+    @property
+    def day(self) -> int:
+        return self._day.number
+
+    @property
+    def has_durations(self) -> bool:
+        return self._day.has_durations
+
+    def overall(self) -> Counters:
+        return self._stored.counters(OVERALL)
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return self._stored.counters(dimension) if dimension in self._day.dimensions else None
+
+    def path_durations(self) -> PathDurations | None:
+        if not self.has_durations:
+            return None
+        column = self._stored.column
+        high = column(Column.DAY_DURATIONS_HIGH, np.uint32).astype(np.uint32)
+        high <<= np.uint32(_BITS)
+        high |= column(Column.DAY_DURATIONS_LOW, np.uint16).astype(np.uint32)
+        return PathDurations(
+            column(Column.DAY_PATHS, np.uint32),
+            column(Column.DAY_COUNTS, np.uint32),
+            high,
+        )
+
+    def event_sums(self) -> EventSums:
+        if not self._head.events:
+            return NO_EVENT_SUMS
+        found = self._stored.counters(Dimension.PROPERTY)
+        named = self._stored.counters(Dimension.PROPERTY_NAME)
+        return EventSums(
+            codes=found.codes,
+            events=found.sums[VIEWS],
+            names=named.codes,
+            events_of_names=named.sums[VIEWS],
+            total=self._head.events,
+            is_plain=self._head.is_plain,
+        )
+
+    def event_counts(self) -> EventCounts | None:
+        return super().event_counts() if self._head.is_plain else None
+
+    def loaded(self) -> DaySums:
+        """Read everything."""
+        head = self._head
+        return DaySums(
+            day=self._day.number,
+            span=self._day.span,
+            total=self.overall(),
+            by_dimension={
+                Dimension(dimension): self._stored.counters(dimension)
+                for dimension in self._day.dimensions
+            },
+            durations=self.path_durations(),
+            events=self.event_sums(),
+            sequence_bounds=head.sequence_bounds,
+            sequences=(head.first, head.last),
+            batch=head.batch,
+        )
+
+    @property
+    def _day(self) -> Day:
+        day = self._head.day
+        assert day is not None  # noqa: S101 - it is the sums of a day
+        return day
+
+
+def open_sums(block: Block, reading: Reading, databases: Databases) -> OpenSums:
+    """Open the sums of a day."""
+    return OpenSums(Stored(block, reading, databases))
+
+
+def disagreements(sums: DaySums) -> Iterator[str]:
+    """Say which sums of a day do not agree with its total, where they were made of its views."""
+    if not sums.sequences[1]:
+        return
+    total = _totals(sums.total)
+    for dimension, counters in sums.by_dimension.items():
+        if _totals(counters) != total:
+            yield f"by {dimension.attribute} it has other sums than overall"
+    durations = sums.durations
+    if durations is not None:
+        duration_ms = durations.duration_ms
+        if int(duration_ms.sum(dtype=np.int64)) != total[DURATION_MS]:
+            yield "its durations have another total"
+        if int(durations.counts.sum(dtype=np.int64)) != len(duration_ms) or not duration_ms.all():
+            yield "its durations are not as many as it says"
+
+
+def _totals(counters: Counters) -> list[int]:
+    return [int(row.sum(dtype=np.int64)) for row in counters.sums]
+
+
+def _path_durations(paths: NDArray[Any], duration_ms: NDArray[Any]) -> PathDurations:
+    timed = np.flatnonzero(duration_ms)
+    paths, duration_ms = paths[timed], duration_ms[timed].astype(np.uint32)
+    order = np.lexsort((duration_ms, paths))
+    codes, counts = np.unique(paths, return_counts=True)
+    return PathDurations(codes, counts, duration_ms[order])
+
+
+def _joined(durations: Sequence[PathDurations]) -> PathDurations:
+    return _path_durations(
+        np.concatenate([np.repeat(each.codes, each.counts) for each in durations]),
+        np.concatenate([each.duration_ms for each in durations]),
+    )
+
+
+def _event_sums(events: Events, names_of: NamesOf) -> EventSums:
+    if not len(events):
+        return NO_EVENT_SUMS
+    codes, places = np.unique(events.property, return_inverse=True)
+    numbers, number_of_event = np.unique(events.event, return_inverse=True)
+    first_of_name = _first_of_name(codes, names_of)
+    return EventSums(
+        codes=codes,
+        events=_carrying(number_of_event, places),
+        names=codes[np.unique(first_of_name)],
+        events_of_names=_carrying(number_of_event, first_of_name[places]),
+        total=len(numbers),
+        is_plain=is_plain(events, names_of),
+    )
+
+
+def _carrying(events: NDArray[np.intp], labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Count the events that carry each label; ascending by label, of those that any carries."""
+    pairs = np.unique(np.stack((labels, events)), axis=1)
+    return np.unique(pairs[0], return_counts=True)[1]
+
+
+def _first_of_name(codes: NDArray[Any], names_of: NamesOf) -> NDArray[np.intp]:
+    """Give for each code the place of the first one that bears the same name."""
+    _, first, numbers = np.unique(names_of(codes), return_index=True, return_inverse=True)
+    return first[numbers]
+
+
+def _added_events(days: Sequence[EventSums], names_of: NamesOf) -> EventSums:
+    some = [each for each in days if each.total]
+    if not some:
+        return NO_EVENT_SUMS
+    codes, events = _sum_by(
+        np.concatenate([each.codes for each in some]), [each.events for each in some]
+    )
+    # A name goes by the first of its codes of all days.
+    first = codes[_first_of_name(codes, names_of)]
+    names = np.concatenate([each.names for each in some])
+    named, events_of_names = _sum_by(
+        first[np.searchsorted(codes, names)], [each.events_of_names for each in some]
+    )
+    return EventSums(
+        codes=codes,
+        events=events,
+        names=named,
+        events_of_names=events_of_names,
+        total=sum(each.total for each in some),
+        is_plain=all(each.is_plain for each in some),
+    )
+
+
+def _sum_by(codes: NDArray[Any], events: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+    unique, places = np.unique(codes, return_inverse=True)
+    sums = np.zeros(len(unique), np.int64)
+    np.add.at(sums, places, np.concatenate(events).astype(np.int64))
+    return unique.astype(np.uint32), sums
+
+
+def _around(bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    if not bounds:
+        return 0, 0
+    return min(low for low, _ in bounds), max(high for _, high in bounds)

@@ -1,0 +1,102 @@
+"""What the configuration says about the store."""
+
+from collections.abc import Container, Mapping
+from datetime import tzinfo
+from functools import reduce
+from typing import Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo
+
+from attrs import field, frozen
+
+from medamad.domain.dimensions import Dimension
+
+NEW_VALUES: Final[Mapping[Dimension, int]] = {
+    Dimension.PATH: 10_000,
+    Dimension.REFERRER: 2_000,
+    Dimension.PROPERTY_NAME: 50,
+    Dimension.PROPERTY: 1_000,
+}
+OTHER_NEW_VALUES: Final = 1_000
+_UTC: Final = ZoneInfo("UTC")
+
+
+After: TypeAlias = Literal["sums", "nothing"]
+"""What remains of a day whose views are gone."""
+
+
+@frozen
+class Keep:
+    """For how many days the views of a website are kept, 0 for ever, and what remains after."""
+
+    raw_days: int = 0
+    after: After = "sums"
+
+    def or_longer(self, other: "Keep") -> "Keep":
+        """Give what removes nothing that one of both keeps."""
+        is_for_ever = not (self.raw_days and other.raw_days)
+        return Keep(
+            0 if is_for_ever else max(self.raw_days, other.raw_days),
+            "sums" if "sums" in (self.after, other.after) else "nothing",
+        )
+
+
+@frozen(kw_only=True)
+class Retention:
+    """How long views are kept: those of each website by its hostname, those of all others."""
+
+    others: Keep = Keep()
+    websites: Mapping[str, Keep] = field(factory=dict)
+    zone: tzinfo = _UTC
+    """Whose midnights part the days."""
+
+    def of(self, hostname: str, registered: Container[str]) -> Keep:
+        """Give what holds for a website."""
+        own = self.websites.get(hostname)
+        return self.of_others(registered) if own is None else own
+
+    def of_others(self, registered: Container[str]) -> Keep:
+        """Give what holds for the websites that have no table.
+
+        A table that names none of the registered websites may be meant for any that has no table:
+        it was written otherwise, or the website has another name by now. So these are all kept for
+        at least as long as it says.
+        """
+        lost = (self.websites[name] for name in self.unregistered(registered))
+        return reduce(Keep.or_longer, lost, self.others)
+
+    def unregistered(self, registered: Container[str]) -> list[str]:
+        """Give the names of the tables that name none of the registered websites."""
+        return sorted(name for name in self.websites if name not in registered)
+
+
+def told_unregistered(hostname: str) -> str:
+    """Say what a table that names no registered website does."""
+    return (
+        f"retention.websites.{hostname}: no website of this name is registered;"
+        " those without a table are kept for at least as long as it says"
+    )
+
+
+@frozen(kw_only=True)
+class StoreSettings:
+    """Bounds of the store. `map_size` is read when it is opened, the others at any time."""
+
+    map_size: int = 64 << 30
+    """Bytes that the file can grow to. Costs nothing until used."""
+    min_free_disk: int = 512 << 20
+    """Bytes of free disk below which no hits are taken."""
+    new_values: Mapping[Dimension, int] = field(factory=lambda: NEW_VALUES)
+    """New values of a website in a day; for PROPERTY, those of one property name.
+
+    A value counts once for each 256 bytes of its text.
+    """
+    other_new_values: int = OTHER_NEW_VALUES
+    """The same for the dimensions that `new_values` does not name."""
+    recent_beacons: int = 65_536
+    """How many beacons are kept in memory; older ones are looked up on disk."""
+    text_bytes: int = 256 << 20
+    """Bytes of memory that texts may take before those that nobody asks for are let go of."""
+    early_beacons: int = 10_000
+    """How many beacons may wait for a load that has not come yet."""
+    retention: Retention = Retention()
+    """How long views are kept."""

@@ -1,0 +1,191 @@
+"""Open a store: construct its components, connect them and load what is on disk."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from twisted.internet.defer import Deferred, DeferredLock
+from twisted.logger import Logger
+
+from medamad.domain.errors import Unavailable
+from medamad.storage.accounts import StoredAccount
+from medamad.storage.compaction.compactor import Upkeep
+from medamad.storage.compaction.planner import Planning, Sizes
+from medamad.storage.compaction.purge import Doomed, Removal, left_over
+from medamad.storage.compaction.scheduler import Tending
+from medamad.storage.dictionary.encode import Names
+from medamad.storage.environment.access import Leases
+from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
+from medamad.storage.environment.files import failures_told
+from medamad.storage.environment.formats import Tell, tell_nobody
+from medamad.storage.environment.free_space import Room
+from medamad.storage.environment.pages import doubt_of_last
+from medamad.storage.environment.trusted_clock import TrustedClock
+from medamad.storage.environment.writer import CallsFromThread, Writer
+from medamad.storage.grants import SHARES, TOKENS, Grants
+from medamad.storage.import_batches import BatchRemoval
+from medamad.storage.import_content import TextCoding
+from medamad.storage.imports import Imports
+from medamad.storage.segments.partition import Shelf
+from medamad.storage.segments.registry import Shelves
+from medamad.storage.settings import StoreSettings
+from medamad.storage.store import Store
+from medamad.storage.wal.dedup import Beacons, Early, secret_of
+from medamad.storage.wal.journal import Journal, journal_records
+from medamad.storage.websites import Websites, tombstones
+
+_log: Final = Logger()
+
+
+def start_store(
+    directory: Path,
+    settings: StoreSettings,
+    reactor: CallsFromThread,
+    sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+    tell: Tell = tell_nobody,
+) -> Store:
+    """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError.
+
+    `tell` hears how far a store of an earlier format has been taken over.
+    """
+    with failures_told(directory / FILE_NAME):
+        environment = open_environment(directory, settings.map_size, tell)
+        return _store_in(environment, settings, reactor, sizes)
+
+
+def _store_in(
+    environment: Environment, settings: StoreSettings, reactor: CallsFromThread, sizes: Sizes
+) -> Store:
+    """Put the parts together, and go on with what was left to be done."""
+    databases = environment.databases
+    names = Names(databases, settings.new_values, settings.other_new_values)
+    broken: Deferred[str] = Deferred()
+    writer = Writer(environment, reactor, broken.callback)
+    shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
+    doomed = Doomed(environment, shelves.leases)
+    planning = Planning(environment, doomed, sizes)
+    upkeep = Upkeep(environment, writer.submit, shelves.publish, planning, doomed)
+    websites = Websites(databases)
+    room = Room(environment, settings.min_free_disk)
+    coding = TextCoding(writer.submit, names, websites.has_number, room.check)
+    one_at_a_time = DeferredLock()
+    beacons = Beacons(databases.beacons, secret_of(environment), settings.recent_beacons)
+    early = Early(settings.early_beacons)
+    journal = Journal(databases, names, beacons, early)
+    removal = Removal(environment, writer.submit, shelves.leases)
+    tending = Tending(
+        retention=settings.retention,
+        submit=writer.submit,
+        websites=websites,
+        names=names,
+        beacons=beacons,
+        early=early,
+        leases=shelves.leases,
+        shelves=shelves,
+        removal=removal,
+        upkeep=upkeep,
+        one_at_a_time=one_at_a_time,
+    )
+    imports = Imports(
+        environment=environment,
+        submit=writer.submit,
+        shelves=shelves,
+        upkeep=upkeep,
+        journal=journal,
+        coding=coding,
+        check_room=room.check,
+        one_at_a_time=one_at_a_time,
+        removal=BatchRemoval(
+            environment=environment,
+            submit=writer.submit,
+            shelves=shelves,
+            upkeep=upkeep,
+            one_at_a_time=one_at_a_time,
+            undone=tending.has_lost_hits,
+        ),
+    )
+    with environment.reading() as txn:
+        to_clear = _read(
+            txn,
+            environment,
+            websites=websites,
+            journal=journal,
+            doomed=doomed,
+            imports=imports,
+            shelves=shelves,
+        )
+        with suppress(Unavailable):
+            # So that the log tells from the start why no hits are taken.
+            room.check(txn)
+        deleted = list(_deleted(txn, environment, websites))
+    tending.tell_unregistered()
+    if room.free_disk() < settings.min_free_disk:
+        # Where nothing more can be written, the first try ends a run: so not at once.
+        tending.unsettled = to_clear
+    else:
+        for number in deleted:
+            tending.start(removal.remove(number))
+        tending.start(tending.settle(to_clear))
+        tending.start(imports.tidy())
+    tending.start(tending.count_visitors())
+    return Store(
+        settings=settings,
+        websites=websites,
+        account=StoredAccount(environment, writer),
+        tokens=Grants(environment, writer, TOKENS),
+        shares=Grants(environment, writer, SHARES),
+        clock=TrustedClock(environment, writer.submit),
+        broken=broken,
+        environment=environment,
+        names=names,
+        room=room,
+        journal=journal,
+        writer=writer,
+        shelves=shelves,
+        removal=removal,
+        upkeep=upkeep,
+        coding=coding,
+        imports=imports,
+        one_at_a_time=one_at_a_time,
+        tending=tending,
+    )
+
+
+def _read(
+    txn: Txn,
+    environment: Environment,
+    *,
+    websites: Websites,
+    journal: Journal,
+    doomed: Doomed,
+    imports: Imports,
+    shelves: Shelves,
+) -> list[Shelf]:
+    """Read all that is kept in memory; returns the shelves that have something to clear."""
+    if doubt := doubt_of_last(environment.path):
+        _log.error("{path}: {doubt}", path=environment.path, doubt=doubt)
+    websites.load(txn)
+    journal.load(txn)
+    for name in environment.strange_names(txn):
+        _log.error("what had another name is not found: {name}", name=name)
+    for place in left_over(txn, environment.databases):
+        _log.error("what is stored belongs to no website: {place}", place=place)
+    doomed.load(txn)
+    to_clear = []
+    for website in websites.all():
+        records = journal_records(txn, environment.databases, website.number)
+        imports.load_all(txn, website)
+        if shelves.load(txn, website.number, records):
+            to_clear.append(shelves.of(website.number))
+    journal.has_used(shelves.greatest_sequence)
+    return to_clear
+
+
+def _deleted(txn: Txn, environment: Environment, websites: Websites) -> Iterator[int]:
+    """Give the numbers of deleted websites of which something is still there."""
+    for number in tombstones(txn, environment.databases.meta):
+        if websites.has_number(number):
+            _log.error("a website is registered and not removed: {number}", number=number)
+        else:
+            yield number

@@ -1,0 +1,165 @@
+"""Visitors now and in the last 24 hours, counted in bounded memory."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+from attrs import define, field
+from numpy.typing import NDArray
+
+from medamad.storage.segments.format import VISITOR
+from medamad.storage.segments.snapshot import Group, Part, Snapshot, Views
+
+DAY_MS: Final = 86_400_000
+_LIVE_MS: Final = 300_000
+_EVER: Final = 1 << 62
+
+
+def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
+    """Give when the visitors' first views of the day since a moment were, Unix milliseconds.
+
+    There are some of a time to come where the clock has been set back.
+    """
+    found = [
+        part.time_ms[recent & ((part.flags & VISITOR) != 0)]
+        for part, recent in _recent(snapshot.parts, since_ms)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
+    """Count the views begun in the five minutes before `now_ms` whose page was not left."""
+    return sum(
+        int(np.count_nonzero(recent & (part.time_ms <= now_ms) & (part.duration_ms == 0)))
+        for part, recent in _recent(snapshot.parts, now_ms - _LIVE_MS)
+    )
+
+
+def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
+    """Give the latest time of a view up to a moment, Unix milliseconds; -1 without any."""
+    newest = -1
+    for part in parts:
+        earliest_ms, latest_ms = part.time_bounds
+        if latest_ms <= newest or earliest_ms > until_ms:
+            continue
+        if latest_ms <= until_ms:
+            newest = latest_ms
+        elif isinstance(part, Group):
+            newest = max(newest, newest_ms(part.members, until_ms))
+        else:
+            newest = max(newest, int(part.time_ms[part.time_ms <= until_ms].max()))
+    return newest
+
+
+def _recent(parts: Iterable[Part], since_ms: int) -> Iterator[tuple[Views, NDArray[np.bool_]]]:
+    """Give the parts that reach into a time, and which of their views do."""
+    for part in parts:
+        if part.time_bounds[1] < since_ms:
+            continue
+        if isinstance(part, Group):
+            yield from _recent(part.members, since_ms)
+        else:
+            yield part, part.time_ms >= since_ms
+
+
+_DAY_MS: Final = 86_400_000
+_SLOT_MS: Final = 900_000
+_KEPT: Final = _DAY_MS // _SLOT_MS + 1
+"""How many quarters of an hour are kept before the latest one, and after it."""
+_ALWAYS: Final = 1 << 62
+_TIMES: Final = 4_096
+"""How many times of a quarter of an hour are kept; of further visitors only their number."""
+
+
+@define(eq=False)
+class _Slot:
+    """The visitors of a quarter of an hour: how many, and when the first of them came."""
+
+    count: int = 0
+    latest_ms: int = 0
+    times: "array[int]" = field(factory=lambda: array("q"))
+
+    def add(self, time_ms: int) -> None:
+        self.count += 1
+        self.latest_ms = max(self.latest_ms, time_ms)
+        if len(self.times) < _TIMES:
+            self.times.append(time_ms)
+
+    def within(self, since_ms: int, until_ms: int) -> int | None:
+        """Count those that came from one moment to another; None where not every time is known."""
+        times = sorted(self.times)
+        if len(times) < self.count:
+            return None
+        return bisect_right(times, until_ms) - bisect_left(times, since_ms)
+
+
+@define(eq=False)
+class LastDay:
+    """When the latest visitors came. Changed by the writer thread, read in any."""
+
+    _slots: dict[int, _Slot] = field(factory=dict)
+    """By quarter of an hour since 1970."""
+    _since_ms: int = _ALWAYS
+    _until_ms: int = _ALWAYS
+    """Visitors that came from the one moment to before the other are all here."""
+
+    def fill(self, times_ms: Iterable[int], now_ms: int) -> None:
+        """Begin with all visitors that came since a day before a moment."""
+        self._since_ms = _ALWAYS
+        self._until_ms = _ALWAYS
+        self._slots = {}
+        for time_ms in times_ms:
+            self._add(time_ms)
+        self._forget(now_ms // _SLOT_MS)
+        # Last: other threads count meanwhile.
+        self._since_ms = now_ms - _DAY_MS
+
+    def add(self, times_ms: Iterable[int]) -> None:
+        """Count further visitors; those of more than a day before or after them make room."""
+        for time_ms in times_ms:
+            if self._add(time_ms):
+                self._forget(time_ms // _SLOT_MS)
+
+    def knows(self, now_ms: int) -> bool:
+        """Tell whether all visitors of the 24 hours before a moment are here."""
+        return self._since_ms <= now_ms - _DAY_MS and now_ms < self._until_ms
+
+    def count(self, now_ms: int) -> int | None:
+        """Count those of the 24 hours before a moment; None where not enough is known of them."""
+        if not self.knows(now_ms):
+            return None
+        since_ms = now_ms - _DAY_MS
+        first, last = since_ms // _SLOT_MS, now_ms // _SLOT_MS
+        total = 0
+        for number, slot in list(self._slots.items()):
+            if first < number < last or (number == last and slot.latest_ms <= now_ms):
+                total += slot.count
+            elif number in {first, last}:
+                counted = slot.within(since_ms, now_ms)
+                if counted is None:
+                    return None
+                total += counted
+        return total
+
+    def _add(self, time_ms: int) -> bool:
+        """Count a visitor; returns whether it is the first in its quarter of an hour."""
+        number = time_ms // _SLOT_MS
+        slot = self._slots.get(number)
+        is_first = slot is None
+        if slot is None:
+            slot = self._slots[number] = _Slot()
+        slot.add(time_ms)
+        return is_first
+
+    def _forget(self, latest: int) -> None:
+        """Make room of what is not near a quarter of an hour."""
+        for number in list(self._slots):
+            if number < latest - _KEPT:
+                self._since_ms = max(self._since_ms, (number + 1) * _SLOT_MS)
+            elif number > latest + _KEPT:
+                self._until_ms = min(self._until_ms, number * _SLOT_MS)
+            else:
+                continue
+            del self._slots[number]

@@ -1,0 +1,428 @@
+"""The memtable of a website: hits that are in no segment yet, as columns in memory.
+
+The writer thread alone changes a tail, by the same `extend` whether the records have just been
+committed or are read back at start. What it publishes never changes afterwards: rows beyond the
+published length may be filled in, and a column that must change in place is copied first.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.segments.counters import SLOT_MS, Counters, count
+from medamad.storage.segments.format import SLOTS, timed_flags
+from medamad.storage.segments.snapshot import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventCounts,
+    EventRows,
+    Events,
+    Views,
+)
+from medamad.storage.wal.records import Kind, Rows
+
+CHUNK_VIEWS: Final = 65_536
+"""How many views a chunk holds at most."""
+
+_COUNTED_FROM: Final = 1_024
+_FIRST_CAPACITY: Final = 64
+_POSITION: Final = {dimension: position for position, dimension in enumerate(VIEW_DIMENSIONS)}
+_VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
+    "time_ms": np.dtype(np.int64),
+    "sequence": np.dtype(np.uint64),
+    "flags": np.dtype(np.uint8),
+    "duration_ms": np.dtype(np.uint32),
+    "number_today": np.dtype(np.uint16),
+    "width_px": np.dtype(np.uint16),
+}
+_CHANGING: Final = ("flags", "duration_ms")
+_EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
+    "event": np.dtype(np.uint64),
+    "time_ms": np.dtype(np.int64),
+    "view": np.dtype(np.uint64),
+    "property": np.dtype(np.uint32),
+}
+
+
+@frozen(eq=False)
+class ChunkViews:
+    """The published views of a chunk: a part. `matrix` has shape (dimensions, n).
+
+    What one question counts, the next one finds, as long as no hit comes in between.
+    """
+
+    time_ms: NDArray[np.int64]
+    sequence: NDArray[np.uint64]
+    flags: NDArray[np.uint8]
+    duration_ms: NDArray[np.uint32]
+    number_today: NDArray[np.uint16]
+    width_px: NDArray[np.uint16]
+    matrix: NDArray[np.uint32]
+    time_bounds: tuple[int, int]
+    ascends: bool
+    _counters: dict[int, Counters] = field(factory=dict)
+
+    batch = 0
+    own = loose = NO_EVENTS
+    event_time_bounds = NO_TIME
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return int(self.sequence[0]), int(self.sequence[-1])
+
+    def codes(self, dimension: Dimension) -> Codes:
+        codes: Codes = self.matrix[_POSITION[dimension]]
+        return codes
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return self._counted(dimension, self.codes(dimension))
+
+    def slots(self) -> Counters | None:
+        return self._counted(SLOTS, self.time_ms // SLOT_MS)
+
+    def event_counts(self) -> EventCounts | None:
+        return None
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+    def _counted(self, kind: int, numbers: NDArray[Any]) -> Counters | None:
+        if len(self) < _COUNTED_FROM:
+            return None
+        found = self._counters.get(kind)
+        if found is None:
+            found = count(numbers, self.flags, self.duration_ms)
+            self._counters[kind] = found
+        return found
+
+
+@define(eq=False)
+class _Columns:
+    """Columns that grow together by doubling. The last axis is the rows."""
+
+    arrays: dict[str, NDArray[Any]]
+    length: int = 0
+
+    @classmethod
+    def of(cls, dtypes: dict[str, np.dtype[Any]]) -> "_Columns":
+        return cls({name: np.zeros(_FIRST_CAPACITY, dtype) for name, dtype in dtypes.items()})
+
+    def make_room(self, rows: int) -> None:
+        capacity = next(iter(self.arrays.values())).shape[-1]
+        if self.length + rows <= capacity:
+            return
+        while capacity < self.length + rows:
+            capacity *= 2
+        for name, old in self.arrays.items():
+            new = np.zeros((*old.shape[:-1], capacity), old.dtype)
+            new[..., : self.length] = old[..., : self.length]
+            self.arrays[name] = new
+
+    def published(self, name: str) -> Any:
+        array = self.arrays[name][..., : self.length]
+        array.flags.writeable = False
+        return array
+
+    def without_first(self, rows: int) -> "_Columns":
+        kept = {name: array[..., rows : self.length].copy() for name, array in self.arrays.items()}
+        if rows == self.length:
+            kept = {name: np.zeros(_FIRST_CAPACITY, array.dtype) for name, array in kept.items()}
+        return _Columns(kept, self.length - rows)
+
+
+@define(eq=False)
+class _Chunk:
+    """Views that become a block. `shared` says that a question may hold what changes."""
+
+    columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
+    least_ms: int = NO_TIME[0]
+    greatest_ms: int = NO_TIME[1]
+    ascends: bool = True
+    is_closed: bool = False
+    latest_ms: int = NO_TIME[1]
+    """The latest time of a record that came while this was the last chunk."""
+    shared: bool = False
+    published: ChunkViews | None = None
+    leavings: int = 0
+    """How many records told how long its views were seen."""
+
+    def __attrs_post_init__(self) -> None:
+        self.columns.arrays["matrix"] = np.zeros((len(VIEW_DIMENSIONS), _FIRST_CAPACITY), np.uint32)
+
+    def __len__(self) -> int:
+        return self.columns.length
+
+    @property
+    def first_sequence(self) -> int:
+        return int(self.columns.arrays["sequence"][0])
+
+    def extend(self, rows: Rows) -> None:
+        columns, count_ = self.columns, len(rows)
+        columns.make_room(count_)
+        span = slice(columns.length, columns.length + count_)
+        arrays = columns.arrays
+        time_ms = rows.keys["time_ms"].astype(np.int64)
+        last_ms = int(arrays["time_ms"][columns.length - 1]) if columns.length else 0
+        self.ascends &= time_ms[0] >= last_ms and bool(np.all(time_ms[1:] >= time_ms[:-1]))
+        arrays["time_ms"][span] = time_ms
+        arrays["sequence"][span] = rows.keys["sequence"]
+        for name in ("flags", "number_today", "width_px"):
+            arrays[name][span] = rows.values[name]
+        arrays["matrix"][:, span] = rows.values["codes"].T
+        columns.length += count_
+        self.least_ms = min(self.least_ms, int(time_ms.min()))
+        self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
+        self.published = None
+
+    def duration_ms(self, sequence: int) -> int:
+        arrays = self.columns.arrays
+        known = arrays["sequence"][: self.columns.length]
+        place = known.searchsorted(np.uint64(sequence))
+        is_here = place < len(known) and known[place] == sequence
+        return int(arrays["duration_ms"][place]) if is_here else 0
+
+    def lengthen(self, sequences: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
+        """Raise the durations of views by sequence number; the longest counts."""
+        self.leavings += len(sequences)
+        arrays = self.columns.arrays
+        if self.shared:
+            for name in _CHANGING:
+                arrays[name] = arrays[name].copy()
+            self.shared = False
+        known = arrays["sequence"][: self.columns.length]
+        places = np.minimum(np.searchsorted(known, sequences), len(known) - 1)
+        found = known[places] == sequences
+        places = places[found]
+        np.maximum.at(arrays["duration_ms"], places, durations[found])
+        arrays["flags"][places] = timed_flags(
+            arrays["flags"][places], arrays["duration_ms"][places]
+        )
+        self.published = None
+
+    def publish(self) -> ChunkViews:
+        if self.published is None:
+            self.shared = True
+            names = (*_VIEW_COLUMNS, "matrix")
+            self.published = ChunkViews(
+                **{name: self.columns.published(name) for name in names},
+                time_bounds=(self.least_ms, self.greatest_ms),
+                ascends=self.ascends,
+            )
+        return self.published
+
+
+@frozen(eq=False)
+class Cut:
+    """The oldest part of a tail: all views and events up to a sequence number, as they were."""
+
+    watermark: int
+    latest_ms: int
+    """No record up to the watermark has a later time."""
+    chunks: tuple[ChunkViews, ...]
+    events: Events
+
+
+@frozen(eq=False)
+class Since:
+    """What became known of a cut's hits since: durations of views, views of events."""
+
+    views: NDArray[np.uint64]
+    duration_ms: NDArray[np.uint32]
+    events: NDArray[np.uint64]
+    views_of_events: NDArray[np.uint64]
+
+
+@define(eq=False)
+class Tail:
+    """One website's unsealed records."""
+
+    chunk_views: int = CHUNK_VIEWS
+    chunks: list[_Chunk] = field(factory=list)
+    events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
+    last_sequence: int = 0
+    """The greatest sequence number of a record taken in."""
+    oldest_ms: int = NO_TIME[0]
+    """The earliest time of a view or event taken in since all was sealed."""
+    _latest_ms: int = NO_TIME[1]
+    """The latest time of a record that came while there was no chunk."""
+    _bindings_shared: bool = False
+
+    def __len__(self) -> int:
+        return sum(len(chunk) for chunk in self.chunks)
+
+    @property
+    def rows(self) -> int:
+        """How many properties its events have."""
+        return self.events.length
+
+    @property
+    def leavings(self) -> int:
+        """How many records tell how long its views were seen."""
+        return sum(chunk.leavings for chunk in self.chunks)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither view nor event."""
+        return not self.chunks and not self.events.length
+
+    def extend(self, rows: Mapping[Kind, Rows]) -> None:
+        """Take in records, whose views all have greater sequence numbers than those here."""
+        latest_ms = NO_TIME[1]
+        for found in rows.values():
+            self.last_sequence = max(self.last_sequence, int(found.keys["sequence"].max()))
+            latest_ms = max(latest_ms, int(found.keys["time_ms"].max()))
+        before = max(len(self.chunks) - 1, 0)
+        if Kind.VIEW in rows:
+            views = rows[Kind.VIEW]
+            self._add_views(_ascending(views, views.keys["sequence"]))
+        if Kind.LEAVING in rows:
+            self._add_leavings(rows[Kind.LEAVING])
+        if Kind.PROPERTY in rows:
+            events = rows[Kind.PROPERTY]
+            self._add_properties(_ascending(events, events.values["event"]))
+        if Kind.BINDING in rows:
+            self._bind(rows[Kind.BINDING])
+        for chunk in self.chunks[before:]:
+            chunk.latest_ms = max(chunk.latest_ms, latest_ms)
+        if not self.chunks:
+            self._latest_ms = max(self._latest_ms, latest_ms)
+
+    def duration_ms(self, view: int) -> int:
+        """Give how long a view was seen, 0 where that is not known."""
+        for chunk in reversed(self.chunks):
+            if chunk.first_sequence <= view:
+                return chunk.duration_ms(view)
+        return 0
+
+    def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
+        """Give the views and events as parts that never change."""
+        events = self._published_events()
+        return (
+            tuple(chunk.publish() for chunk in self.chunks),
+            (events,) if len(events) else (),
+        )
+
+    def cut(self, *, everything: bool) -> Cut:
+        """Give the oldest chunk, or everything; what comes from now on joins other chunks."""
+        chunks = self.chunks if everything else self.chunks[:1]
+        for chunk in chunks:
+            chunk.is_closed = True
+        watermark = self.last_sequence
+        if len(chunks) < len(self.chunks):
+            watermark = self.chunks[len(chunks)].first_sequence - 1
+        events = self._published_events()
+        count_ = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
+        return Cut(
+            watermark=watermark,
+            latest_ms=max([self._latest_ms, *(chunk.latest_ms for chunk in chunks)]),
+            chunks=tuple(chunk.publish() for chunk in chunks),
+            events=EventRows(
+                events.event[:count_],
+                events.time_ms[:count_],
+                events.view[:count_],
+                events.property[:count_],
+            ),
+        )
+
+    def since(self, cut: Cut) -> Since:
+        """Give what became known of the hits of a cut after it was taken."""
+        pieces = [
+            (chunk.columns.arrays["duration_ms"][: len(then)], then)
+            for chunk, then in zip(self.chunks, cut.chunks, strict=False)
+        ]
+        raised = [np.flatnonzero(now > then.duration_ms) for now, then in pieces]
+        view_now = self.events.arrays["view"][: len(cut.events)]
+        bound = np.flatnonzero(view_now != cut.events.view)
+        nothing = np.zeros(0, np.uint64)
+        return Since(
+            views=np.concatenate(
+                [
+                    nothing,
+                    *(then.sequence[at] for at, (_, then) in zip(raised, pieces, strict=True)),
+                ]
+            ),
+            duration_ms=np.concatenate(
+                [
+                    np.zeros(0, np.uint32),
+                    *(now[at] for at, (now, _) in zip(raised, pieces, strict=True)),
+                ]
+            ),
+            events=cut.events.event[bound].astype(np.uint64),
+            views_of_events=view_now[bound],
+        )
+
+    def drop(self, cut: Cut) -> None:
+        """Forget the hits of a cut: a block has them now."""
+        gone = self.chunks[: len(cut.chunks)]
+        # Of what came meanwhile, it was these that knew the time.
+        self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in gone)])
+        del self.chunks[: len(gone)]
+        self.events = self.events.without_first(len(cut.events))
+        times = [chunk.least_ms for chunk in self.chunks]
+        if self.events.length:
+            times.append(int(self.events.arrays["time_ms"][: self.events.length].min()))
+        self.oldest_ms = min(times, default=NO_TIME[0])
+
+    def _published_events(self) -> Events:
+        self._bindings_shared = True
+        return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
+
+    def _add_views(self, rows: Rows) -> None:
+        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
+        while len(rows):
+            if not self.chunks or self.chunks[-1].is_closed:
+                self.chunks.append(_Chunk())
+            chunk = self.chunks[-1]
+            room = self.chunk_views - len(chunk)
+            chunk.extend(Rows(rows.keys[:room], rows.values[:room]))
+            chunk.is_closed = len(chunk) == self.chunk_views
+            rows = Rows(rows.keys[room:], rows.values[room:])
+
+    def _add_leavings(self, rows: Rows) -> None:
+        if not self.chunks:
+            return
+        firsts = [chunk.first_sequence for chunk in self.chunks]
+        views = rows.values["view"].astype(np.uint64)
+        durations = rows.values["duration_ms"].astype(np.uint32)
+        chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
+        for number in np.unique(chunk_of[chunk_of >= 0]):
+            here = chunk_of == number
+            self.chunks[number].lengthen(views[here], durations[here])
+
+    def _add_properties(self, rows: Rows) -> None:
+        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
+        columns, count_ = self.events, len(rows)
+        columns.make_room(count_)
+        span = slice(columns.length, columns.length + count_)
+        columns.arrays["time_ms"][span] = rows.keys["time_ms"]
+        for name in ("event", "view", "property"):
+            columns.arrays[name][span] = rows.values[name]
+        columns.length += count_
+
+    def _bind(self, rows: Rows) -> None:
+        arrays = self.events.arrays
+        if self._bindings_shared:
+            arrays["view"] = arrays["view"].copy()
+            self._bindings_shared = False
+        known = arrays["event"][: self.events.length]
+        events = rows.values["event"].astype(np.uint64)
+        begins = np.searchsorted(known, events, side="left")
+        ends = np.searchsorted(known, events, side="right")
+        for begin, end, view in zip(begins, ends, rows.values["view"], strict=True):
+            arrays["view"][begin:end] = view
+
+
+def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:
+    """Order rows by their numbers: the journal is in order of time, which may have been set back.
+
+    Committed rows come in that order; it is only at start that there is something to do.
+    """
+    if np.all(numbers[:-1] <= numbers[1:]):
+        return rows
+    order = np.argsort(numbers, kind="stable")
+    return Rows(rows.keys[order], rows.values[order])

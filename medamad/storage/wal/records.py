@@ -1,0 +1,222 @@
+"""The records of the write-ahead log: keys, bytes, columns, and the flush watermark.
+
+A record stands under (website, time, sequence) and ends in a CRC-32 over key and value. There are
+four kinds, each of one fixed width, in codes:
+
+- a view;
+- a leaving: how long a view had been seen when its page was left;
+- a property of an event; the records of one event share the number of the first;
+- a binding: an event turns out to belong to a view that was stored after it.
+
+It is the sequence number of a hit, and stands among the heads of the blocks, before all of them.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, head_key
+
+Record: TypeAlias = tuple[bytes, bytes]
+"""Key and value as stored."""
+
+
+class Kind(IntEnum):
+    """The first byte of a record. Part of the store's format."""
+
+    VIEW = 1
+    LEAVING = 2
+    PROPERTY = 3
+    BINDING = 4
+
+
+_KEY: Final = struct.Struct(">IQQ")
+KEY_SIZE: Final = _KEY.size
+_CRC: Final = struct.Struct("<I")
+_CRC_OF_SEALED: Final = 0x2144DF1C
+"""The CRC-32 of anything that ends in its own CRC-32, least byte first."""
+_VIEW: Final = struct.Struct(f"<BBHH{len(VIEW_DIMENSIONS)}I")
+_LEAVING: Final = struct.Struct("<BQI")
+_PROPERTY: Final = struct.Struct("<BQQI")
+_BINDING: Final = struct.Struct("<BQQ")
+
+KEY_DTYPE: Final = np.dtype([("website", ">u4"), ("time_ms", ">u8"), ("sequence", ">u8")])
+VIEW_DTYPE: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("number_today", "<u2"),
+        ("width_px", "<u2"),
+        ("codes", "<u4", (len(VIEW_DIMENSIONS),)),
+        ("crc", "<u4"),
+    ]
+)
+LEAVING_DTYPE: Final = np.dtype(
+    [("kind", "u1"), ("view", "<u8"), ("duration_ms", "<u4"), ("crc", "<u4")]
+)
+PROPERTY_DTYPE: Final = np.dtype(
+    [("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("property", "<u4"), ("crc", "<u4")]
+)
+BINDING_DTYPE: Final = np.dtype([("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("crc", "<u4")])
+
+_DTYPES: Final = {
+    Kind.VIEW: VIEW_DTYPE,
+    Kind.LEAVING: LEAVING_DTYPE,
+    Kind.PROPERTY: PROPERTY_DTYPE,
+    Kind.BINDING: BINDING_DTYPE,
+}
+_FLAGS: Final = {
+    (first_today, first_of_page): int(VISITOR) * first_today | int(PAGE_VISITOR) * first_of_page
+    for first_today in (False, True)
+    for first_of_page in (False, True)
+}
+
+
+def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
+    """Give the key of a record."""
+    return _KEY.pack(website, time_ms, sequence)
+
+
+def sequence_of(key: bytes) -> int:
+    """Give the sequence number in a record's key."""
+    return int.from_bytes(key[-8:], "big")
+
+
+def journal_place(key: bytes) -> str:
+    """Tell in words where a record of a website stands."""
+    if len(key) != _KEY.size:
+        return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"
+    website, time_ms, sequence = _KEY.unpack(key)
+    return f"website {website}, time {time_ms} ms, sequence {sequence}"
+
+
+def view_record(
+    key: bytes,
+    *,
+    first_today: bool,
+    first_of_page: bool,
+    number_today: int,
+    width_px: int,
+    codes: Sequence[int],
+) -> Record:
+    """Give the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
+    flags = _FLAGS[first_today, first_of_page]
+    return _sealed(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
+
+
+def leaving_record(key: bytes, view: int, duration_ms: int) -> Record:
+    """Give the record that says how long the view with that sequence number was seen."""
+    return _sealed(key, _LEAVING.pack(Kind.LEAVING, view, duration_ms))
+
+
+def property_record(key: bytes, event: int, view: int, code: int) -> Record:
+    """Give the record of one property of an event; `view` is 0 for none."""
+    return _sealed(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
+
+
+def binding_record(key: bytes, event: int, view: int) -> Record:
+    """Give the record that says which view an event belongs to."""
+    return _sealed(key, _BINDING.pack(Kind.BINDING, event, view))
+
+
+def _sealed(key: bytes, value: bytes) -> Record:
+    return key, value + _CRC.pack(crc32(value, crc32(key)))
+
+
+@frozen(eq=False)
+class Rows:
+    """The records of one kind as structured arrays of equal length: keys and values."""
+
+    keys: NDArray[Any]
+    """dtype KEY_DTYPE."""
+    values: NDArray[Any]
+    """The dtype of the kind."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
+    """Turn sound records into columns, each kind for itself, in the order given."""
+    keys = {kind.value: bytearray() for kind in Kind}
+    values = {kind.value: bytearray() for kind in Kind}
+    for key, value in records:
+        keys[value[0]] += key
+        values[value[0]] += value
+    return {
+        kind: Rows(np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind]))
+        for kind in Kind
+        if keys[kind]
+    }
+
+
+def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]]:
+    """Turn stored records into columns, and tell the keys of those that are not what was written.
+
+    A sound record is of a known kind, has its width, and its checksum matches.
+    """
+    whole = list(records)
+    keys_of = [key for key, _ in whole]
+    values_of = [value for _, value in whole]
+    widths = np.fromiter(map(len, values_of), np.intp, len(whole))
+    may_be_sound = np.fromiter(map(len, keys_of), np.intp, len(whole)) == KEY_SIZE
+    sums = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
+    may_be_sound &= sums == _CRC_OF_SEALED
+    is_sound = np.zeros(len(whole), np.bool_)
+    rows: dict[Kind, Rows] = {}
+    for kind, dtype in _DTYPES.items():
+        # The kinds differ in width.
+        places = np.flatnonzero(may_be_sound & (widths == dtype.itemsize))
+        if not len(places):
+            continue
+        keys = np.frombuffer(b"".join([keys_of[place] for place in places.tolist()]), KEY_DTYPE)
+        values = np.frombuffer(b"".join([values_of[place] for place in places.tolist()]), dtype)
+        sound = values["kind"] == kind
+        is_sound[places] = sound
+        if sound.all():
+            rows[kind] = Rows(keys, values)
+        elif sound.any():
+            rows[kind] = Rows(keys[sound], values[sound])
+    damaged = [keys_of[place] for place in np.flatnonzero(~is_sound).tolist()]
+    return rows, damaged
+
+
+_STORED: Final = struct.Struct(">QI")
+"""The sequence number and a checksum."""
+_NUMBER: Final = 0
+"""The number in its key, which no block has."""
+
+
+def write_watermark(txn: Txn, environment: Environment, website: int, watermark: int) -> None:
+    """Store the sequence number up to which a website's journal counts no more."""
+    key = head_key(website, _NUMBER)
+    value = _STORED.pack(watermark, _checksum(key, watermark))
+    txn.put(key, value, db=environment.databases.heads)
+
+
+def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
+    """Give the sequence number up to which a website's journal counts no more. Raises Damaged."""
+    key = head_key(website, _NUMBER)
+    stored = txn.get(key, db=environment.databases.heads)
+    if stored is None:
+        return 0
+    try:
+        watermark, crc = _STORED.unpack(stored)
+    except struct.error as error:
+        raise Damaged("cut short") from error
+    if crc != _checksum(key, watermark):
+        raise Damaged("its checksum does not match")
+    return int(watermark)
+
+
+def _checksum(key: bytes, watermark: int) -> int:
+    return crc32(watermark.to_bytes(8, "big"), crc32(key))

@@ -1,0 +1,189 @@
+"""The registered websites: on disk by number, in memory by hostname too."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from attrs import define, evolve, field
+from twisted.logger import Logger
+
+from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.websites import Website
+from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
+from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.writer import Transaction
+from medamad.storage.errors import Damaged
+
+_NUMBER: Final = struct.Struct(">I")
+_LAST_NUMBER_KEY: Final = b"last-website"
+_NONE: Final[Mapping[Any, Website]] = MappingProxyType({})
+
+
+@define(eq=False)
+class Websites:
+    """Changed in the writer thread, read in any: the mappings are replaced, never changed."""
+
+    _databases: Databases
+    _by_hostname: Mapping[str, Website] = field(default=_NONE)
+    _by_number: Mapping[int, Website] = field(default=_NONE)
+    _log = Logger()
+
+    def load(self, txn: Txn) -> None:
+        """Read them all. One that is damaged is left out, and named in the log."""
+        websites = []
+        for found in read_websites(txn, self._databases):
+            if isinstance(found, str):
+                self._log.error("a website is damaged and left out: {place}", place=found)
+            else:
+                websites.append(found)
+        self._publish({website.hostname: website for website in websites})
+
+    def all(self) -> list[Website]:
+        """Give every website in order of hostname."""
+        return [self._by_hostname[name] for name in sorted(self._by_hostname)]
+
+    def hostnames(self) -> AbstractSet[str]:
+        """Give the hostnames of all websites."""
+        return self._by_hostname.keys()
+
+    def by_hostname(self, hostname: str) -> Website | None:
+        """Give the website registered under exactly that hostname."""
+        return self._by_hostname.get(hostname)
+
+    def by_number(self, number: int) -> Website | None:
+        """Give the website that has a number."""
+        return self._by_number.get(number)
+
+    def serving(self, hostname: str) -> Website | None:
+        """Give the website that a page on that host belongs to, with or without `www.`."""
+        website = self._by_hostname.get(hostname)
+        if website is None:
+            bare = hostname.removeprefix("www.")
+            website = self._by_hostname.get(bare if bare != hostname else f"www.{hostname}")
+        return website
+
+    def has_number(self, number: int) -> bool:
+        """Tell whether a website with that number is registered."""
+        return number in self._by_number
+
+    def add(self, txn: Transaction, hostname: str, now: int) -> Website:
+        """Register a website. Raises Conflict when the hostname is taken."""
+        if hostname in self._by_hostname:
+            raise Conflict(f"hostname: {hostname} is registered already")
+        meta = self._databases.meta
+        last = read_number(txn.lmdb, meta, _LAST_NUMBER_KEY)
+        number = max(last, _greatest_used(txn.lmdb, self._databases)) + 1
+        write_number(txn.lmdb, meta, _LAST_NUMBER_KEY, number)
+        website = Website(number, hostname, created=now, updated=now)
+        self._put(txn, website)
+        txn.after_commit(lambda: self._publish({**self._by_hostname, hostname: website}))
+        return website
+
+    def rename(self, txn: Transaction, number: int, hostname: str, now: int) -> Website:
+        """Give a website another hostname; its hits stay. Raises BadRequest when it is taken."""
+        old = self._of(number)
+        holder = self._by_hostname.get(hostname)
+        if holder is not None and holder.number != number:
+            raise BadRequest(f"hostname: {hostname} is the name of another website")
+        website = evolve(old, hostname=hostname, updated=now)
+        self._put(txn, website)
+        rest = {name: held for name, held in self._by_hostname.items() if held.number != number}
+        txn.after_commit(lambda: self._publish({**rest, hostname: website}))
+        return website
+
+    def delete(self, txn: Transaction, number: int) -> None:
+        """Take a website off the list and leave a tombstone: its hits go later, in steps."""
+        self._of(number)
+        txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
+        txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
+        rest = {name: held for name, held in self._by_hostname.items() if held.number != number}
+        txn.after_commit(lambda: self._publish(rest))
+
+    def clear(self, txn: Transaction) -> list[int]:
+        """Delete every website; returns their numbers."""
+        numbers = sorted(self._by_number)
+        for number in numbers:
+            txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
+            txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
+        txn.after_commit(lambda: self._publish({}))
+        return numbers
+
+    def _of(self, number: int) -> Website:
+        website = self.by_number(number)
+        if website is None:
+            raise NotFound("hostname: no such website")
+        return website
+
+    def _put(self, txn: Transaction, website: Website) -> None:
+        key = _NUMBER.pack(website.number)
+        value = sealed(key, msgspec.json.encode(website))
+        txn.lmdb.put(key, value, db=self._databases.websites)
+
+    def _publish(self, by_hostname: Mapping[str, Website]) -> None:
+        self._by_hostname = by_hostname
+        self._by_number = {website.number: website for website in by_hostname.values()}
+
+
+def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
+    """Give the websites as they are stored; of a damaged one, where it stands."""
+    with txn.cursor(db=databases.websites) as cursor:
+        for key, value in cursor:
+            try:
+                website = msgspec.json.decode(unsealed(key, value), type=Website)
+                if key != _NUMBER.pack(website.number):
+                    raise Damaged("it stands in the place of another")
+            except (msgspec.DecodeError, Damaged) as error:
+                yield f"website {int.from_bytes(key, 'big')}: {error}"
+            else:
+                yield website
+
+
+def _greatest_used(txn: Txn, databases: Databases) -> int:
+    """Give the greatest number of a website that anything is stored of."""
+    greatest = 0
+    for database in (databases.websites, databases.names, databases.heads, databases.journal):
+        with txn.cursor(db=database) as cursor:
+            if cursor.last():
+                greatest = max(greatest, int.from_bytes(cursor.key()[:4], "big"))
+    return greatest
+
+
+def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
+    """Give the numbers of deleted websites whose hits are not all gone yet."""
+    with txn.cursor(db=meta) as cursor:
+        found = cursor.set_range(TOMBSTONE)
+        while found and cursor.key().startswith(TOMBSTONE):
+            yield _NUMBER.unpack_from(cursor.key(), len(TOMBSTONE))[0]
+            found = cursor.next()
+
+
+def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
+    """Remove at most `most` keys of a deleted website, at last its tombstone.
+
+    Returns whether all is gone. Large deletions in one transaction fail in a full map.
+    """
+    prefix = _NUMBER.pack(number)
+    left = most
+    for database in (
+        databases.journal,
+        databases.heads,
+        databases.blocks,
+        databases.counters,
+        databases.corrections,
+        databases.doomed,
+        databases.batches,
+        databases.names,
+        databases.codes,
+    ):
+        with txn.cursor(db=database) as cursor:
+            while cursor.set_range(prefix) and cursor.key().startswith(prefix):
+                if left == 0:
+                    return False
+                cursor.delete()
+                left -= 1
+    txn.delete(TOMBSTONE + prefix, db=databases.meta)
+    return True

@@ -1,1 +1,0 @@
-"""The store: everything that is kept, in LMDB. Nobody else knows LMDB."""

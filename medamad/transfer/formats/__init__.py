@@ -1,0 +1,1 @@
+"""File formats of tables: CSV, NDJSON and Parquet."""

@@ -1,0 +1,233 @@
+"""What the readers of other programs' files share: cells, rows, names of browsers."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from attrs import evolve
+
+from medamad.domain.dimensions import PROPERTY_SEPARATOR, UNKNOWN
+from medamad.ingest.page import MAX_PATH, MAX_UTM, Page
+from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
+from medamad.ingest.user_agent import Agent
+from medamad.lookup.countries import country_of_code
+from medamad.transfer.rows import MAX_MS, EventRow, ViewRow
+
+_MAX_WIDTH: Final = 65_535
+_MAX_AGENT: Final = 64
+"""Characters of the name of a browser or system, of which the longest have half as many."""
+_WIDTH: Final = re.compile(r"(\d{1,5})(?!\d)")
+_COUNTRY: Final = re.compile(r"([A-Z]{2})(?:-[A-Z0-9]{1,3})?\Z")
+
+
+def time_ms_of(text: str) -> int:
+    """Read an ISO 8601 date-time, in UTC where it names no zone: Unix milliseconds.
+
+    Raises ValueError.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    time_ms = round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
+    if not 0 <= time_ms <= MAX_MS:
+        raise ValueError(text)
+    return time_ms
+
+
+def country_of(text: str) -> str:
+    """Give the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
+    found = _COUNTRY.match(text.strip().upper())
+    return country_of_code(found[1]) if found else ""
+
+
+def width_of(screen: str) -> int:
+    """Give the pixels of a screen's width, with which its size begins; 0 if there are none."""
+    found = _WIDTH.match(screen)
+    return min(int(found[1]), _MAX_WIDTH) if found else 0
+
+
+def with_campaign(page: Page, **campaign: str) -> Page:
+    """Give a page with the UTM fields that are known otherwise than by its query."""
+    return evolve(page, **{name: text[:MAX_UTM] for name, text in campaign.items() if text})
+
+
+def view_row(
+    time_ms: int,
+    page: Page,
+    agent: Agent,
+    *,
+    firsts: tuple[bool, bool],
+    referrer: str,
+    number: int = 0,
+    identity: int = 0,
+    host: str = "",
+    country: str = "",
+    locale: str = "",
+    width_px: int = 0,
+    duration_ms: int = 0,
+) -> ViewRow:
+    """Give a view, its texts cut as those of hits are.
+
+    `firsts` tells whether it is the visitor's first of the day, and first of its page.
+    """
+    return ViewRow(
+        number=number,
+        identity=identity,
+        time_ms=time_ms,
+        path=page.path,
+        first_today=firsts[0],
+        first_of_page=firsts[1],
+        width_px=width_px,
+        duration_ms=duration_ms,
+        referrer=referrer[:MAX_PATH],
+        utm_source=page.utm_source,
+        utm_medium=page.utm_medium,
+        utm_campaign=page.utm_campaign,
+        utm_term=page.utm_term,
+        utm_content=page.utm_content,
+        browser=agent.browser[:_MAX_AGENT],
+        browser_version=agent.browser_version,
+        os=agent.os[:_MAX_AGENT],
+        os_version=agent.os_version,
+        device=agent.device,
+        country=country,
+        locale=locale,
+        host=host,
+    )
+
+
+def event_rows(
+    number: int,
+    time_ms: int,
+    pairs: Iterable[tuple[str, str]],
+    view: int = 0,
+    identity: int = 0,
+) -> Iterator[EventRow]:
+    """Give the properties of an event, each once, cut as those of hits are."""
+    kept = [
+        (name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME], value.strip()[:MAX_VALUE])
+        for name, value in pairs
+    ]
+    for name, value in list(dict.fromkeys(kept))[:MAX_PROPERTIES]:
+        if name:
+            yield EventRow(
+                number=number,
+                time_ms=time_ms,
+                name=name,
+                value=value,
+                view=view,
+                identity=identity,
+            )
+
+
+_RECENT: Final = 4_096
+_BROWSERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "android": "Android Browser",
+        "chrome": "Chrome",
+        "chrome webview": "Chrome",
+        "chromium": "Chromium",
+        "chromium-webview": "Chrome",
+        "crios": "Chrome",
+        "edge": "Edge",
+        "edge-chromium": "Edge",
+        "edge-ios": "Edge",
+        "facebook": "Facebook",
+        "firefox": "Firefox",
+        "fxios": "Firefox",
+        "ie": "Internet Explorer",
+        "instagram": "Instagram",
+        "internet explorer": "Internet Explorer",
+        "ios": "Safari",
+        "ios-webview": "Safari",
+        "microsoft edge": "Edge",
+        "mobile safari": "Safari",
+        "miui": "Mi Browser",
+        "opera": "Opera",
+        "opera-mini": "Opera Mini",
+        "safari": "Safari",
+        "samsung": "Samsung Internet",
+        "samsung browser": "Samsung Internet",
+        "silk": "Silk",
+        "yandex": "Yandex Browser",
+        "yandexbrowser": "Yandex Browser",
+    }
+)
+_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "amazon os": "Fire OS",
+        "android os": "Android",
+        "blackberry": "BlackBerry OS",
+        "chromeos": "Chrome OS",
+        "gnu/linux": "Linux",
+        "ios": "iOS",
+        "ipados": "iPadOS",
+        "mac": "macOS",
+        "mac os": "macOS",
+        "mac os x": "macOS",
+        "macos": "macOS",
+        "open bsd": "OpenBSD",
+        "ubuntu": "Linux",
+        "windows mobile": "Windows Phone",
+        "windows server": "Windows",
+    }
+)
+_DEVICES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "console": "Console",
+        "desktop": "Desktop",
+        "laptop": "Desktop",
+        "mobile": "Mobile",
+        "phone": "Mobile",
+        "smartphone": "Mobile",
+        "tablet": "Tablet",
+        "tv": "TV",
+        "ultra-wide": "Desktop",
+    }
+)
+_NAMELESS: Final = frozenset({"", "(unknown)", "(not set)", "unknown", "other"})
+_WINDOWS: Final = re.compile(r"Windows (XP|Vista|ME|CE)\Z")
+"""Its versions without a number, as they are kept of hits."""
+_VERSIONED: Final = re.compile(r"(.+?) v?(\d[0-9.]*)\Z")
+_VERSION: Final = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
+
+
+@lru_cache(_RECENT)
+def browser_named(text: str, version: str = "") -> tuple[str, str]:
+    """Give name and version of a browser; the version may stand behind the name."""
+    return _named(text, version, _BROWSERS)
+
+
+@lru_cache(_RECENT)
+def system_named(text: str, version: str = "") -> tuple[str, str]:
+    """Give name and version of an operating system; the version may stand behind the name."""
+    if text.startswith("Linux"):  # what follows is a distribution
+        return "Linux", ""
+    if found := _WINDOWS.match(f"{text} {version}".strip()):
+        return "Windows", found[1]
+    return _named(text, version, _SYSTEMS)
+
+
+@lru_cache(_RECENT)
+def device_named(text: str) -> str:
+    """Give the kind of a device, Unknown for none that is known."""
+    return _DEVICES.get(text.strip().lower(), UNKNOWN)
+
+
+def _named(text: str, version: str, names: Mapping[str, str]) -> tuple[str, str]:
+    name = text.strip()
+    if not version and name.lower() not in names and (found := _VERSIONED.match(name)):
+        name, version = found.groups()
+    if name.lower() in _NAMELESS:
+        return UNKNOWN, ""
+    return names.get(name.lower(), name), _short(version)
+
+
+def _short(version: str) -> str:
+    """Give "major.minor", or "major" where minor is none or zero; "" for what is no version."""
+    found = _VERSION.match(version.strip())
+    if found is None:
+        return ""
+    major, minor = found.groups()
+    return f"{major}.{minor}" if minor and int(minor) else major

@@ -1,0 +1,142 @@
+"""Who may call: which origins may change something, and which may read across origins."""
+
+from typing import Final
+
+from twisted.web.http_headers import Headers
+
+from medamad.domain.errors import BadRequest, Forbidden
+from medamad.ingest.networks import Address, address_of
+from medamad.ingest.page import split_url
+from medamad.web.server import clients
+from medamad.web.settings import WebSettings
+
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_MAX_AGE: Final = (b"Access-Control-Max-Age", b"86400")
+_EXPOSED: Final = b"X-Api-Commit, X-Medamad-Ignored"
+_SENDABLE: Final = b"Authorization, Content-Type"
+_SENDABLE_EVENT: Final = b"Content-Type, If-Modified-Since"
+
+ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
+"""What lets pages of any origin read an answer, without cookies."""
+
+ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
+
+_OF_PROXIES: Final = (
+    *("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP"),
+    *("Forwarded", "Via"),
+)
+"""What proxies add to a request."""
+
+OWN_SITES: Final = (b"same-origin", b"none")
+"""What Sec-Fetch-Site says of requests that no other site has caused."""
+
+
+def check_host(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+    """Raise BadRequest when the service is asked by another name than the configured ones.
+
+    A page whose name comes to stand for our address (DNS rebinding) is of the same origin to its
+    browser. It cannot do so by what is no public name, which therefore passes: so nobody is locked
+    out behind a proxy that asks for the name or the address it connects to.
+    """
+    if not settings.hostnames:
+        return
+    name = clients.host_name(clients.asked_host(peer, headers, settings))
+    if name in settings.hostnames or not _is_public(name):
+        return
+    raise BadRequest("Host: expected one of the hostnames in the service's configuration")
+
+
+def may_look_inside(peer: Address | None, headers: Headers, settings: WebSettings) -> bool:
+    """Tell whether a sender may see health and metrics: by the address, if that is certain.
+
+    It is not where a proxy has passed the request on that is not trusted, or hides for whom. One
+    of this machine that hides itself is told by a name that was asked for: who asks here by himself
+    asks for an address or for localhost.
+    """
+    if any(headers.hasHeader(name) for name in _OF_PROXIES):
+        if not clients.is_trusted(peer, settings):
+            return False
+        hops = clients.hops(headers, settings)
+        if not hops or not all(map(address_of, hops)):
+            return False
+    elif (peer is None or peer.is_loopback) and not _is_local(headers):
+        return False
+    address = clients.sender_address(peer, headers, settings)
+    if address is None:
+        return settings.metrics_from_unix
+    return address in settings.metrics_from
+
+
+def check_change(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+    """Raise Forbidden when a changing request comes from a page of an origin that is not ours.
+
+    Browsers send Sec-Fetch-Site, older ones Origin; a request with neither is no browser's.
+    """
+    origin = _only(headers, b"Origin")
+    site = _only(headers, b"Sec-Fetch-Site")
+    if site in OWN_SITES or (site is None and origin is None):
+        return
+    if origin is not None:
+        text = origin.decode("latin-1")
+        if text in settings.cors_origins:
+            return
+        if site is None and _is_host(text, clients.asked_host(peer, headers, settings)):
+            return
+    raise Forbidden("this request comes from a page of another origin")
+
+
+def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
+    """Give what lets the pages of configured origins read an answer."""
+    if not settings.cors_origins:
+        return ()
+    origin = _only(headers, b"Origin")
+    vary = (b"Vary", b"Origin")
+    if origin is None or origin.decode("latin-1") not in settings.cors_origins:
+        return (vary,)
+    return (
+        vary,
+        (b"Access-Control-Allow-Origin", origin),
+        (b"Access-Control-Allow-Credentials", b"true"),
+        (b"Access-Control-Expose-Headers", b"X-Api-Commit, X-Medamad-Partial"),
+    )
+
+
+def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes], ...]:
+    """Give what answers a preflight, besides the origin that is allowed."""
+    return (
+        (b"Access-Control-Allow-Methods", methods.encode("ascii")),
+        (b"Access-Control-Allow-Headers", _SENDABLE_EVENT if event else _SENDABLE),
+        _MAX_AGE,
+    )
+
+
+def _only(headers: Headers, name: bytes) -> bytes | None:
+    """Give the value of a header; where it is repeated, one that nothing equals."""
+    values = headers.getRawHeaders(name)
+    return None if values is None else b", ".join(values)
+
+
+def _is_local(headers: Headers) -> bool:
+    """Tell whether a request was sent to no name besides localhost."""
+    name = clients.host_name((_only(headers, b"Host") or b"").decode("latin-1"))
+    return name in {"", "localhost"} or address_of(name) is not None
+
+
+def _is_public(name: str) -> bool:
+    """Tell whether a page may have a name: none without a dot, no address, nor none at all."""
+    return "." in name and address_of(name) is None
+
+
+def _is_host(origin: str, host: str) -> bool:
+    """Tell whether an origin is that of a host, with or without the scheme's own port."""
+    try:
+        parts = split_url(origin)
+    except ValueError:
+        return False
+    if not host or not parts.netloc:
+        return False
+    own_port = _DEFAULT_PORTS.get(parts.scheme)
+    if own_port is None:
+        return False
+    wanted, got = host.lower(), parts.netloc.lower()
+    return wanted.removesuffix(own_port) == got.removesuffix(own_port)

@@ -1,0 +1,232 @@
+"""Responses: status, headers and body; errors; and bodies that are streamed."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import date
+from http import HTTPStatus
+from io import BytesIO
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from attrs import define, frozen
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IPushProducer
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from zope.interface import implementer
+
+from medamad.domain.errors import Passing, Refusal, Unauthorised
+from medamad.storage.segments.snapshot import Missed, Missing
+
+WRITTEN_BYTES: Final = 65_536
+"""How much is written at once: what a client has to take within its time, with what the kernel
+holds, before it gets more."""
+
+
+@define(eq=False)
+class Stream:
+    """The body of an answer. `next_piece` gives a piece after the other, None at the end.
+
+    `close` is called once, when all was sent or nobody takes it any more.
+    """
+
+    next_piece: Callable[[], Awaitable[bytes | None]]
+    close: Callable[[], None]
+
+
+def stream_of(body: bytes, close: Callable[[], None] = lambda: None) -> Stream:
+    """Give a body that is there as a whole, to be sent as fast as the client takes it."""
+    pieces = iter((body,))
+
+    async def next_piece() -> bytes | None:
+        return next(pieces, None)
+
+    return Stream(next_piece, close)
+
+
+@implementer(IPushProducer)
+@define(eq=False)
+class Flow:
+    """Tells whether the connection takes more at the moment."""
+
+    paused: Callable[[], None]
+    """Is told when the connection begins to wait for the client."""
+    going_on: Callable[[], None]
+    """Is told when the next piece is to be made: the client has taken what there was."""
+    _waiting: "Deferred[None] | None" = None
+    _is_paused: bool = False
+
+    def pauseProducing(self) -> None:
+        """Take no more for now."""
+        self._is_paused = True
+        self.paused()
+
+    def resumeProducing(self) -> None:
+        """Take more."""
+        self._is_paused = False
+        self.going_on()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.callback(None)
+
+    def stopProducing(self) -> None:
+        """Take no more at all: whoever produces is told by the end of the request."""
+        self._is_paused = True
+
+    def ready(self) -> "Deferred[None]":
+        """Fire when more is taken."""
+        if not self._is_paused:
+            return succeed(None)
+        self._waiting = Deferred()
+        return self._waiting
+
+
+async def send(request: Any, stream: Stream, flow: Flow) -> None:
+    """Send all pieces, with no more than one of them in memory beside what is on its way."""
+    request.registerProducer(flow, True)
+    while (piece := await stream.next_piece()) is not None:
+        for begin in range(0, len(piece), WRITTEN_BYTES):
+            request.write(piece[begin : begin + WRITTEN_BYTES])
+            await flow.ready()
+            flow.going_on()
+    request.unregisterProducer()
+
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Names and values of headers, in the order in which they are sent."""
+
+JSON: Final = b"application/json"
+NO_STORE: Final = (b"Cache-Control", b"no-store")
+NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
+"""What keeps a browser from taking texts that strangers wrote for another kind of content."""
+
+PHRASES: Final = MappingProxyType({int(one): one.phrase.encode("ascii") for one in HTTPStatus})
+"""What a status is called in words."""
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+_ROWS_AT_ONCE: Final = 100
+"""How many rows are encoded in one go, for as long as which no other thread can run."""
+
+
+@frozen
+class Reply:
+    """An answer. `content_type` is empty where there is no body."""
+
+    status: int
+    body: bytes = b""
+    content_type: bytes = b""
+    headers: Headers = ()
+    stream: Stream | None = None
+    """What the body is made of, where that is sent piece by piece."""
+
+
+def json_reply(value: object, status: int = HTTPStatus.OK) -> Reply:
+    """Answer with a value as JSON, never to be kept by a cache."""
+    body = _encode_rows(value) if isinstance(value, list) else encode_json(value)
+    return Reply(status, body, JSON, (NO_STORE, NO_SNIFFING))
+
+
+def _encode_rows(rows: list[object]) -> bytes:
+    if len(rows) <= _ROWS_AT_ONCE:
+        return encode_json(rows)
+    written = BytesIO()
+    for begin in range(0, len(rows), _ROWS_AT_ONCE):
+        some = encode_json(rows[begin : begin + _ROWS_AT_ONCE])
+        written.write(b"," if begin else b"[")
+        written.write(memoryview(some)[1:-1])
+    written.write(b"]")
+    return written.getvalue()
+
+
+def no_content(*headers: tuple[bytes, bytes]) -> Reply:
+    """Answer that it is done, with nothing to say about it."""
+    return Reply(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
+
+
+def encoded_last(reply: Reply, common: Headers) -> bytes:
+    """Give the bytes of an answer after which the connection is closed."""
+    head = [
+        b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
+        *(b"%b: %b" % header for header in (*common, *reply.headers)),
+        b"Content-Type: %b" % reply.content_type,
+        b"Content-Length: %d" % len(reply.body),
+        b"Connection: close",
+    ]
+    return b"\r\n".join((*head, b"", reply.body))
+
+
+NOT_FOUND: Final = "there is nothing at this address"
+FAULT: Final = "a fault of the server's own, which its log describes"
+
+_BEARER: Final = (b"WWW-Authenticate", b"Bearer")
+"""By what a program may make itself known (RFC 6750 section 3)."""
+
+_log = Logger()
+
+
+def error_reply(status: int, message: str, headers: Headers = ()) -> Reply:
+    """Answer with the error object."""
+    body = encode_json({"error": {"code": int(status), "message": message}})
+    return Reply(status, body, JSON, (NO_STORE, NO_SNIFFING, *headers))
+
+
+def refusal_reply(refusal: Refusal) -> Reply:
+    """Answer with what a refusal says."""
+    headers: Headers = ()
+    if isinstance(refusal, Passing):
+        headers = ((b"Retry-After", b"%d" % refusal.retry_after),)
+    if isinstance(refusal, Unauthorised):
+        headers = (_BEARER,)
+    return error_reply(refusal.status, str(refusal), headers)
+
+
+def failure_reply(failure: Failure, where: str) -> Reply:
+    """Answer a request that failed; a fault of our own is logged, under the name `where`."""
+    error = failure.value
+    if isinstance(error, Refusal):
+        return refusal_reply(error)
+    if isinstance(error, MethodNotAllowed):
+        return method_reply(error.valid_methods or ())
+    if isinstance(error, HTTPException):
+        return error_reply(HTTPStatus.NOT_FOUND, NOT_FOUND)
+    _log.failure("answering {where} failed", failure, where=where)
+    return error_reply(HTTPStatus.INTERNAL_SERVER_ERROR, FAULT)
+
+
+def method_reply(methods: Iterable[str]) -> Reply:
+    """Answer that an address knows other methods than the one used."""
+    allowed = allow(methods)
+    return error_reply(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        f"this address takes only {allowed}",
+        ((b"Allow", allowed.encode("ascii")),),
+    )
+
+
+def allow(methods: Iterable[str]) -> str:
+    """Give the value of an Allow header: some methods, and OPTIONS, in order."""
+    return ", ".join(sorted({*methods, "OPTIONS"}))
+
+
+PARTIAL: Final = b"X-Medamad-Partial"
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+def partial_headers(missed: Missed) -> Headers:
+    """Give the header, or none for a whole answer.
+
+    For each kind of what is missing, the first and the last day of which it is: a dictionary of
+    RFC 8941, such as `figures="2025-01-01/2025-01-31"`.
+    """
+    told = [
+        f'{missing.value}="{_date(days[0])}/{_date(days[-1])}"'
+        for missing in Missing
+        if (days := missed.days(missing))
+    ]
+    return ((PARTIAL, ", ".join(told).encode("ascii")),) if told else ()
+
+
+def _date(day: int) -> str:
+    return date.fromordinal(_EPOCH_DAY + day).isoformat()

@@ -1,0 +1,118 @@
+"""Many connections that do little, beside those who send hits."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import psutil
+import pytest
+from support.abuse.connection_crowd import crowd
+from support.abuse.hit_latency import Waits, for_seconds, holds_once, send_hits
+from support.abuse.process_usage import anonymous_bytes
+from support.daemon import Daemon, running, until
+
+pytestmark = pytest.mark.daemon
+
+Tell: TypeAlias = Callable[[str], None]
+
+BYTES_UNREAD = 262_144
+"""What an answer that nobody receives may take."""
+ROOM = "[limits]\nmax_connections = 12000\n"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    with running(tmp_path, configuration=ROOM) as daemon:
+        daemon.client().add_website("example.com")
+        yield daemon
+        assert "Traceback" not in daemon.log
+
+
+@pytest.fixture
+def tell(capsys: Any) -> Tell:
+    """Say a figure to whoever runs the long forms."""
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return say
+
+
+def slow_connections(daemon: Daemon, count: int) -> tuple[Waits, dict[str, list[float | None]]]:
+    send_hits(daemon, for_seconds(0.5))
+    before = greatest = anonymous_bytes(daemon.pid)
+
+    def goes_on() -> bool:
+        nonlocal greatest
+        greatest = max(greatest, anonymous_bytes(daemon.pid))
+        return process.poll() is None
+
+    with crowd(daemon.port, count, "slow", "60") as process:
+        waits = send_hits(daemon, goes_on)
+        found = json.loads(process.stdout.read())
+    assert sum(map(len, found.values())) == count
+    # A third of them asks for very much, and receives nothing of it.
+    assert greatest - before < count * BYTES_UNREAD
+    return waits, found
+
+
+def cut_within_s(found: dict[str, list[float | None]]) -> float:
+    """Give after how many seconds the last was cut."""
+    assert set(found) == {"head", "headers", "body", "chunks", "reading", "reading many"}
+    for kind, seconds in found.items():
+        assert None not in seconds, kind
+        # Not at once either: whoever is a little slow is served.
+        assert min(seconds) > 10, kind
+    return max(max(seconds) for seconds in found.values())
+
+
+def test_slow_connections_are_cut_and_hits_go_on(daemon: Daemon) -> None:
+    def turn() -> bool:
+        alone = send_hits(daemon, for_seconds(1))
+        waits, found = slow_connections(daemon, 120)
+        return cut_within_s(found) < 15 and waits.part(0.5) < max(100, 3 * alone.part(0.5))
+
+    assert holds_once(turn)
+
+
+@pytest.mark.slow
+def test_2_000_slow_connections_are_cut_and_hits_go_on(daemon: Daemon, tell: Tell) -> None:
+    waits, found = slow_connections(daemon, 2_000)
+    tell(f"{waits}")
+    assert cut_within_s(found) < 15
+    assert waits.part(0.99) < 100
+
+
+def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
+    """Give the waits of hits beside idle connections, and how many bytes each of those takes."""
+    process = psutil.Process(daemon.pid)
+    with crowd(daemon.port, 200, "idle"):
+        send_hits(daemon, for_seconds(0.5))
+    before = anonymous_bytes(daemon.pid)
+    with crowd(daemon.port, count, "idle"):
+        until(lambda: process.num_fds() > count)
+        waits = send_hits(daemon, for_seconds(3))
+        grown = anonymous_bytes(daemon.pid) - before
+        assert process.num_fds() > count
+    return waits, grown / count
+
+
+def test_idle_connections_hold_nobody_up(daemon: Daemon) -> None:
+    def turn() -> bool:
+        alone = send_hits(daemon, for_seconds(1))
+        waits, _ = idle_connections(daemon, 1_000)
+        return waits.part(0.5) < max(50, 3 * alone.part(0.5))
+
+    assert holds_once(turn)
+
+
+@pytest.mark.slow
+def test_10_000_idle_connections_hold_nobody_up_and_are_small(daemon: Daemon, tell: Tell) -> None:
+    tell(f"alone {send_hits(daemon, for_seconds(3))}")
+    waits, each = idle_connections(daemon, 10_000)
+    tell(f"{waits}, {each:.0f} bytes each")
+    assert waits.part(0.99) < 50
+    assert each <= 4_096

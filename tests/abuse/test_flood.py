@@ -1,0 +1,150 @@
+"""Hits in which everything is new: what strangers can make grow has bounds."""
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.abuse.new_value_flood import (
+    BOUNDS,
+    FEW,
+    OTHERS,
+    PER_MINUTE,
+    Kept,
+    Place,
+    many_networks,
+    one_network,
+)
+from twisted.internet.defer import Deferred
+
+from medamad.domain.dimensions import Dimension
+from medamad.query.reports import dimensions
+from medamad.storage.wal.memtable import CHUNK_VIEWS
+
+KNOWN = 5
+"""How many views and custom events each website has before."""
+LONGEST_S = 3_600
+LONG = (pytest.mark.slow, pytest.mark.timeout(LONGEST_S))
+OBJECTS_A_HIT = 1 / 4
+"""How many objects there may be more in memory; of a hit that is kept it would be one at least."""
+MEMORY_A_HIT = 24
+"""How many bytes there may be more in memory: a number takes 28, its place in a list 8."""
+ANY_BYTES = 8 << 20
+"""What a process takes at one moment and not at another."""
+DISK_A_HIT = 600
+"""How many bytes there may be more in the file: were the names of a hit kept, 2,500."""
+BYTES_A_HIT = 1_500
+"""What a hit may take in the file while it waits to be sealed, beacon, journal and all."""
+FEW_BYTES = 64 * 1_024
+"""What the pages of a few commits take."""
+BYTES_A_LEAVING = 120
+MOST_LEAVINGS = 4 * CHUNK_VIEWS
+"""Of so many, the views are sealed."""
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+    built = Place(tmp_path, getattr(request, "param", Kept()))
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.open()))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+async def known_before(place: Place) -> None:
+    """Send what is to stay as it is."""
+    for host in ("attacked.example", "other.example"):
+        for number in range(KNOWN):
+            assert await place.send(host, number, many_networks(number), "known")
+
+
+def check_names(place: Place) -> None:
+    """Hold what is kept of the flood to its bounds."""
+    for dimension, bound in {**BOUNDS, Dimension.BROWSER_VERSION: OTHERS}.items():
+        most = bound
+        if dimension == Dimension.PROPERTY:
+            most *= BOUNDS[Dimension.PROPERTY_NAME]
+        # Beside the bound stands (other), of properties for each name.
+        most += 2 + BOUNDS[Dimension.PROPERTY_NAME] * (dimension == Dimension.PROPERTY)
+        assert len(place.names(place.attacked, dimension)) <= most, dimension
+
+
+def check_counts(place: Place, taken: int, known: int) -> None:
+    """Hold each hit of the flood to count: as what it is within the bounds, beyond as (other)."""
+    views = place.views()
+    assert sum(views.values()) == place.customs() == taken + known
+    for counts, name, bound in (
+        (views, "/known", BOUNDS[Dimension.PATH]),
+        (place.visitors(dimensions.REFERRERS), "rknown.example/known", BOUNDS[Dimension.REFERRER]),
+        (place.visitors(dimensions.CAMPAIGNS), "known", BOUNDS[Dimension.UTM_CAMPAIGN]),
+    ):
+        assert counts[name] == known
+        assert counts["(other)"] == taken - (bound - 1)
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
+@pytest_twisted.ensureDeferred
+async def test_from_one_network_few_are_taken(place: Place, count: int) -> None:
+    await known_before(place)
+    others = place.figures(place.other)
+    disk = place.used_bytes()
+    await place.flood(range(count), one_network)
+    assert place.used_bytes() - disk <= 2 * BYTES_A_HIT * (PER_MINUTE + 2_000)
+    assert sum(place.views().values()) + place.customs() == PER_MINUTE + 2 * KNOWN
+    assert place.figures(place.other) == others
+    # Everybody else is taken as before.
+    assert await place.send("attacked.example", 1, IPv4Address("198.51.100.1"), "known")
+    place.now += 60
+    assert await place.send("attacked.example", 1, one_network(1), "known")
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
+@pytest_twisted.ensureDeferred
+async def test_a_page_that_is_left_again_and_again_takes_little_room(
+    place: Place, count: int
+) -> None:
+    await known_before(place)
+    await place.leave("known-0", [1, 2])
+    others = place.figures(place.other)
+    before = place.store.usage().used
+    await place.leave("known-0", [7] * count)
+    assert place.store.usage().used - before <= FEW_BYTES
+    await place.leave("known-0", range(8, 8 + count))
+    kept_bytes = min(count, MOST_LEAVINGS) * BYTES_A_LEAVING
+    assert place.store.usage().used - before <= kept_bytes + FEW_BYTES
+    seen = place.figures(place.attacked)
+    await place.open_again()
+    assert place.figures(place.attacked) == seen
+    assert place.figures(place.other) == others
+    assert place.views() == {"/known": KNOWN}
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "count"),
+    [(FEW, 5_000, 4_000), pytest.param(Kept(), 400_000, 600_000, marks=LONG)],
+    indirect=["place"],
+)
+@pytest_twisted.ensureDeferred
+async def test_from_many_networks_new_values_take_bounded_memory_and_disk(
+    place: Place, first: int, count: int
+) -> None:
+    await known_before(place)
+    others = place.figures(place.other)
+    # What is in memory for a while is there by then: the tail, the latest beacons, networks
+    # and browsers.
+    assert await place.flood(range(first), many_networks) == first
+    before = await place.used()
+    assert await place.flood(range(first, first + count), many_networks) == count
+    after = await place.used()
+    assert after.objects - before.objects <= OBJECTS_A_HIT * count
+    assert after.memory_bytes - before.memory_bytes <= MEMORY_A_HIT * count + ANY_BYTES
+    assert after.disk_bytes - before.disk_bytes <= DISK_A_HIT * count
+    assert len(place.collector.rates) <= place.kept.networks
+    for _ in range(2):
+        check_names(place)
+        check_counts(place, first + count, KNOWN)
+        assert place.figures(place.other) == others
+        await place.open_again()
+    # What was known before is still counted as what it is.
+    assert await place.send("attacked.example", first + count, many_networks(0), "known")
+    check_counts(place, first + count, KNOWN + 1)

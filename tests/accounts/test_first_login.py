@@ -1,0 +1,103 @@
+from pathlib import Path
+
+import pytest
+
+from medamad.accounts.first_login import (
+    FirstLogin,
+    GivenLogin,
+    GivenLoginError,
+    first_login,
+    given_login,
+    remove_file,
+    write_file,
+)
+
+UNFIT = "expected text without NUL and without half a surrogate pair"
+
+
+def test_nothing_is_given() -> None:
+    assert given_login({}) == GivenLogin(None, None)
+    assert given_login({"CREDENTIALS_DIRECTORY": "/nonexistent"}) == GivenLogin(None, None)
+
+
+def test_both_are_given_by_the_environment() -> None:
+    given = given_login({"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "12345"})
+    assert given == GivenLogin("ada", "12345")
+
+
+def test_both_are_given_by_credentials(tmp_path: Path) -> None:
+    (tmp_path / "medamad.username").write_bytes(b"ada\n")
+    (tmp_path / "medamad.password").write_bytes(b" 12345\r\n")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert given_login(environ) == GivenLogin("ada", " 12345")
+    assert given_login(environ | {"MEDAMAD_USERNAME": "eve"}) == GivenLogin("eve", " 12345")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("MEDAMAD_USERNAME", "ab", "MEDAMAD_USERNAME: expected 3 to 48 characters, got 2"),
+        ("MEDAMAD_USERNAME", "x" * 49, "MEDAMAD_USERNAME: expected 3 to 48 characters, got 49"),
+        ("MEDAMAD_PASSWORD", "", "MEDAMAD_PASSWORD: expected 5 to 128 characters, got 0"),
+        ("MEDAMAD_PASSWORD", "abcde\udcff", f"MEDAMAD_PASSWORD: {UNFIT}"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, value: str, message: str) -> None:
+    with pytest.raises(GivenLoginError) as error:
+        given_login({name: value})
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1234", "credential medamad.password: expected 5 to 128 characters, got 4"),
+        (b"1234567\xff", "credential medamad.password: expected UTF-8"),
+        (b"x" * 10_000, "credential medamad.password: expected 5 to 128 characters, got 4096"),
+    ],
+)
+def test_a_wrong_credential_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "medamad.password").write_bytes(content)
+    with pytest.raises(GivenLoginError) as error:
+        given_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert str(error.value) == message
+
+
+def test_an_unreadable_credential_is_named(tmp_path: Path) -> None:
+    (tmp_path / "medamad.password").mkdir()
+    with pytest.raises(GivenLoginError) as error:
+        given_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert str(error.value) == "credential medamad.password: Is a directory"
+
+
+def test_what_is_not_given_is_made_up(tmp_path: Path) -> None:
+    login = first_login(GivenLogin(), tmp_path)
+    assert (login.username, login.file) == ("admin", tmp_path / "first-login.txt")
+    assert len(login.password) == 20
+    assert first_login(GivenLogin(username="ada"), tmp_path).username == "ada"
+    assert first_login(GivenLogin(username="ada"), tmp_path).file is not None
+
+
+def test_a_given_password_is_written_nowhere(tmp_path: Path) -> None:
+    login = first_login(GivenLogin(password="12345"), tmp_path)
+    assert login == FirstLogin("admin", "12345", None)
+    write_file(login)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_is_for_us_alone(tmp_path: Path) -> None:
+    file = tmp_path / "first-login.txt"
+    file.write_text("from before")
+    file.chmod(0o644)
+    (tmp_path / ".first-login.txt.new").write_text("left by a crash")
+    write_file(FirstLogin("ada", "12345 é", file))
+    assert file.read_text("utf-8") == "username: ada\npassword: 12345 é\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_file_is_removed_once(tmp_path: Path) -> None:
+    write_file(FirstLogin("ada", "12345", tmp_path / "first-login.txt"))
+    remove_file(tmp_path)
+    remove_file(tmp_path)
+    assert list(tmp_path.iterdir()) == []

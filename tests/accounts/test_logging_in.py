@@ -1,0 +1,275 @@
+"""Logging in and out: which pair opens the account, for how long, and who waits."""
+
+from collections import Counter
+
+import pytest
+from support.accounts_in_memory import (
+    DAY,
+    HOME,
+    NOW,
+    PASSWORD,
+    Bench,
+    begun,
+    deferred_error,
+    done,
+    log_in,
+    outcome,
+)
+from support.log_failures import LoggedFailures
+from twisted.internet.defer import Deferred
+
+from medamad.accounts.accounts import Accounts, Begun
+from medamad.accounts.sessions import digest
+from medamad.domain.accounts import Login
+from medamad.domain.errors import BadRequest, TooMany, Unauthorised, Unavailable
+
+
+def test_a_login_opens_the_account_until_logout(bench: Bench, accounts: Accounts) -> None:
+    token, other = log_in(accounts), log_in(accounts)
+    assert accounts.authenticate(token) is bench.store.kept
+    assert set(bench.store.logins) == {digest(token), digest(other)}
+    done(accounts.log_out(token))
+    with pytest.raises(Unauthorised):
+        accounts.authenticate(token)
+    with pytest.raises(Unauthorised):
+        done(accounts.log_out(token))
+    accounts.authenticate(other)
+
+
+@pytest.mark.parametrize("token", [None, "", "x", "é\ud800", "x" * 100_000])
+def test_no_token_of_ours_is_unauthorised(accounts: Accounts, token: str | None) -> None:
+    with pytest.raises(
+        Unauthorised, match=r"^the session cookie is missing or its login has ended$"
+    ):
+        accounts.authenticate(token)
+
+
+@pytest.mark.parametrize(
+    ("username", "password"),
+    [
+        ("ada", "correct hors"),
+        ("Ada", "correct horse"),
+        ("eve", "correct horse"),
+        ("", ""),
+        ("日本語", "x"),
+    ],
+)
+def test_a_wrong_pair_is_unauthorised(accounts: Accounts, username: str, password: str) -> None:
+    with pytest.raises(Unauthorised, match=r"^the username or the password is wrong$"):
+        done(accounts.log_in(username, password, HOME))
+
+
+@pytest.mark.parametrize("username", ["ada", "eve"])
+def test_a_wrong_name_costs_the_same_work(bench: Bench, accounts: Accounts, username: str) -> None:
+    bench.pool.is_held = True
+    attempt = begun(accounts.log_in(username, "wrong", HOME))
+    assert len(bench.pool.waiting) == 1
+    bench.pool.go_on()
+    with pytest.raises(Unauthorised):
+        outcome(attempt)
+    assert bench.pool.waiting == []
+
+
+@pytest.mark.parametrize("field_", ["username", "password"])
+@pytest.mark.parametrize("text", ["x" * 1_025, "a\x00", "\ud800"])
+def test_texts_that_cannot_be_looked_at(accounts: Accounts, field_: str, text: str) -> None:
+    pair = {"username": "ada", "password": "correct horse", field_: text}
+    with pytest.raises(BadRequest, match=f"^{field_}: "):
+        done(accounts.log_in(pair["username"], pair["password"], HOME))
+
+
+def test_a_login_ends_after_seven_idle_days(bench: Bench, accounts: Accounts) -> None:
+    token = log_in(accounts)
+    bench.clock.advance(7 * DAY)
+    accounts.authenticate(token)
+    bench.clock.advance(7 * DAY + 1)
+    with pytest.raises(Unauthorised):
+        accounts.authenticate(token)
+
+
+def test_a_login_ends_after_thirty_days_of_use(bench: Bench, accounts: Accounts) -> None:
+    token = log_in(accounts)
+    for _ in range(30):
+        bench.clock.advance(DAY)
+        accounts.authenticate(token)
+    bench.clock.advance(1)
+    with pytest.raises(Unauthorised):
+        accounts.authenticate(token)
+
+
+def test_a_login_that_ended_unseen_is_forgotten(bench: Bench, accounts: Accounts) -> None:
+    ended = log_in(accounts)
+    bench.clock.advance(7 * DAY)
+    token = log_in(accounts)
+    done(accounts.tidy())
+    assert sorted(bench.store.logins) == sorted([digest(ended), digest(token)])
+    bench.clock.advance(1)
+    done(accounts.tidy())
+    assert list(bench.store.logins) == [digest(token)]
+
+
+def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts: Accounts) -> None:
+    token = log_in(accounts)
+    bench.store.is_held = True
+    bench.clock.advance(60)
+    accounts.authenticate(token)
+    assert bench.store.writes == []
+    bench.clock.advance(1)
+    accounts.authenticate(token)
+    accounts.authenticate(token)
+    bench.store.writes.pop().callback(None)
+    assert bench.store.writes == []
+    assert bench.store.logins[digest(token)] == Login(NOW, NOW + 61)
+
+
+@pytest.mark.parametrize(
+    ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
+)
+def test_a_use_that_cannot_be_noted_is_tried_again(
+    bench: Bench,
+    accounts: Accounts,
+    logged_failures: LoggedFailures,
+    fault: Exception,
+    logged: list[str],
+) -> None:
+    token = log_in(accounts)
+    bench.clock.advance(100)
+    bench.store.fault = fault
+    accounts.authenticate(token)
+    assert [str(error) for error in logged_failures.take(OSError)] == logged
+    bench.store.fault = None
+    accounts.authenticate(token)
+    assert bench.store.logins[digest(token)].last_seen == NOW + 100
+
+
+def test_ten_failures_then_a_wait_then_the_right_password(bench: Bench, accounts: Accounts) -> None:
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            log_in(accounts, "wrong")
+    with pytest.raises(TooMany) as refusal:
+        log_in(accounts)
+    assert refusal.value.retry_after == 1
+    bench.clock.advance(1)
+    accounts.authenticate(log_in(accounts))
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            log_in(accounts, "wrong")
+
+
+def test_others_do_not_wait_for_a_guesser(accounts: Accounts) -> None:
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            log_in(accounts, "wrong", b"guesser")
+    accounts.authenticate(log_in(accounts))
+
+
+def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[Begun]]:
+    """Guess so many passwords at once."""
+    return [
+        begun(accounts.log_in("ada", f"guess {number}", b"guesser %d" % (number % networks)))
+        for number in range(count)
+    ]
+
+
+def go_on_to_the_end(bench: Bench) -> None:
+    while bench.pool.waiting:
+        bench.pool.go_on()
+
+
+@pytest.mark.parametrize("count", [64, 1_000])
+def test_guesses_sent_at_once_are_no_more_than_guesses_one_by_one(
+    bench: Bench, accounts: Accounts, count: int
+) -> None:
+    bench.pool.is_held = True
+    guesses = many(accounts, count, networks=1)
+    assert len(bench.pool.waiting) == 10
+    owner = begun(accounts.log_in("ada", PASSWORD, HOME))
+    go_on_to_the_end(bench)
+    accounts.authenticate(outcome(owner).token)
+    refused = Counter(type(deferred_error(guess)) for guess in guesses)
+    assert refused == {Unauthorised: 10, Unavailable: count - 10}
+
+
+def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
+    log_in(accounts)
+    bench.pool.is_held = True
+    guesses = many(accounts, 1_000, networks=1_000)
+    assert len(bench.pool.waiting) == 56
+    with pytest.raises(Unavailable) as refusal:
+        log_in(accounts, network=b"never seen")
+    assert refusal.value.retry_after == 1
+    # From where the owner has been before there is still room, and for a change of the password.
+    owner = begun(accounts.log_in("ada", PASSWORD, HOME))
+    go_on_to_the_end(bench)
+    token = outcome(owner).token
+    errors = list(map(deferred_error, guesses))
+    assert Counter(map(type, errors)) == {Unauthorised: 56, Unavailable: 944}
+    assert {error.retry_after for error in errors if isinstance(error, Unavailable)} == {1}
+    more = many(accounts, 1_000, networks=1_000)
+    change = begun(accounts.change(token, password="another one"))
+    go_on_to_the_end(bench)
+    outcome(change)
+    assert len(list(map(deferred_error, more))) == 1_000
+    # Once that is over, from anywhere.
+    bench.pool.is_held = False
+    log_in(accounts, "another one", b"never seen")
+
+
+def guess_until_slowed(bench: Bench, accounts: Accounts, network: bytes) -> None:
+    """Guess from a network at every moment at which it may, until it waits for the longest time."""
+    for _ in range(20):
+        with pytest.raises(Unauthorised):
+            log_in(accounts, "wrong", network)
+        bench.clock.advance(60)
+    with pytest.raises(Unauthorised):
+        log_in(accounts, "wrong", network)
+
+
+def test_a_known_device_does_not_wait_for_a_guesser_in_its_network(
+    bench: Bench, accounts: Accounts
+) -> None:
+    device = done(accounts.log_in("ada", PASSWORD, HOME)).device
+    guess_until_slowed(bench, accounts, HOME)
+    with pytest.raises(TooMany):
+        log_in(accounts)
+    # A typing error of the owner's costs nothing either.
+    with pytest.raises(Unauthorised):
+        done(accounts.log_in("ada", "typo", HOME, device))
+    again = done(accounts.log_in("ada", PASSWORD, HOME, device))
+    accounts.authenticate(again.token)
+    assert again.device == device
+
+
+def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Accounts) -> None:
+    device, other = (done(accounts.log_in("ada", PASSWORD, HOME)).device for _ in range(2))
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            done(accounts.log_in("ada", "wrong", HOME, device))
+    with pytest.raises(TooMany) as refusal:
+        done(accounts.log_in("ada", PASSWORD, b"elsewhere", device))
+    assert refusal.value.retry_after == 1
+    # Its network has not failed, nor has another device.
+    log_in(accounts)
+    done(accounts.log_in("ada", PASSWORD, HOME, other))
+    bench.clock.advance(1)
+    done(accounts.log_in("ada", PASSWORD, HOME, device))
+
+
+def test_there_is_room_for_a_known_device_from_anywhere(bench: Bench, accounts: Accounts) -> None:
+    device = done(accounts.log_in("ada", PASSWORD, HOME)).device
+    bench.pool.is_held = True
+    guesses = many(accounts, 1_000, networks=1_000)
+    owner = begun(accounts.log_in("ada", PASSWORD, b"never seen", device))
+    go_on_to_the_end(bench)
+    accounts.authenticate(outcome(owner).token)
+    assert len(list(map(deferred_error, guesses))) == 1_000
+
+
+def test_a_new_password_ends_what_was_known(bench: Bench, accounts: Accounts) -> None:
+    first = done(accounts.log_in("ada", PASSWORD, HOME))
+    done(accounts.change(first.token, password="battery"))
+    guess_until_slowed(bench, accounts, HOME)
+    with pytest.raises(TooMany):
+        done(accounts.log_in("ada", "battery", HOME, first.device))
+    bench.clock.advance(3_601)
+    assert done(accounts.log_in("ada", "battery", HOME, first.device)).device != first.device

@@ -1,0 +1,171 @@
+"""Tokens on a real store."""
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+import pytest_twisted
+from attrs import define
+from support.log_failures import LoggedFailures
+from twisted.internet.defer import Deferred
+
+from medamad.accounts.tokens import Records, Tokens, make_token
+from medamad.domain.accounts import MAX_TOKENS, Scope, Token
+from medamad.domain.errors import BadRequest, Conflict, NotFound, TooMany, Unauthorised, Unavailable
+from medamad.storage.grants import Grants
+from medamad.storage.store import Store
+
+NOW = 1_750_000_000
+MIDNIGHT = 1_749_945_600
+NETWORK, ANOTHER = b"one", b"other"
+
+
+@define
+class World:
+    store: Store
+    tokens: Tokens
+    now: float = NOW
+
+
+@pytest.fixture
+def world(store: Store) -> World:
+    made = World(store, Tokens(store.tokens, lambda: made.now))
+    return made
+
+
+async def settled(world: World) -> None:
+    """Wait until what nobody waits for is written."""
+    await world.store.tokens.change(b"none", lambda token: token)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_is_found_by_its_text_alone(world: World) -> None:
+    text, token = await world.tokens.make(" report ", Scope.READ, [7, 3, 7], NOW + 60)
+    assert re.fullmatch("medamad_[A-Za-z0-9_-]{43}", text)
+    assert token == Token(token.id, "report", Scope.READ, (3, 7), NOW, NOW + 60)
+    assert world.tokens.authenticate(text, NETWORK) == token
+    for bad in (text[:-1], text + "x", text.upper(), token.id, "medamad_", "x" * 100_000):
+        with pytest.raises(Unauthorised, match="unknown or revoked"):
+            world.tokens.authenticate(bad, bad[-1:].encode())
+    assert text.removeprefix("medamad_").encode() not in (
+        world.store._environment.path.read_bytes()
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_ends_when_it_says_and_when_it_is_revoked(world: World) -> None:
+    text, token = await world.tokens.make("a", Scope.FULL, None, NOW + 60)
+    other, _ = await world.tokens.make("b", Scope.FULL, None, None)
+    world.now = NOW + 59.9
+    world.tokens.authenticate(text, NETWORK)
+    world.now = NOW + 60
+    with pytest.raises(Unauthorised, match="the token has expired"):
+        world.tokens.authenticate(text, NETWORK)
+    assert len(world.tokens.all()) == 2
+    await world.tokens.revoke(token.id)
+    with pytest.raises(Unauthorised, match="unknown or revoked"):
+        world.tokens.authenticate(text, NETWORK)
+    with pytest.raises(NotFound):
+        await world.tokens.revoke(token.id)
+    world.tokens.authenticate(other, NETWORK)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_day_of_its_last_use_is_noted(world: World) -> None:
+    text, token = await world.tokens.make("a", Scope.READ, None, None)
+    assert token.last_used is None
+    for _ in range(3):
+        world.tokens.authenticate(text, NETWORK)
+    await settled(world)
+    assert world.tokens.all()[0].last_used == MIDNIGHT
+    world.now += 86_400
+    world.tokens.authenticate(text, NETWORK)
+    await settled(world)
+    assert world.tokens.all()[0].last_used == MIDNIGHT + 86_400
+
+
+@define
+class Failing:
+    """A store that finds its tokens, and fails to change them as long as there is a fault."""
+
+    records: Grants[Token]
+    fault: Exception | None
+
+    def find(self, key: bytes) -> Token | None:
+        return self.records.find(key)
+
+    async def change(self, key: bytes, change: Callable[[Token], Token]) -> None:
+        if self.fault is not None:
+            raise self.fault
+        await self.records.change(key, change)
+
+
+@pytest.mark.parametrize(
+    ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_use_that_cannot_be_noted_is_tried_again(
+    world: World, logged_failures: LoggedFailures, fault: Exception, logged: list[str]
+) -> None:
+    text, _ = await world.tokens.make("a", Scope.READ, None, None)
+    failing = Failing(world.store.tokens, fault)
+    tokens = Tokens(cast("Records", failing), lambda: world.now)
+    tokens.authenticate(text, NETWORK)
+    assert [str(error) for error in logged_failures.take(OSError)] == logged
+    failing.fault = None
+    tokens.authenticate(text, NETWORK)
+    await settled(world)
+    assert world.tokens.all()[0].last_used == MIDNIGHT
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_use_does_not_bring_a_revoked_one_back(world: World) -> None:
+    text, token = await world.tokens.make("a", Scope.READ, None, None)
+    revoking = Deferred.fromCoroutine(world.tokens.revoke(token.id))
+    world.tokens.authenticate(text, NETWORK)
+    await revoking
+    await settled(world)
+    assert world.tokens.all() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_there_is_a_bound(world: World) -> None:
+    for number in range(MAX_TOKENS):
+        await world.tokens.make(f"{number}", Scope.READ, None, None)
+    with pytest.raises(Conflict, match="there are 100 tokens already"):
+        await world.tokens.make("one more", Scope.READ, None, None)
+    await world.tokens.revoke(world.tokens.all()[50].id)
+    await world.tokens.make("one more", Scope.READ, None, None)
+    assert len(world.tokens.all()) == MAX_TOKENS
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_shows_bad_ones_has_to_wait_and_keeps_nobody_out(world: World) -> None:
+    text, _ = await world.tokens.make("a", Scope.READ, None, None)
+    for _ in range(10):
+        with pytest.raises(Unauthorised):
+            world.tokens.authenticate("medamad_bad", NETWORK)
+    with pytest.raises(TooMany) as refused:
+        world.tokens.authenticate("medamad_bad", NETWORK)
+    assert refused.value.retry_after == 1
+    world.tokens.authenticate(text, NETWORK)
+    with pytest.raises(Unauthorised):
+        world.tokens.authenticate("medamad_bad", ANOTHER)
+
+
+@pytest.mark.parametrize(
+    ("name", "websites", "expires", "reason"),
+    [
+        ("", None, None, "name: expected 1 to 64 characters, got 0"),
+        ("a", [], None, "websites: expected at least one, or null for all of them"),
+        ("a", None, NOW, "dateExpires: expected a Unix second to come"),
+        ("a", None, 1 << 60, "dateExpires: expected a Unix second to come"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    name: str, websites: list[int] | None, expires: int | None, reason: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        make_token(name, Scope.READ, websites, expires, NOW)
+    assert str(refused.value) == reason

@@ -1,0 +1,316 @@
+"""The two sides together: the client in a thread, the server in the reactor."""
+
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+import pytest_twisted
+from attrs import define, field
+from msgspec import Struct
+from support.log_failures import LoggedFailures
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+
+from medamad.admin import server as server_module
+from medamad.admin.client import Connection, NotDone, NotRunning, connect
+from medamad.admin.protocol import MAX_FRAME_BYTES, SOCKET_NAME, Progress, Request
+from medamad.admin.server import Server, Tell
+from medamad.domain.errors import BadRequest
+from medamad.storage.errors import NoStore
+
+T = TypeVar("T")
+
+
+class Add(Request, frozen=True):
+    """Asks for a sum."""
+
+    numbers: list[int]
+
+
+class Sum(Struct):
+    sum: int
+
+
+class Fail(Request, frozen=True):
+    """Asks for what goes wrong."""
+
+    how: str
+
+
+class Wait(Request, frozen=True):
+    """Asks for what takes until it is let go."""
+
+    number: int
+
+
+class Fill(Request, frozen=True):
+    """Asks for as many bytes."""
+
+    count: int
+
+
+class Unknown(Request, frozen=True):
+    """Is in no table."""
+
+
+@define
+class Work:
+    """What the requests of a test do."""
+
+    begun: list[int] = field(factory=list)
+    gone: list[int] = field(factory=list)
+    let_go: "Deferred[None]" = field(factory=Deferred)
+    first: "Deferred[None]" = field(factory=Deferred)
+    all_gone: "Deferred[None]" = field(factory=Deferred)
+
+    async def add(self, request: Add, tell: Tell) -> Sum:
+        total = len(request.numbers)
+        for done in range(total):
+            tell(Progress("adding", done, total))
+        return Sum(sum(request.numbers))
+
+    async def fail(self, request: Fail, _tell: Tell) -> Sum:
+        match request.how:
+            case "request":
+                raise BadRequest("how: expected something better")
+            case "store":
+                raise NoStore("there is no store")
+        raise LookupError(request.how)
+
+    async def wait(self, request: Wait, tell: Tell) -> Sum:
+        self.begun.append(request.number)
+        tell(Progress("waiting"))
+        if not self.first.called:
+            self.first.callback(None)
+        released: Deferred[None] = Deferred()
+        self.let_go.chainDeferred(released) if not self.let_go.called else released.callback(None)
+        try:
+            await released
+        except BaseException:
+            self.gone.append(request.number)
+            self.all_gone.callback(None)
+            raise
+        return Sum(request.number)
+
+    async def fill(self, request: Fill, _tell: Tell) -> bytes:
+        return bytes(request.count)
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[Server, Work]]:
+    work = Work()
+    handlers = {Add: work.add, Fail: work.fail, Wait: work.wait, Fill: work.fill}
+    server = Server.start(folder, handlers, reactor)
+    yield server, work
+    await server.stop()
+
+
+async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
+    """Do in a thread what a command does in its process."""
+
+    def connected() -> T:
+        with connect(folder) as connection:
+            return do(connection)
+
+    return await deferToThread(connected)
+
+
+def why(connection: Connection, request: Request) -> str:
+    with pytest.raises(NotDone) as refused:
+        connection.ask(request, Sum)
+    return str(refused.value)
+
+
+@pytest_twisted.ensureDeferred
+async def test_requests_are_answered_in_order_on_one_connection(tmp_path: Path) -> None:
+    def ask(connection: Connection) -> list[int]:
+        return [connection.ask(Add([1, number]), Sum).sum for number in range(100)]
+
+    async with serving(tmp_path):
+        assert await as_command(tmp_path, ask) == list(range(1, 101))
+
+
+@pytest_twisted.ensureDeferred
+async def test_progress_comes_before_the_result_and_not_too_often(tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    async with serving(tmp_path):
+        given = await as_command(
+            tmp_path, lambda connection: connection.ask(Add([1] * 1000), Sum, heard.append)
+        )
+    assert given == Sum(1000)
+    assert heard[0] == Progress("adding", 0, 1000)
+    assert len(heard) < 100
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_done_is_refused_with_its_reason(
+    tmp_path: Path, logged_failures: LoggedFailures
+) -> None:
+    def ask(connection: Connection) -> Iterator[str]:
+        yield why(connection, Fail("request"))
+        yield why(connection, Fail("store"))
+        yield why(connection, Fail("otherwise"))
+        yield why(connection, Unknown())
+        yield why(connection, Add(["text"]))  # type: ignore[list-item]
+        yield why(connection, Fill(MAX_FRAME_BYTES))
+        with pytest.raises(NotDone, match="may be of another version"):
+            connection.ask(Fill(7), Sum)
+        assert connection.ask(Add([2, 3]), Sum) == Sum(5)
+        assert connection.ask(Fill(MAX_FRAME_BYTES - 100), bytes)
+
+    async with serving(tmp_path):
+        said = await as_command(tmp_path, lambda connection: list(ask(connection)))
+    assert said[:2] == ["how: expected something better", "there is no store"]
+    assert said[2] == said[5] == "a fault of the daemon's own, which its log describes"
+    assert said[3].startswith("not understood by this daemon, of version ")
+    assert said[3].endswith("Invalid value 'Unknown' - at `$.type`")
+    assert said[4].endswith("Expected `int`, got `str` - at `$.numbers[0]`")
+    assert [str(error) for error in logged_failures.take(LookupError)] == ["otherwise"]
+    assert len(logged_failures.take(ValueError)) == 1
+
+
+@pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x91" * 100_000, b"\x80", b"\xa3abc"])
+@pytest_twisted.ensureDeferred
+async def test_nonsense_is_refused(tmp_path: Path, frame: bytes) -> None:
+    def send(connection: Connection) -> str:
+        connection._socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        return str(connection._receive())
+
+    async with serving(tmp_path):
+        assert "not understood by this daemon" in await as_command(tmp_path, send)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_frame_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
+    def send(connection: Connection) -> str:
+        connection._socket.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+        said = str(connection._receive())
+        assert connection._socket.recv(1) == b""
+        return said
+
+    async with serving(tmp_path):
+        assert f"a request of {MAX_FRAME_BYTES + 1} bytes" in await as_command(tmp_path, send)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_sent_ahead_waits_for_its_turn(tmp_path: Path) -> None:
+    def send(connection: Connection) -> list[str]:
+        for number in range(5):
+            frame = msgspec.msgpack.encode(Wait(number))
+            connection._socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        return [str(connection._receive()) for _ in range(10)]
+
+    async with serving(tmp_path) as (_, work):
+        asked = Deferred.fromCoroutine(as_command(tmp_path, send))
+        await work.first
+        assert work.begun == [0]
+        work.let_go.callback(None)
+        said = await asked
+    assert work.begun == [0, 1, 2, 3, 4]
+    assert [line.startswith("Done") for line in said] == [False, True] * 5
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_work_of_a_command_that_has_gone_is_given_up(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, work):
+        leaving = connect(tmp_path)
+        frame = msgspec.msgpack.encode(Wait(1))
+        leaving._socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        await work.first
+        leaving.close()
+        await work.all_gone
+        assert work.gone == [1]
+        assert await as_command(tmp_path, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_gives_up_the_work_and_says_so(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, work):
+        asked = Deferred.fromCoroutine(as_command(tmp_path, lambda one: why(one, Wait(1))))
+        await work.first
+        await server.stop()
+        assert work.gone == [1]
+        assert await asked == "the daemon stops"
+        assert not (tmp_path / SOCKET_NAME).exists()
+        with pytest.raises(NotRunning, match="no daemon runs on it"):
+            connect(tmp_path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_socket_is_the_operators_alone(tmp_path: Path) -> None:
+    async with serving(tmp_path):
+        mode = (tmp_path / SOCKET_NAME).stat().st_mode
+        assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_left_by_a_killed_daemon_is_no_obstacle(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / SOCKET_NAME))
+    with pytest.raises(NotRunning, match=f"{tmp_path}: no daemon runs on it"):
+        connect(tmp_path)
+    async with serving(tmp_path):
+        assert await as_command(tmp_path, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 150)
+    folder.mkdir()
+    descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - it is no path
+    async with serving(folder):
+        assert await as_command(folder, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+    assert not (folder / SOCKET_NAME).exists()
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # noqa: PTH208 - the reactor's
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_socket_that_somebody_removed_does_not_hold_the_stop_up(tmp_path: Path) -> None:
+    async with serving(tmp_path):
+        (tmp_path / SOCKET_NAME).unlink()
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_no_socket_can_be_the_daemon_goes_on(tmp_path: Path) -> None:
+    (tmp_path / SOCKET_NAME).mkdir()
+    async with serving(tmp_path):
+        with pytest.raises(NotRunning, match="no daemon"):
+            connect(tmp_path)
+    assert (tmp_path / SOCKET_NAME).is_dir()
+
+
+def test_a_folder_that_is_not_there_has_no_daemon(tmp_path: Path) -> None:
+    for folder in (tmp_path / "absent", tmp_path / ("x" * 200)):
+        with pytest.raises(NotRunning, match="no daemon runs on it"):
+            connect(folder)
+
+
+def test_a_daemon_that_is_silent_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / SOCKET_NAME))
+        silent.listen()
+        with connect(tmp_path, answers_within_s=0.05) as connection:
+            assert why(connection, Add([1])) == "the daemon does not answer"
+
+
+def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as going:
+        going.bind(str(tmp_path / SOCKET_NAME))
+        going.listen()
+        with connect(tmp_path) as connection:
+            going.accept()[0].close()
+            assert why(connection, Add([1])).startswith("the daemon has gone: ")
+
+
+def test_the_docstring_of_the_package_says_what_there_is() -> None:
+    text = str(__import__("medamad.admin").admin.__doc__)
+    for name in ("Request", "Tell", "handlers", "connect", "MAX_FRAME_BYTES"):
+        assert name in text
+    assert hasattr(server_module, "Tell")

@@ -1,0 +1,60 @@
+"""What the operator is told of the state of the daemon, without its sockets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.web.daemon_in_memory import House, build_house
+from twisted.internet.defer import Deferred
+
+from medamad.admin.handlers import Desk
+from medamad.admin.protocol import State, Status
+from medamad.storage.settings import Keep, Retention
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+async def state(house: House, tmp_path: Path, **fields: Any) -> State:
+    given = {"started": 1, "listening": (), "config_file": None, "login_file": tmp_path / "none"}
+    desk = Desk(site=house.site, **(given | fields))
+    return await desk.status(Status(), lambda _progress: None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_retention_that_waits_for_the_clock_is_warned_of(
+    house: House, tmp_path: Path
+) -> None:
+    store = house.store
+    await house.doubt_the_clock(days=9)
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
+    assert (await state(house, tmp_path)).warnings == (
+        (
+            "the clock is not believed yet: [retention] removes nothing until the daemon has run"
+            " for 24 more hours"
+        ),
+    )
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(20))))
+    assert (await state(house, tmp_path)).warnings == ()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_table_of_no_website_is_warned_of(house: House, tmp_path: Path) -> None:
+    website = await house.store.add_website("twin.example", 1)
+    kept = Retention(others=Keep(20), websites={"twin.example": Keep(0)})
+    house.store.apply(evolve(house.store.settings, retention=kept))
+    assert (await state(house, tmp_path)).warnings == ()
+    await house.store.rename_website(website, "renamed.example", 2)
+    assert (await state(house, tmp_path)).warnings == (
+        (
+            "retention.websites.twin.example: no website of this name is registered;"
+            " those without a table are kept for at least as long as it says"
+        ),
+    )

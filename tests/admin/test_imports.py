@@ -1,0 +1,56 @@
+"""What becomes of an import whose command goes away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.log_lines import told_in_log
+from support.web.daemon_in_memory import House, build_house
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import LogLevel
+
+from medamad.admin.imports import BeginImport, FinishImport, ImportDesk
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+def tell(_: object) -> None:
+    """Tell nobody."""
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(house: House) -> None:
+    await house.store.add_website("twin.example", 1)
+    desk = ImportDesk(house.store, lambda: 7)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    left = Deferred.fromCoroutine(desk.begin(request, tell))
+    left.cancel()
+    with pytest.raises(CancelledError):
+        await left
+    website = house.store.websites.by_hostname("twin.example")
+    assert website is not None
+    # The writer takes one after the other: it has been begun before this is answered.
+    await house.store.rename_website(website, "renamed.example", 2)
+    await house.store.rename_website(website, "twin.example", 3)
+    assert (await desk.begin(request, tell)).number == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_is_told_in_the_log(house: House) -> None:
+    await house.store.add_website("twin.example", 1)
+    desk = ImportDesk(house.store, lambda: 7)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    begun = await desk.begin(request, tell)
+    with told_in_log(LogLevel.info) as lines:
+        await desk.finish(FinishImport(number=begun.number), tell)
+    assert lines == ["imported into twin.example as number 1: views (0) and events (0)"]

@@ -1,0 +1,187 @@
+import json
+import os
+from pathlib import Path
+from socket import AF_UNIX, socket
+
+import pytest
+
+from medamad.cli import main
+from medamad.daemon.silence import Presence
+from medamad.storage.environment.environment import FILE_NAME, open_environment
+from medamad.storage.environment.formats import FORMAT
+from medamad.storage.environment.writer import Transaction
+from medamad.storage.offline import reading_beside
+from medamad.storage.websites import Websites
+
+FIRST_LOGIN = "first-login.txt"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    open_environment(tmp_path / "data", 16 << 20).close()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def backup(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    file = tmp_path / "backup.mdb.zst"
+    assert main(["backup", str(file), "--data", str(data)]) == 0
+    assert capsys.readouterr().out.startswith(f"{file}: ")
+    return file
+
+
+def test_programs_are_told_what_is_in_it(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "backup"
+    assert main(["backup", "--json", str(file), "--data", str(data)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["file"], told["format"]) == (str(file), str(FORMAT))
+    assert len(told["store"]) == 16
+    assert told["bytes"] > told["packed_bytes"] > 0
+
+
+def test_without_a_store_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", str(tmp_path / "b"), "--data", str(tmp_path / "no")]) == 1
+    assert capsys.readouterr().err == f"medamad: {tmp_path}/no: there is no store here\n"
+
+
+def test_a_folder_that_is_not_there_is_named(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", str(tmp_path / "no" / "b"), "--data", str(data)]) == 1
+    assert f"{tmp_path}/no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["pipe", "socket", "folder", "loop", "-"])
+def test_what_is_no_file_stays(
+    tmp_path: Path,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    with socket(AF_UNIX) as listening:
+        match what:
+            case "pipe":
+                os.mkfifo(what)
+            case "socket":
+                listening.bind(what)
+            case "folder":
+                Path(what).mkdir()
+            case "loop":
+                Path(what).symlink_to(what)
+        before = [(each.name, each.lstat().st_ino) for each in there.iterdir()]
+        assert main(["backup", "--data", str(data), "--", what]) == 1
+        assert [(each.name, each.lstat().st_ino) for each in there.iterdir()] == before
+    assert capsys.readouterr().err.startswith("medamad: " + ("FILE: " if what == "-" else what))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_and_the_file_that_it_names_is_written(
+    tmp_path: Path, data: Path, *, is_there: bool
+) -> None:
+    (tmp_path / "disk").mkdir()
+    file, link = tmp_path / "disk" / "b", tmp_path / "link"
+    link.symlink_to(Path("disk") / "b")
+    if is_there:
+        file.touch()
+    assert main(["backup", str(link), "--data", str(data)]) == 0
+    assert link.is_symlink()
+    assert main(["restore", str(file), "--data", str(tmp_path / "new")]) == 0
+
+
+def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "medamad.toml"
+    config.write_text('[store]\nmin_free_disk = "1000 TiB"\n', "utf-8")
+    given = ["--data", str(data), "--config", str(config)]
+    assert main(["backup", str(tmp_path / "b"), *given]) == 1
+    assert "MiB of the disk are free, a backup of this store needs up to" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+    assert main(["backup", str(tmp_path / "b"), *given, "--min-free-disk", "1 KiB"]) == 0
+    with pytest.raises(SystemExit) as ended:
+        main(["backup", str(tmp_path / "b"), "--min-free-disk", "much"])
+    assert ended.value.code == 64
+    assert "--min-free-disk: expected bytes as a whole number" in capsys.readouterr().err
+
+
+def test_the_first_password_is_kept_with_the_store_that_it_is_of(
+    data: Path, backup: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / FIRST_LOGIN).write_text("password: of the other store", "utf-8")
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    out = capsys.readouterr().out
+    (kept,) = data.glob(f"{FILE_NAME}.replaced-*")
+    assert f"What was there before is kept as {kept}" in out
+    assert "All logins have ended." in out
+    (login,) = data.glob(f"{FIRST_LOGIN}*")
+    assert login.name == f"{FIRST_LOGIN}{kept.suffix}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
+    for file in (data, *data.iterdir()):
+        os.chown(file, 12_345, 12_346)
+    (data / "daemon.lock").unlink()
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert main(["check", "--data", str(data)]) == 0
+    owners = {file.name: (file.stat().st_uid, file.stat().st_gid) for file in data.iterdir()}
+    assert set(owners.values()) == {(12_345, 12_346)}, owners
+    assert {"daemon.lock", FILE_NAME, f"{FILE_NAME}-lock"} <= owners.keys()
+
+
+def test_what_was_never_to_be_counted_is_no_silence(data: Path, backup: Path) -> None:
+    """What came between the backup and now is not in it, though the daemon was there."""
+    Presence.begin(data, 1).end(2)
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert Presence.begin(data, 3).since_ms == 3
+
+
+def test_what_was_replaced_is_had_back_by_its_name(data: Path, backup: Path) -> None:
+    def websites() -> list[str]:
+        with reading_beside(data) as guest:
+            return [website.hostname for website in guest.websites()]
+
+    environment = open_environment(data, 16 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        Websites(environment.databases).add(Transaction(txn), "since.example", 1)
+    environment.close()
+    assert main(["restore", str(backup), "--data", str(data)]) == 0
+    assert websites() == []
+    (kept,) = data.glob(f"{FILE_NAME}.replaced-*")
+    (data / FILE_NAME).rename(data / "restored.mdb")
+    kept.rename(data / FILE_NAME)
+    assert main(["check", "--data", str(data)]) == 0
+    assert websites() == ["since.example"]
+    open_environment(data, 16 << 20).close()
+
+
+def test_nothing_is_kept_where_nothing_was(
+    tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["restore", str(backup), "--data", str(tmp_path / "new")]) == 0
+    assert "What was there before" not in capsys.readouterr().out
+    assert main(["check", "--data", str(tmp_path / "new")]) == 0
+
+
+def test_what_is_no_backup_is_refused(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = data / FILE_NAME
+    assert main(["restore", str(store), "--data", str(data)]) == 1
+    assert capsys.readouterr().err == (
+        f"medamad: {store}: a store's file as it is, not a backup: to have it back, stop the"
+        " daemon, move store.mdb away, give this one its name and the folder's owner"
+        f" (chown --reference={data} {store})\n"
+    )
+    other = tmp_path / "other"
+    other.write_bytes(b"no backup " * 1_000)
+    assert main(["restore", str(other), "--data", str(data)]) == 1
+    assert capsys.readouterr().err.startswith(f"medamad: {other}: not a backup of medamad")
+    assert main(["restore", str(tmp_path / "no"), "--data", str(data)]) == 1
+    assert f"{tmp_path}/no" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support.daemon import HIT, finished, running, until
+
+from medamad.cli import main
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest
+
+pytestmark = pytest.mark.daemon
+
+check = partial(finished, "check")
+
+
+def test_what_the_disk_does_not_give_is_said(tmp_path: Path) -> None:
+    # The first page of a process is in no memory.
+    (tmp_path / FILE_NAME).symlink_to("/proc/self/mem")
+    checked = check(tmp_path)
+    assert checked.returncode == 1
+    reason = "cannot be read from byte 0 on: Input/output error"
+    assert checked.stderr == f"medamad: {tmp_path / FILE_NAME}: {reason}\n"
+
+
+def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        file = daemon.data / FILE_NAME
+        beside = check(daemon.data)
+        right = f"{file}: nothing is wrong with it (1 websites, 1 views, 0 blocks)\n"
+        assert beside.returncode == 0, beside.stderr
+        assert beside.stdout == (
+            f"{daemon.data}: a daemon runs on it; what it has stored by now is checked\n{right}"
+        )
+        told = json.loads(check(daemon.data, "--json").stdout)
+        counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}
+        assert told == {"store": str(file), "findings": [], **counts}
+        assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 204
+        daemon.stop()
+        alone = check(daemon.data)
+        assert (alone.returncode, alone.stderr) == (0, "")
+        assert alone.stdout == right.replace("1 views", "2 views")
+        guest = open_as_guest(daemon.data)
+        with guest.lmdb.begin(write=True) as txn:
+            cursor = txn.cursor(db=guest.databases.journal)
+            assert cursor.first()
+            *others, last = cursor.value()
+            cursor.put(cursor.key(), bytes((*others, last ^ 1)))
+        guest.close()
+        damaged = check(daemon.data)
+        assert damaged.returncode == 1
+        assert f"medamad: {file}: website 1, time " in damaged.stderr
+        assert damaged.stderr.endswith(": a damaged record\n")
+        assert damaged.stdout.startswith(f"{file}: 1 things are wrong with it (")
+        daemon.start()
+        until(lambda: "a record is damaged and left out: website 1" in daemon.log)
+
+
+def test_it_writes_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.stop()
+        before = (daemon.data / FILE_NAME).read_bytes()
+        times = (daemon.data / FILE_NAME).stat().st_mtime_ns
+        assert check(daemon.data).returncode == 0
+        assert (daemon.data / FILE_NAME).read_bytes() == before
+        assert (daemon.data / FILE_NAME).stat().st_mtime_ns == times
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "there is no store here"),
+        (b"short", "too short to be a store (5 bytes)"),
+        (b"no store " * 2_000, "cannot be opened as a store"),
+    ],
+)
+def test_what_is_no_store_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / FILE_NAME).write_bytes(content)
+    assert main(["check", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"medamad: {tmp_path}")
+    assert reason in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""

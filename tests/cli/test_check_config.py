@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from medamad.build import shipped_file
+from medamad.cli import main
+
+
+def test_the_shipped_configuration_is_fine(capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(shipped_file("medamad.toml"))
+    assert main(["check-config", file]) == 0
+    assert capsys.readouterr().out == f"{file}: nothing is wrong with it\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[limits]\nnew_utm = 0", "medamad.toml: limits.new_utm: expected int >= 1"),
+        (f"x = {'[' * 9_999}", "medamad.toml: arrays or tables lie too deep in one another"),
+        ('[events]\nspam = "none.txt"', "medamad.toml: events.spam: "),
+        (
+            '[server]\nlisten = "tcp:8080:colour=red"',
+            "medamad.toml: server.listen: tcp:8080:colour=red: ",
+        ),
+        (
+            '[server]\nlisten = "ssl:443:privateKey=/no.pem"',
+            "medamad.toml: server.listen: ssl:443:privateKey=/no.pem: /no.pem: No such file",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text(f"{text}\n", "utf-8")
+    assert main(["check-config", str(file)]) == 78
+    said = capsys.readouterr().err
+    assert said.startswith(f"medamad: {tmp_path}/{reason}")
+    assert said.count("\n") == 1
+
+
+def test_a_file_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check-config"])
+    assert ended.value.code == 64
+    assert "FILE" in capsys.readouterr().err

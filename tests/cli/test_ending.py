@@ -1,0 +1,116 @@
+"""Commands that are told to end before they are done, as by a terminal that goes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_twisted import blockon
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+
+from medamad.cli import main
+from medamad.cli.exit_statuses import statuses
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+
+AT_A_WORD = """
+import itertools, os, signal, sys, time
+from medamad.cli import main
+
+# So that nothing is left out for coming soon after what was told before.
+time.monotonic = itertools.count().__next__
+
+class Going:
+    def isatty(self):
+        return True
+
+    def write(self, told):
+        if sys.argv[3] in told:
+            # The shell and the system each tell of a terminal that goes.
+            for _ in range(2):
+                os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+
+    def flush(self):
+        pass
+
+sys.stderr = Going()
+handler = signal.Handlers[sys.argv[2]]
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, handler)
+signal.signal(signal.SIGINT, handler or signal.default_int_handler)
+sys.exit(main(sys.argv[4:]))
+"""
+"""Runs a command, and tells it to end when it tells how far it has come by a word."""
+
+COMMANDS = (
+    ("backup", "out/one"),
+    ("restore", "backup", "--data", "out"),
+    ("export", "example.com", "--output", "out/one"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder in which the data of a website are, a backup of them, and room for more."""
+    data = tmp_path / "medamad-data"
+    store = start_store(data, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
+    blockon(Deferred.fromCoroutine(store.close()))
+    assert main(["backup", str(tmp_path / "backup"), "--data", str(data)]) == 0
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def told_to_end(
+    folder: Path, by: str, command: tuple[str, ...], how: str = "SIG_DFL", at: str = ""
+) -> int:
+    """Give what a command ends with that is told to end; at its first word, if none is named."""
+    return subprocess.run(
+        [sys.executable, "-c", AT_A_WORD, by, how, at, *command],
+        cwd=folder,
+        check=False,
+        timeout=60,
+    ).returncode
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP"])
+def test_nothing_half_done_stays(folder: Path, by: str, command: tuple[str, ...]) -> None:
+    status = told_to_end(folder, by, command)
+    assert status == 130
+    assert status in statuses(command[0])
+    assert {each.name for each in (folder / "out").iterdir()} <= {"daemon.lock"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_to_outlast_its_terminal_goes_on(folder: Path, command: tuple[str, ...]) -> None:
+    """As nohup has it."""
+    assert told_to_end(folder, "SIGHUP", command, "SIG_IGN") == 0
+    assert {each.name for each in (folder / "out").iterdir()} & {"one", "store.mdb"}
+
+
+OVER_WHAT_IS_THERE = ("restore", "backup", "--data", "medamad-data")
+PLACING = "putting it in place"
+
+
+@pytest.mark.parametrize("at", ["unpacking", f"{PLACING}: 0 of 2", f"{PLACING}: 1 of 2"])
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_store_that_is_not_replaced_stays_as_it_was(folder: Path, by: str, at: str) -> None:
+    def there() -> dict[str, int]:
+        return {file.name: file.stat().st_ino for file in (folder / "medamad-data").iterdir()}
+
+    before = there()
+    assert told_to_end(folder, by, OVER_WHAT_IS_THERE, at=at) == 130
+    assert there() == before
+
+
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_store_that_is_replaced_is_so_with_all_that_is_beside_it(folder: Path, by: str) -> None:
+    data = folder / "medamad-data"
+    for name in ("presence.json", "first-login.txt"):
+        (data / name).write_text("of the store before", "utf-8")
+    assert told_to_end(folder, by, OVER_WHAT_IS_THERE, at=f"{PLACING}: 2 of 2") == 0
+    names = {file.name.partition(".replaced-")[0] for file in data.glob("*.replaced-*")}
+    assert names == {"store.mdb", "first-login.txt"}
+    assert not {"presence.json", "first-login.txt"} & {file.name for file in data.iterdir()}

@@ -1,0 +1,224 @@
+import csv
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.daemon import MEDAMAD, running
+
+from medamad.cli import main
+from medamad.cli.support import Telling
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest
+
+pytestmark = pytest.mark.daemon
+
+HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True, "d": {"k": "v"}}
+
+
+def export(data: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*MEDAMAD, "export", *arguments, "--data", str(data)],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_it_is_the_same_beside_a_daemon_and_without(tmp_path: Path) -> None:
+    file = tmp_path / "views.csv"
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        before = (daemon.data / FILE_NAME).stat().st_mtime_ns
+        beside = export(daemon.data, "example.com", "-o", str(file))
+        assert (beside.returncode, beside.stdout, beside.stderr) == (0, b"", b"")
+        assert (daemon.data / FILE_NAME).stat().st_mtime_ns == before
+        events = export(daemon.data, "Example.COM.", "--what", "events", "--format", "ndjson")
+        assert b'"name":"k","value":"v"' in events.stdout
+        daemon.stop()
+        alone = export(daemon.data, "example.com")
+        assert alone.stdout == file.read_bytes()
+        (row,) = csv.DictReader(alone.stdout.decode().splitlines())
+        assert (row["path"], row["first_today"], row["duration_ms"]) == ("/a", "true", "")
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert sorted(each.name for each in tmp_path.glob("*views*")) == ["views.csv"]
+        statistics = export(daemon.data, "example.com", "--what", "statistics").stdout.decode()
+        rows = {row["report"]: row for row in csv.DictReader(statistics.splitlines())}
+        assert rows["pages"]["name"] == "/a"
+        assert rows["summary"]["visitors"] == "1"
+
+
+def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
+    with running(tmp_path, configuration="") as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        daemon.stop()
+        guest = open_as_guest(daemon.data)
+        with guest.lmdb.begin(write=True) as txn:
+            txn.put(b"store-id", b"damaged", db=guest.databases.meta)
+        guest.close()
+        found = export(daemon.data, "example.com")
+        assert found.returncode == 1
+        assert found.stdout == b""
+        assert b"store-id" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nobody.example"], "hostname: no website nobody.example is registered"),
+        (["not a host"], "hostname: "),
+        (
+            ["example.com", "--start", "2026-01-02T00:00:00Z", "--end", "2026-01-01T00:00:00Z"],
+            "start: expected a date-time that is not after end",
+        ),
+        (
+            ["example.com", "-o", "/nowhere/all.csv"],
+            "/nowhere/all.csv: No such file or directory\n",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+        assert main(["export", *arguments, "--data", str(daemon.data)]) == 1
+    said = capfd.readouterr()
+    assert said.err.startswith("medamad: ")
+    assert reason in said.err
+    assert "Errno" not in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("bound", ["--start", "--end"])
+def test_a_moment_that_is_none_is_a_wrong_call(
+    capsys: pytest.CaptureFixture[str], bound: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "example.com", bound, "yesterday"])
+    assert ended.value.code == 64
+    assert f"argument {bound}: expected an RFC 3339 date-time" in capsys.readouterr().err
+
+
+def test_it_is_said_what_a_file_is_without(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "visitors.csv"
+    file.write_text("date,visitors,pageviews\n2024-03-28,5,9\n2024-03-29,1,2\n")
+    tokyo = '[events]\ntimezone = "Asia/Tokyo"\n'
+    with running(tmp_path / "there", configuration=tokyo) as daemon:
+        daemon.client().add_website("example.com")
+        data = ["--data", str(daemon.data)]
+        assert main(["import", str(file), "--website", "example.com", *data]) == 0
+        capsys.readouterr()
+        out = tmp_path / "statistics.csv"
+        export = ["export", "example.com", "--what", "statistics", "-o", str(out)]
+        assert main([*export, *data]) == 0
+        told = capsys.readouterr().err
+        for what in ("views", "events"):
+            assert main(["export", "example.com", "--what", what, "-o", str(out), *data]) == 0
+        assert capsys.readouterr().err == (
+            "medamad: views: without 2 days from 2024-03-28 to 2024-03-29, "
+            "since there are only sums of them\n"
+        )
+        assert main([*export, *data]) == 0
+    rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
+    assert [(row["date"], row["pageviews"]) for row in rows[:2]] == [
+        ("2024-03-28T00:00:00+09:00", "9"),
+        ("2024-03-29T00:00:00+09:00", "2"),
+    ]
+    assert told == (
+        "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
+        "contents, browsers, os, devices, countries, languages, locales: "
+        "without 2 days from 2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "medamad: summary, days: times are without 2 days from "
+        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "medamad: summary, days: bounce rates are without 2 days from "
+        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
+    )
+    # Days that begin elsewhere than those of which there are sums are not known.
+    utc = tmp_path / "utc.toml"
+    utc.touch()
+    assert main([*export, *data, "--config", str(utc)]) == 0
+    rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
+    assert [(row["date"], row["visitors"], row["pageviews"]) for row in rows[1:4]] == [
+        ("2024-03-28T00:00:00+00:00", "", ""),
+        ("2024-03-29T00:00:00+00:00", "", ""),
+        ("2024-03-30T00:00:00+00:00", "0", "0"),
+    ]
+
+
+def test_an_unknown_format_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["export", "example.com", "--format", "xlsx"])
+    assert end.value.code == 64
+    assert "--format" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
+        with os.fdopen(writing, "wb") as pipe:
+            ended = subprocess.run(
+                command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=60
+            )
+        assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_reader_that_stands_still_keeps_no_old_pages(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        path = "x" * 2_000
+        for number in range(60):
+            hit = HIT | {"b": str(number), "u": f"https://example.com/{number}/{path}"}
+            assert client.request("POST", "/api/event/hit", hit).status == 204
+        expected = export(daemon.data, "example.com").stdout
+        # More than a pipe takes by itself.
+        assert len(expected) > 100_000
+        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as exporting:
+            assert exporting.stdout is not None
+            taken = exporting.stdout.read(1)
+            guest = open_as_guest(daemon.data)
+            readers = [line.split() for line in guest.lmdb.readers().splitlines()[1:]]
+            guest.close()
+            assert exporting.poll() is None
+            # The id of the process, a thread, and a transaction or "-".
+            assert [line[2] for line in readers if int(line[0]) == exporting.pid] in ([], ["-"])
+            taken += exporting.stdout.read()
+        assert (exporting.returncode, taken) == (0, expected)
+
+
+class Terminal:
+    def __init__(self) -> None:
+        self.written = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.written += text
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_terminal_is_told_how_far_it_has_come() -> None:
+    terminal = Terminal()
+    telling = Telling("views", terminal, now=lambda: 0.0)
+    for done in (0, 1_000, 2_000):
+        telling.tell(done, 2_000)
+    telling.end()
+    assert (
+        terminal.written == "\rviews: 0 of 2,000 (0 %)\x1b[K\rviews: 2,000 of 2,000 (100 %)\x1b[K\n"
+    )

@@ -1,0 +1,82 @@
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from support.daemon import finished, running
+from support.transfer.day_files import HOST, Plausible
+
+from medamad.cli.import_report import Past
+from medamad.domain.zones import start_of_day
+from medamad.storage.compaction.retention import Bound
+from medamad.storage.import_content import DayCounts
+
+DAY_MS = 86_400_000
+ZONE = ZoneInfo("UTC")
+WAITS = "but not until the daemon has run for 24 more hours, as the clock is not believed yet"
+
+
+def files(folder: Path) -> list[str]:
+    """Make 4 views and 2 events of long ago, and 3 views and an event of just now."""
+    now = datetime.now(UTC) - timedelta(minutes=5)
+    times = [*(datetime(2024, 1, day, tzinfo=UTC) for day in range(1, 5)), now, now, now]
+    views = ["store,view,time,path,first_today,first_of_page"]
+    views += [
+        f"feed,{number},{moment.isoformat()},/,true,true" for number, moment in enumerate(times, 1)
+    ]
+    events = ["store,event,view,time,name,value"]
+    for number, place in ((11, 0), (12, 1), (13, 5)):
+        moment = times[place].isoformat()
+        events += [f"feed,{number},{place + 1},{moment},{name},x" for name in ("plan", "size")]
+    paths = [folder / "views.csv", folder / "events.csv"]
+    for path, lines in zip(paths, (views, events), strict=True):
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    return list(map(str, paths))
+
+
+@pytest.mark.daemon
+def test_an_import_says_what_does_not_stay(tmp_path: Path) -> None:
+    kept = f'[retention]\nraw_days = 30\n[retention.websites."{HOST}"]\nafter = "nothing"\n'
+    (tmp_path / "some").mkdir()
+    given = files(tmp_path / "some")
+    with running(tmp_path / "there", configuration=kept) as daemon:
+        client = daemon.client()
+        for hostname in (HOST, "other.example"):
+            client.add_website(hostname)
+        taking = ("import", daemon.data, *given, "--website", "other.example")
+        planned = json.loads(finished(*taking, "--dry-run", "--json").stdout)
+        assert (planned["views"], planned["past_views"], planned["past_events"]) == (7, 4, 2)
+        for more in (("--dry-run",), ()):
+            told = finished(*taking, *more).stdout
+            assert "[retention] removes what is from before 20" in told
+            assert f"{WAITS}: 4 views and 2 events; sums of their days remain\n" in told
+        export = str(Plausible().zip(tmp_path / "export.zip"))
+        days = ("import", daemon.data, export, "--website")
+        told = finished(*days, HOST, "--dry-run").stdout
+        assert f"{WAITS}: 6 days; nothing of them remains\n" in told
+        # Of days that were added up, nothing is missing where sums are kept.
+        told = finished(*days, "other.example", "--dry-run").stdout
+        assert "6 days, of which only sums are known" in told
+        assert "[retention]" not in told
+
+
+def test_a_day_counts_once_however_many_pieces_it_has() -> None:
+    day = int(time.time()) // 86_400
+    before_ms = start_of_day(ZONE, day - 2) * 1000
+    past = Past(Bound(before_ms, ZONE, sums=False))
+    for number in range(day - 4, day):
+        begin_ms = start_of_day(ZONE, number) * 1000
+        span = (begin_ms, begin_ms + DAY_MS - 1)
+        piece = [DayCounts(number, span, None, [""], np.zeros((5, 1), np.int64))]
+        past.add_days(piece)
+        past.add_days(piece * 2)
+    assert past.days == 2
+    (told,) = past.told()
+    assert told.endswith(" soon after: 2 days; nothing of them remains")
+    for bound in (None, Bound(before_ms, ZONE, sums=True)):
+        staying = Past(bound)
+        staying.add_days(piece)
+        assert (staying.days, list(staying.told())) == (0, [])

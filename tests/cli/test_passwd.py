@@ -1,0 +1,177 @@
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support.daemon import MEDAMAD, PASSWORD, Client, finished, running
+
+pytestmark = pytest.mark.daemon
+
+OTHER = "quite another one"
+
+passwd = partial(finished, "passwd")
+
+
+def may_log_in(client: Client, password: str) -> bool:
+    body = {"username": "ada", "password": password}
+    return client.request("POST", "/api/auth/login", body).status == 200
+
+
+def test_it_changes_the_password_of_a_running_daemon(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        changed = passwd(daemon.data, given=f"{OTHER}\n")
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert client.request("GET", "/api/user").status == 401
+        assert not may_log_in(client, PASSWORD)
+        assert may_log_in(client, OTHER)
+
+
+def test_it_changes_the_password_of_a_stopped_daemon(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        daemon.stop()
+        assert passwd(daemon.data, given=OTHER).returncode == 0
+        daemon.start()
+        assert may_log_in(Client(daemon.port), OTHER)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("", "password: expected 5 to 128 characters, got 0"),
+        ("four\n", "password: expected 5 to 128 characters, got 4"),
+        ("five\0\n", "password: expected text without NUL and without half a surrogate pair"),
+    ],
+)
+def test_a_password_that_cannot_be_used_is_refused(tmp_path: Path, given: str, reason: str) -> None:
+    refused = passwd(tmp_path, given=given)
+    assert (refused.returncode, refused.stderr) == (1, f"medamad: {reason}\n")
+
+
+def test_where_there_is_no_store_none_is_made(tmp_path: Path) -> None:
+    refused = passwd(tmp_path, given=OTHER)
+    assert refused.returncode == 1
+    assert refused.stderr == f"medamad: {tmp_path}: there is no store here\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("again", "status", "said"),
+    [(OTHER, 0, "is changed"), ("a mistake", 1, "password: the two are not the same")],
+)
+def test_on_a_terminal_it_asks_twice_and_shows_nothing(
+    tmp_path: Path, again: str, status: int, said: str
+) -> None:
+    with running(tmp_path) as daemon:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(MEDAMAD[0], [*MEDAMAD, "passwd", "--data", str(daemon.data)])  # noqa: S606
+        shown = ""
+        for prompt, answer in (("New password: ", OTHER), ("Once more: ", again)):
+            while prompt not in shown:
+                shown += os.read(terminal, 1000).decode()
+            os.write(terminal, f"{answer}\n".encode())
+        while said not in shown:
+            shown += os.read(terminal, 1000).decode()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
+        os.close(terminal)
+        assert OTHER not in shown
+        assert may_log_in(daemon.client() if status else Client(daemon.port), OTHER) is not status
+
+
+def on_terminal(
+    *arguments: str, typed: bytes, at: str, told: signal.Signals | None = None
+) -> tuple[int, str]:
+    """Run a command on a terminal, type something at a prompt; gives its status and its words.
+
+    It may be told something by a signal, too.
+    """
+    pid, terminal = pty.fork()
+    if pid == 0:
+        # A background job of a shell, and nohup, would hand down what they ignore.
+        for ignored in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execv(MEDAMAD[0], [*MEDAMAD, *arguments])  # noqa: S606
+    shown = ""
+    try:
+        while at not in shown:
+            shown += os.read(terminal, 1000).decode()
+        if told is not None:
+            os.kill(pid, told)
+        os.write(terminal, typed)
+        # A signal that comes just before it begins to read is heard of with the next one.
+        while not select.select([terminal], [], [], 30)[0]:
+            if told is not None:
+                os.kill(pid, told)
+            os.write(terminal, typed)
+        while True:
+            shown += os.read(terminal, 1000).decode()
+    except OSError:  # the other end is closed
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "told", "expected"),
+    [
+        (b"\x03", None, 130),
+        (b"\x04", None, 1),
+        (b"", signal.SIGTERM, 130),
+        (b"", signal.SIGHUP, 130),
+    ],
+    ids=["Ctrl-C", "Ctrl-D", "SIGTERM", "SIGHUP"],
+)
+def test_a_change_of_mind_changes_nothing(
+    tmp_path: Path, typed: bytes, told: signal.Signals | None, expected: int
+) -> None:
+    with running(tmp_path) as daemon:
+        status, shown = on_terminal(
+            "passwd", "--data", str(daemon.data), typed=typed, at="New password: ", told=told
+        )
+        assert (status, "the password stays as it was" in shown) == (expected, True)
+        assert "Traceback" not in shown
+        assert may_log_in(daemon.client(), PASSWORD)
+
+
+def test_nothing_is_asked_where_there_is_no_store(tmp_path: Path) -> None:
+    status, shown = on_terminal("passwd", "--data", str(tmp_path), typed=b"", at="no store here")
+    assert (status, "New password" in shown) == (1, False)
+
+
+TOLD_TO_END_ONCE_IT_IS_CHANGED = """
+import os, signal, sys
+from medamad.cli import main
+
+def end(event, arguments):
+    if event == "os.remove" and str(arguments[0]).endswith("first-login.txt"):
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+
+sys.addaudithook(end)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(sys.argv[2:]))
+"""
+"""Runs a command, and tells it to end as it removes the first password."""
+
+
+@pytest.mark.parametrize("told", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_password_that_is_changed_is_said_to_be(tmp_path: Path, told: str) -> None:
+    with running(tmp_path) as daemon:
+        first = daemon.data / "first-login.txt"
+        first.touch()
+        arguments = (told, "passwd", "--data", str(daemon.data))
+        changed = subprocess.run(
+            [sys.executable, "-c", TOLD_TO_END_ONCE_IT_IS_CHANGED, *arguments],
+            input=OTHER,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert not first.exists()
+        assert may_log_in(Client(daemon.port), OTHER)

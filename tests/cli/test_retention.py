@@ -1,0 +1,136 @@
+import json
+import time
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.hits import NOW_MS
+from twisted.internet import reactor
+
+from medamad.cli import main
+from medamad.domain.hits import View
+from medamad.storage.environment.environment import open_environment
+from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
+from medamad.storage.settings import Keep, Retention, StoreSettings
+from medamad.storage.startup import start_store
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(autouse=True)
+def now_ms(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Have it be one moment all the while: no day ends between what is stored and what is told."""
+    monkeypatch.setattr(time, "time", lambda: NOW_MS / 1000)
+    return NOW_MS
+
+
+@pytest_twisted.async_fixture
+async def folder(tmp_path: Path, now_ms: int) -> Path:
+    """Views of each of the last ten days, but of the first three only sums."""
+    settings = StoreSettings(
+        map_size=64 << 20, min_free_disk=0, retention=Retention(others=Keep(6))
+    )
+    store = start_store(tmp_path, settings, reactor)
+    website = await store.add_website("example.com", 1)
+    for day in range(9, -1, -1):
+        at_ms = now_ms - day * DAY_MS
+        first = {"first_today": True, "first_of_page": True, "path": "/"}
+        await store.append([View(website=website.number, time_ms=at_ms, beacon=f"b{day}", **first)])
+    await store.tidy(now_ms)
+    await store.close()
+    trust(tmp_path, TrustedTime(now_ms))
+    return tmp_path
+
+
+def trust(folder: Path, trusted: TrustedTime) -> None:
+    environment = open_environment(folder, 64 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, environment, trusted)
+    environment.close()
+
+
+def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
+    assert main(["retention", "--data", str(folder), *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_it_says_what_is_there_and_what_would_go(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, there = told(capsys, folder)
+    assert rule == "example.com: views are kept for ever"
+    assert there.startswith("  there: 7 views since 20")
+    assert "sums of 3 days (" in there
+    assert told(capsys, folder, "--dry-run")[2:] == []
+    rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
+    assert rule == "example.com: views would be kept for 4 days, then the sums of their days"
+    assert gone.startswith("  would go: 2 views and 0 events (")
+    assert made.startswith("  would be made: sums of 2 days (")
+    trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
+    rule, _, gone = told(capsys, folder, *trial)
+    assert rule.endswith("for 4 days, then nothing")
+    assert ", sums of 3 days (" in gone
+    (found,) = json.loads("".join(told(capsys, folder, *trial, "--json")))
+    assert (found["hostname"], found["raw_days"], found["after"]) == ("example.com", 4, "nothing")
+    assert (found["views"], found["due_views"], found["due_days"]) == (7, 2, 3)
+
+
+@pytest.mark.parametrize("trial", [("--raw-days", "4"), ("--after", "nothing")])
+def test_a_trial_is_a_dry_run_whether_it_says_so_or_not(
+    folder: Path, capsys: pytest.CaptureFixture[str], trial: tuple[str, str]
+) -> None:
+    config = folder / "medamad.toml"
+    config.write_text("[retention]\nraw_days = 5\n")
+    given = (*trial, "--config", str(config))
+    found = told(capsys, folder, *given)
+    assert found[0].startswith("example.com: views would be kept for ")
+    assert found[2].startswith("  would go: ")
+    assert found == told(capsys, folder, "--dry-run", *given)
+    without = told(capsys, folder, "--dry-run", "--config", str(config))
+    assert without[0] == "example.com: views are kept for 5 days, then the sums of their days"
+
+
+def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = folder / "medamad.toml"
+    config.write_text(
+        '[retention.websites."example.com"]\nraw_days = 1\n'
+        '[retention.websites."exmaple.com"]\nraw_days = 1\n'
+    )
+    assert main(["retention", "--data", str(folder), "--config", str(config)]) == 0
+    written = capsys.readouterr()
+    assert written.out.startswith("example.com: views are kept for 1 day, then the sums of")
+    assert written.err == (
+        "medamad: retention.websites.exmaple.com: no website of this name is registered;"
+        " those without a table are kept for at least as long as it says\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("doubted_ms", "hours"),
+    [(0, "24 more hours"), (DAY_MS // 2, "12 more hours"), (DAY_MS - 1, "1 more hour")],
+)
+def test_what_waits_for_the_clock_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], now_ms: int, doubted_ms: int, hours: str
+) -> None:
+    trust(folder, TrustedTime(now_ms - 10 * DAY_MS, doubted_ms, 10 * DAY_MS))
+    config = folder / "medamad.toml"
+    for days, waits in ((5, True), (30, False)):
+        config.write_text(f"[retention]\nraw_days = {days}\n")
+        for arguments in ((), ("--dry-run",)):
+            assert (
+                main(["retention", "--data", str(folder), "--config", str(config), *arguments]) == 0
+            )
+            told = "the clock is not believed yet: [retention] removes nothing until the daemon has"
+            said = f"medamad: {told} run for {hours}\n"
+            assert capsys.readouterr().err == (said if waits else "")
+
+
+@pytest.mark.parametrize("days", ["-1", "x", "1.5"])
+def test_a_number_of_days_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["retention", "--data", str(tmp_path), f"--raw-days={days}"])
+    assert left.value.code == 64
+    said = capsys.readouterr().err
+    assert "--raw-days: expected a whole number from 0 to 36500" in said

@@ -1,0 +1,145 @@
+import json
+import re
+import socket
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from support.daemon import HIT, finished, running
+
+from medamad.admin.protocol import SOCKET_NAME, State
+from medamad.build import VERSION, commit
+from medamad.cli import main
+from medamad.cli.status import lines_of
+from medamad.storage.environment.environment import open_environment
+
+pytestmark = pytest.mark.daemon
+
+status = partial(finished, "status")
+
+
+def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        assert client.request("POST", "/api/event/hit", HIT).status == 204
+        assert client.request("POST", "/api/event/hit", HIT | {"u": "https://x.y/"}).status == 404
+        told = status(daemon.data)
+        assert (told.returncode, told.stderr) == (0, "")
+        for line in (
+            f"medamad {VERSION} ({commit()}) runs on {daemon.data}",
+            r"since        \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+ (s|min)\), process "
+            + str(daemon.pid),
+            f"listening    tcp:{daemon.port}:interface=127.0.0.1; 0 connections",
+            "websites     1, 1 visitors now",
+            "hits         1 accepted, 1 refused since the start (unknown-website 1)",
+            r"at present   \d\.\d hits/s in the last full minute, 0 waiting",
+            r"commits      \d+, \d+\.\d ms each",
+            r"store        \d+\.\d KiB of 64\.0 GiB; \d+\.\d .iB of the disk are free",
+        ):
+            literal = line if "\\d" in line else re.escape(line)
+            assert re.search(f"^{literal}$", told.stdout, re.MULTILINE), (line, told.stdout)
+        given = json.loads(status(daemon.data, "--json").stdout)
+        assert given["running"] is True
+        assert (given["pid"], given["websites"], given["accepted"]) == (daemon.pid, 1, 1)
+        assert given["refused"] == {"unknown-website": 1}
+        assert given["lacks"] == given["warnings"] == []
+        daemon.kill()
+        assert (daemon.data / SOCKET_NAME).exists()
+        ended = status(daemon.data)
+        assert (ended.returncode, ended.stdout) == (3, "")
+        assert ended.stderr == f"medamad: {daemon.data}: no daemon runs on it\n"
+        daemon.start()
+        assert status(daemon.data).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "counted"),
+    [(-60, "since the start"), (86_399, "since the start"), (86_400, "in 24 hours")],
+)
+def test_hits_are_told_with_the_time_of_which_they_are(age_s: int, counted: str) -> None:
+    now = 1_750_000_000
+    state = State(
+        version="0",
+        commit="0",
+        pid=1,
+        started=now - age_s,
+        listening=(),
+        connections=0,
+        websites=1,
+        visitors=0,
+        accepted=1_200,
+        refused={"bot": 2, "gpc": 1},
+        last_minute=0,
+        waiting=0,
+        commits=0,
+        commit_seconds=0.0,
+        store_bytes=0,
+        store_max_bytes=0,
+        disk_free_bytes=0,
+        last_backup=None,
+        lacks=(),
+        warnings=(),
+    )
+    told = f"hits         1,200 accepted, 3 refused {counted} (bot 2, gpc 1)"
+    assert told in lines_of(state, Path("data"), now)
+
+
+def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:
+    configuration = '[store]\nmin_free_disk = "1000 TiB"\n'
+    with running(tmp_path, configuration=configuration) as daemon:
+        told = status(daemon.data)
+        assert told.returncode == 1
+        assert re.search(
+            r"^no hits are taken: \d+ MiB of the disk are free, "
+            r"store.min_free_disk asks for \d+ MiB$",
+            told.stdout,
+            re.MULTILINE,
+        )
+
+
+def test_as_json_what_does_not_run_is_told_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--json", "--data", str(tmp_path)]) == 3
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"running": False, "error": f"{tmp_path}: no daemon runs on it"}
+
+
+def test_a_daemon_that_goes_meanwhile_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket(socket.AF_UNIX) as going:
+        going.bind(str(tmp_path / SOCKET_NAME))
+        going.listen()
+
+        def go() -> None:
+            going.accept()[0].close()
+
+        leaving = Thread(target=go)
+        leaving.start()
+        assert main(["status", "--data", str(tmp_path)]) == 1
+        leaving.join()
+    assert capsys.readouterr().err.startswith("medamad: the daemon has gone: ")
+
+
+def test_a_daemon_that_takes_no_commands_yet_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = open_environment(tmp_path, 16 << 20)
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    told = f"{tmp_path}: a daemon uses it and takes no commands, or not yet"
+    assert capsys.readouterr().err == f"medamad: {told}\n"
+    assert main(["status", "--json", "--data", str(tmp_path)]) == 1
+    assert json.loads(capsys.readouterr().out) == {"running": None, "error": told}
+    environment.close()
+    assert main(["status", "--data", str(tmp_path)]) == 3
+
+
+def test_a_socket_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(
+        f"medamad: {tmp_path}: a daemon there cannot be asked: "
+    )

@@ -1,0 +1,288 @@
+"""The help of each command, and what it ends with."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_twisted import blockon
+from support.daemon import MEDAMAD
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+
+from medamad.cli import COMMANDS, main, make_parser, module_of
+from medamad.cli.exit_statuses import statuses
+from medamad.storage.environment.environment import open_environment
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+
+BY_CONFIG = ("export", "import", "retention", "run")
+BY_DATA = (
+    ("status",),
+    ("check",),
+    ("backup", "backup"),
+    ("restore", "none"),
+    ("import", "--list"),
+    ("import", "--undo", "1"),
+    ("passwd",),
+    ("token", "list"),
+    ("share", "list"),
+)
+
+
+def example(command: str) -> list[str]:
+    """Give the arguments of the first example in the help of a command."""
+    line, _ = module_of(command).EXAMPLES[0]
+    return words(line)[1:]
+
+
+def words(line: str) -> list[str]:
+    """Split a command line, without what the shell does about files."""
+    return shlex.split(line.partition(">")[0].partition("<")[0])
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_the_help_says_what_each_exit_status_means(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*filter(None, [command]), "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out.partition("\nexit status:\n")[2].splitlines()
+    assert [line.split(maxsplit=1) for line in told] == [
+        [str(status), meaning] for status, meaning in statuses(command).items()
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_the_help_shows_is_understood(command: str) -> None:
+    parser = make_parser([command])
+    examples = module_of(command).EXAMPLES
+    assert examples
+    for line, _ in examples:
+        program, *arguments = words(line)
+        assert program == "medamad"
+        assert parser.parse_args(arguments).command == command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*example(command), "--dance"])
+    assert ended.value.code == 64
+    assert 64 in statuses(command)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == "medamad: unrecognized arguments: --dance"
+
+
+@pytest.fixture
+def unusable(tmp_path: Path) -> Path:
+    """Give a configuration that cannot be used."""
+    file = tmp_path / "medamad.toml"
+    file.write_text("[server]\nport = 80\n", "utf-8")
+    return file
+
+
+@pytest.mark.parametrize("command", BY_CONFIG)
+def test_a_configuration_that_cannot_be_used_is_78(
+    unusable: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    given = ["--data", str(unusable.parent), "--config", str(unusable)]
+    assert main([*example(command), *given]) == 78
+    assert 78 in statuses(command)
+    assert capsys.readouterr().err == f"medamad: {unusable}: server.port: unknown key\n"
+
+
+@pytest.mark.parametrize("command", BY_DATA)
+def test_what_works_on_the_data_alone_goes_on_without_the_configuration(
+    tmp_path: Path, unusable: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert main([*command, "--config", str(unusable)]) == 78
+    assert 78 in statuses(command[0])
+    wrong = f"medamad: {unusable}: server.port: unknown key"
+    assert capsys.readouterr().err == f"{wrong}\n", "nobody says where the data are"
+    no_store = tmp_path / "none"
+    status = main([*command, "--data", str(no_store)])
+    alone = capsys.readouterr()
+    assert main([*command, "--data", str(no_store), "--config", str(unusable)]) == status != 78
+    told = capsys.readouterr()
+    assert told.out == alone.out
+    went_on = f"the command goes on without this file, on {no_store}"
+    assert told.err == f"{wrong}; {went_on}\n{alone.err}"
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("check", 1), ("export", 1), ("backup", 1), ("import", 1), ("token", 1), ("status", 3)],
+)
+def test_where_there_is_no_store_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
+) -> None:
+    assert main([*example(command), "--data", str(tmp_path)]) == status
+    assert status in statuses(command)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("medamad: ")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("version",), ("completion", "bash"), ("token", "list"), ("import", "--list", "--json")],
+)
+def test_a_reader_that_has_gone_is_no_fault(tmp_path: Path, command: tuple[str, ...]) -> None:
+    open_environment(tmp_path / "medamad-data", 16 << 20).close()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        ended = subprocess.run(
+            [*MEDAMAD, *command],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
+            timeout=60,
+        )
+    assert (ended.returncode, ended.stderr) == (141, b"")
+    assert 141 in statuses(command[0])
+
+
+WITH_OUTPUT = [
+    ("export", "--help"),
+    ("version",),
+    ("completion", "bash"),
+    ("status", "--json"),
+    ("export", "example.com", "--data", "data"),
+    ("retention", "--json", "--data", "data"),
+]
+
+
+@pytest.fixture
+def with_data(tmp_path: Path) -> Path:
+    """Give a folder in which the data of a website are."""
+    settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
+    store = start_store(tmp_path / "data", settings, reactor)
+    blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
+    blockon(Deferred.fromCoroutine(store.close()))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", WITH_OUTPUT)
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+    ids=["full", "closed"],
+)
+def test_output_that_cannot_be_written_is_told_of(
+    with_data: Path, target: str, reason: str, command: tuple[str, ...]
+) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", f"exec {shlex.join([*MEDAMAD, *command])} {target}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=with_data,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert ended.stderr == f"medamad: standard output: {reason}\n"
+    assert 1 in statuses(command[0])
+
+
+def test_a_file_that_takes_no_more_is_named(
+    with_data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--output", "/dev/full", "--data", str(with_data / "data")]
+    assert main(["export", "example.com", *output]) == 1
+    assert capfd.readouterr() == ("", "medamad: /dev/full: No space left on device\n")
+
+
+def exported_to_a_pipe(script: str, folder: Path) -> str:
+    """Say what an export says that something is done before."""
+    command = ("export", "example.com", "--data", "data")
+    program = f"{script}\nimport sys; from medamad.cli import main; sys.exit(main())"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *command],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"TMPDIR": str(folder)},
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    return ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "told"),
+    [
+        (100, "{folder}: File too large\n"),
+        (0, "temporary files: No usable temporary directory found in ['{folder}', "),
+    ],
+)
+def test_temporary_files_that_take_no_more_are_named(
+    with_data: Path, most_bytes: int, told: str
+) -> None:
+    limit = f"({most_bytes}, {most_bytes})"
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, {limit})"
+    said = exported_to_a_pipe(script, with_data)
+    assert said.startswith(f"medamad: {told.format(folder=with_data)}")
+    assert said.count("\n") == 1
+
+
+def test_data_that_the_disk_does_not_give_are_named(with_data: Path) -> None:
+    script = """
+import errno, os, stat
+fstat = os.fstat
+def failing(descriptor):
+    if stat.S_ISREG(fstat(descriptor).st_mode):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return fstat(descriptor)
+os.fstat = failing
+"""
+    said = exported_to_a_pipe(script, with_data)
+    assert said == f"medamad: {with_data / 'data'}: Input/output error\n"
+
+
+@pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
+def test_the_journal_knows_a_command_that_failed_as_of_an_error(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    told = tmp_path / "journal"
+    with told.open("wb") as journal:
+        status = os.fstat(journal.fileno())
+        ended = subprocess.run(
+            [*MEDAMAD, *command],
+            stderr=journal,
+            cwd=tmp_path,
+            env=os.environ | {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},
+            check=False,
+            timeout=60,
+        )
+    assert ended.returncode in (3, 64)
+    assert told.read_text("utf-8").splitlines()[-1].startswith("<3>medamad")
+
+
+def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "medamad.toml"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        [*MEDAMAD, "check-config", str(pipe)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job of a shell is started with SIGINT ignored, and would hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    ) as command:
+        writing = os.open(pipe, os.O_WRONLY)  # waits until the command reads
+        command.send_signal(signal.SIGINT)
+        # What comes just before it begins to read is heard of when that ends.
+        os.close(writing)
+        _, said = command.communicate(timeout=60)
+    assert (command.returncode, said) == (130, "")
+    assert 130 in statuses("check-config")

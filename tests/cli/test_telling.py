@@ -1,0 +1,63 @@
+"""How far a command has come is told to whoever looks on."""
+
+from io import StringIO
+
+import pytest
+
+from medamad.cli.support import Phases, Telling
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def lines(self) -> list[str]:
+        """Give what stood on each line, one after the other."""
+        shown = self.getvalue().replace("\x1b[K", "")
+        return [line for each in shown.split("\n") for line in each.split("\r") if line]
+
+
+@pytest.mark.parametrize(
+    ("done", "shown"),
+    [
+        ((35_001, 60_000), "rows: 35,001 of 60,000 (58 %)"),
+        ((35_001,), "rows: 35,001"),
+        ((0, 0), "rows: 0"),
+    ],
+)
+def test_a_total_is_told_where_it_is_known(done: tuple[int, ...], shown: str) -> None:
+    terminal = Terminal()
+    telling = Telling("rows", terminal)
+    telling.tell(*done)
+    telling.end()
+    assert terminal.lines() == [shown, shown]
+
+
+def test_it_is_told_once_in_a_while_and_in_the_end() -> None:
+    terminal = Terminal()
+    moments = iter([0.0, 0.1, 0.3, 0.4])
+    telling = Telling("rows", terminal, lambda: next(moments))
+    for done in range(4):
+        telling.tell(done)
+    telling.end()
+    assert terminal.lines() == ["rows: 0", "rows: 2", "rows: 3"]
+
+
+def test_each_part_of_the_work_has_a_line() -> None:
+    terminal = Terminal()
+    phases = Phases(terminal)
+    phases.tell("copied", 1, 2)
+    phases.tell("checked", 2, 2)
+    phases.end()
+    assert terminal.getvalue().count("\n") == 2
+    assert dict.fromkeys(terminal.lines()) == dict.fromkeys(
+        ["copied: 1 of 2 (50 %)", "checked: 2 of 2 (100 %)"]
+    )
+
+
+def test_nothing_of_it_goes_into_a_file() -> None:
+    file = StringIO()
+    telling = Telling("rows", file)
+    telling.tell(1, 2)
+    telling.end()
+    assert not file.getvalue()

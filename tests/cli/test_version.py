@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+import medamad
+from medamad.build import commit
+from medamad.cli import main
+
+
+def test_it_says_the_version_and_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"medamad {medamad.__version__}")
+    assert commit() in said
+
+
+def test_an_option_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["version"])
+    said = capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == said
+
+
+def test_it_says_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"version": medamad.__version__, "commit": commit()}
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["version", "more"]])
+def test_what_is_not_understood_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 64
+    assert capsys.readouterr().err.startswith("usage: medamad")

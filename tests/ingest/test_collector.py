@@ -1,0 +1,378 @@
+import json
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from msgspec import structs
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel, capturedLogs, formatEvent
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.ingest.networks import Networks, Sender
+from medamad.ingest.payload import Load
+from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rejections import Refusals
+from medamad.ingest.write_queue import HitQueue, QueueSettings
+from medamad.lookup.referrers import SpamHosts
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+
+NOW = 1_790_000_000.25
+FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
+SENDER = Sender(ip_address("203.0.113.9"), FIREFOX, "fr-CH, fr;q=0.9")
+LOAD = {
+    "e": "load",
+    "b": "beacon-1",
+    "u": "https://www.Example.com/shop/?utm_source=News&utm_medium=mail&utm_campaign=spring"
+    "&utm_term=shoes&utm_content=top",
+    "p": True,
+    "q": False,
+    "r": "https://www.search.example/find?q=x",
+    "t": "Europe/Zurich",
+    "n": 2,
+    "w": 1440,
+    "d": {"plan": "pro", "seats": 3},
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = start_store(tmp_path, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
+    pytest_twisted.blockon(Deferred.fromCoroutine(opened.add_website("example.com", 1)))
+    yield opened
+    pytest_twisted.blockon(Deferred.fromCoroutine(opened.close()))
+
+
+@pytest.fixture
+def collector(store: Store) -> Collector:
+    return Collector(
+        store.websites,
+        HitQueue(store.append, reactor),
+        Refusals(),
+        Rates(0),
+        Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
+        lambda: NOW,
+    )
+
+
+async def send(collector: Collector, sender: Sender = SENDER, **changes: object) -> str | None:
+    return await collector.collect(json.dumps(LOAD | changes).encode(), sender)
+
+
+def stored_views(store: Store) -> list[dict[str, object]]:
+    return store.ask(store.websites.all()[0], views_of)
+
+
+def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
+    return [
+        {
+            dimension.attribute: snapshot.texts(dimension)[part.codes(dimension)[row]]
+            for dimension in VIEW_DIMENSIONS
+        }
+        | {
+            name: getattr(part, name)[row].item()
+            for name in ("time_ms", "flags", "duration_ms", "number_today", "width_px")
+        }
+        for part in snapshot.parts
+        for row in range(len(part))
+    ]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
+    collector: Collector, *, tells: bool
+) -> None:
+    collector.rules = evolve(collector.rules, tells_refused=tells)
+    with capturedLogs() as logged:
+        assert await send(collector, r="https://spam.example/") == "spam"
+        with pytest.raises(BadRequest):
+            await send(collector, p="yes")
+        assert await send(collector) is None
+    told = [
+        "a hit of example.com does not count: spam",
+        "a hit of no website does not count: malformed",
+    ]
+    assert [formatEvent(event) for event in logged] == (told if tells else [])
+    assert {event["log_level"] for event in logged} <= {LogLevel.debug}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_stored_with_all_that_can_be_told(
+    collector: Collector, store: Store
+) -> None:
+    assert await send(collector) is None
+    assert stored_views(store) == [
+        {
+            "path": "/shop",
+            "referrer": "search.example/find",
+            "utm_source": "News",
+            "utm_medium": "mail",
+            "utm_campaign": "spring",
+            "utm_term": "shoes",
+            "utm_content": "top",
+            "browser": "Firefox",
+            "browser_version": "131",
+            "os": "Windows",
+            "os_version": "10",
+            "device": "Desktop",
+            "country": "CH",
+            "locale": "fr-CH",
+            "host": "www.example.com",
+            "time_ms": 1_790_000_000_250,
+            "flags": 1,
+            "duration_ms": 0,
+            "number_today": 2,
+            "width_px": 1440,
+        }
+    ]
+    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
+    assert len(events) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_leaving_and_custom_find_their_view(collector: Collector, store: Store) -> None:
+    await send(collector)
+    for body in (
+        {"e": "unload", "b": "beacon-1", "m": 4200},
+        {"e": "custom", "g": "example.com", "d": {"clicked": True}, "b": "beacon-1"},
+    ):
+        assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+    assert stored_views(store)[0]["duration_ms"] == 4200
+    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
+    assert len(set(events.view.tolist())) == 1
+
+
+BOT = evolve(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
+BLOCKED = evolve(SENDER, address=ip_address("198.51.100.7"))
+OBJECTING = evolve(SENDER, gpc=True)
+SPAM = {"r": "https://buy.spam.example/now"}
+
+
+@pytest.mark.parametrize(
+    ("sender", "changes", "reason"),
+    [
+        (BOT, {}, "bot"),
+        (BLOCKED, {}, "blocked"),
+        (SENDER, SPAM, "spam"),
+        (BLOCKED, SPAM, "blocked"),
+        (BOT, {"e": "custom", "g": "example.com"}, "bot"),
+        (OBJECTING, {}, "gpc"),
+        (OBJECTING, SPAM, "gpc"),
+        (OBJECTING, {"e": "custom", "g": "example.com"}, "gpc"),
+        (evolve(BOT, gpc=True), {}, "bot"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_what_does_not_count_is_named_and_counted(
+    collector: Collector, store: Store, sender: Sender, changes: dict[str, object], reason: str
+) -> None:
+    collector.rules = evolve(collector.rules, respect_gpc=True)
+    assert await send(collector, sender, **changes) == reason
+    assert collector.accepted.last_day(NOW) == 0
+    assert stored_views(store) == []
+    website = store.websites.all()[0]
+    assert [(r.reason, r.hits, r.last) for r in collector.refusals.of(website.number, NOW)] == [
+        (reason, 1, int(NOW))
+    ]
+
+
+def of_page(origin: str) -> Sender:
+    return evolve(SENDER, origin=origin)
+
+
+OWN = ("", "null", "https://example.com", "https://www.example.com:8443", "https://a.example.com")
+STRANGE = ("https://evil.example", "http://example.com.evil.example", "https://[::1]")
+EVENT = {"e": "custom", "g": "example.com"}
+
+
+@pytest.mark.parametrize("changes", [{}, EVENT])
+@pytest_twisted.ensureDeferred
+async def test_a_page_reports_for_its_own_website(
+    collector: Collector, changes: dict[str, object]
+) -> None:
+    for number, origin in enumerate(OWN):
+        assert await send(collector, of_page(origin), b=str(number), **changes) is None
+    for origin in STRANGE:
+        assert await send(collector, of_page(origin), b=origin, **changes) == "origin"
+    assert [(one.reason, one.hits) for one in collector.refusals.of_all(NOW)] == [
+        ("origin", len(STRANGE))
+    ]
+    assert collector.accepted.last_day(NOW) == len(OWN)
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_page_leaves_no_view_of_another_website(
+    collector: Collector, store: Store, early: bool
+) -> None:
+    await store.add_website("other.example", 1)
+    if not early:
+        await send(collector)
+    for origin, duration_ms, ignored in (
+        ("https://other.example", 9_000, None),
+        ("https://evil.example", 8_000, "origin"),
+        ("https://www.example.com", 5_000, None),
+        ("null", 4_000, None),
+    ):
+        body = json.dumps({"e": "unload", "b": "beacon-1", "m": duration_ms}).encode()
+        assert await collector.collect(body, of_page(origin)) == ignored
+    if early:
+        await send(collector)
+    assert [view["duration_ms"] for view in stored_views(store)] == [5_000]
+
+
+@pytest_twisted.ensureDeferred
+async def test_any_page_reports_where_the_operator_says_so(
+    collector: Collector, store: Store
+) -> None:
+    collector.rules = evolve(collector.rules, origins="any")
+    assert await send(collector, of_page("https://evil.example")) is None
+    body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
+    assert await collector.collect(body, of_page("https://evil.example")) is None
+    assert [view["duration_ms"] for view in stored_views(store)] == [8_000]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_takes_no_view_of_another_website(
+    collector: Collector, store: Store
+) -> None:
+    await store.add_website("other.example", 1)
+    await send(collector, d={})
+    body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
+    assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+    (events,) = store.ask(store.websites.by_hostname("other.example"), lambda seen: seen.events)
+    assert events.view.tolist() == [0]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bots_leaving_is_ignored_as_well(collector: Collector) -> None:
+    body = b'{"e": "unload", "b": "x", "m": 1}'
+    assert await collector.collect(body, BOT) == "bot"
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
+    collector: Collector, store: Store
+) -> None:
+    assert await send(collector, OBJECTING) is None
+    assert len(stored_views(store)) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_without_a_tracker_is_taken_as_any_other(
+    collector: Collector, store: Store
+) -> None:
+    load = Load("b1", "https://example.com/a", first_today=True, first_of_page=True)
+    assert await collector.collect_load(load, SENDER) is None
+    assert await collector.collect_load(load, BLOCKED) == "blocked"
+    with pytest.raises(NotFound):
+        await collector.collect_load(structs.replace(load, url="https://x.example/"), SENDER)
+    (view,) = stored_views(store)
+    assert (view["path"], view["flags"]) == ("/a", 3)
+    assert collector.refusals.totals() == {"blocked": 1, "unknown-website": 1}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_stored_is_counted_once(collector: Collector) -> None:
+    for body in (
+        LOAD,
+        LOAD,  # again, so not stored
+        {"e": "unload", "b": "beacon-1", "m": 4200},
+        {"e": "unload", "b": "of-no-view", "m": 4200},
+        {"e": "custom", "g": "example.com", "d": {"clicked": True}},
+    ):
+        await collector.collect(json.dumps(body).encode(), SENDER)
+    assert collector.accepted.last_day(NOW) == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_hostnames_that_nobody_registered_are_told(collector: Collector) -> None:
+    for changes in (
+        {"u": "https://WWW2.example.com/x"},
+        {"u": "http://192.0.2.7:8080/"},
+        {"e": "custom", "g": "Other.example."},
+        {"u": "https://other.example/"},
+    ):
+        with pytest.raises(NotFound):
+            await send(collector, **changes)
+    await send(collector)
+    unknown = collector.unknown_hostnames.newest(NOW)
+    assert [(each.hostname, each.hits) for each in unknown] == [
+        ("other.example", 2),
+        ("192.0.2.7", 1),
+        ("www2.example.com", 1),
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_other_rules_hold_from_the_next_hit_on(collector: Collector, store: Store) -> None:
+    collector.rules = evolve(collector.rules, bots="off")
+    assert await send(collector, BOT) is None
+    assert len(stored_views(store)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message", "reason"),
+    [
+        ({"u": "https://other.example/"}, NotFound, r"^u: .*other\.example", "unknown-website"),
+        ({"e": "custom", "g": "other.example"}, NotFound, r"^g: ", "unknown-website"),
+        ({"u": "ftp://example.com/"}, BadRequest, r"^u: ", "malformed"),
+        ({"b": ""}, BadRequest, r"^b: ", "malformed"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_refusal_says_why_and_is_counted(
+    collector: Collector,
+    changes: dict[str, object],
+    error: type[Exception],
+    message: str,
+    reason: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        await send(collector, **changes)
+    assert collector.refusals.totals() == {reason: 1}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_network_that_sends_too_much_has_to_wait(collector: Collector) -> None:
+    collector.rates = Rates(2)
+    for number in range(2):
+        await send(collector, b=f"beacon-{number}")
+    with pytest.raises(TooMany) as refused:
+        await send(collector, b="one-more")
+    assert 1 <= refused.value.retry_after <= 60
+    assert collector.refusals.totals() == {"rate": 1}
+    assert await send(collector, BLOCKED) == "blocked"
+    for local in ("127.0.0.1", "192.168.1.7", "::1"):
+        await send(collector, evolve(SENDER, address=ip_address(local)), b=local)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_store_cannot_take_is_refused_and_counted(
+    collector: Collector, store: Store
+) -> None:
+    collector.queue.settings = QueueSettings(max_waiting=0)
+    with pytest.raises(Unavailable):
+        await send(collector)
+    website = store.websites.all()[0].number
+    assert [refused.reason for refused in collector.refusals.of(website, NOW)] == ["capacity"]
+    assert stored_views(store) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_website_deleted_while_the_hit_waits_is_not_found(
+    collector: Collector, store: Store
+) -> None:
+    deleted = Deferred.fromCoroutine(store.delete_website(store.websites.all()[0]))
+    with pytest.raises(NotFound, match="deleted"):
+        await send(collector)
+    await deleted

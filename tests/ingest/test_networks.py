@@ -1,0 +1,112 @@
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.build import shipped_file
+from medamad.ingest.networks import Networks, is_local, prefix_of, read_networks
+
+NETWORKS = Networks(
+    map(
+        ip_network,
+        [
+            "192.0.2.7",
+            "198.51.100.0/24",
+            "2001:db8:12::/48",
+            "::ffff:203.0.113.0/120",
+        ],
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_in"),
+    [
+        ("192.0.2.7", True),
+        ("192.0.2.8", False),
+        ("198.51.100.255", True),
+        ("198.51.101.0", False),
+        ("::ffff:198.51.100.1", True),
+        ("203.0.113.9", True),
+        ("::ffff:203.0.113.9", True),
+        ("2001:db8:12:ffff::1", True),
+        ("2001:db8:13::", False),
+        ("::c000:207", False),
+    ],
+)
+def test_an_address_is_in_a_network(address: str, is_in: bool) -> None:
+    assert (ip_address(address) in NETWORKS) is is_in
+
+
+def test_what_is_no_address_is_in_no_network() -> None:
+    assert "192.0.2.7" not in NETWORKS
+    assert ip_address("192.0.2.7") not in Networks()
+    assert ip_address("2001:db8::1") in Networks([IPv6Network("::/0")])
+    assert ip_address("192.0.2.7") in Networks([IPv4Network("0.0.0.0/0")])
+    assert len(NETWORKS) == 4
+
+
+ADDRESSES = st.ip_addresses(network="192.0.2.0/26") | st.ip_addresses(network="2001:db8::/120")
+SOME = st.lists(st.builds(lambda a, n: ip_network((a, a.max_prefixlen - n), strict=False),
+                          ADDRESSES, st.integers(0, 8)), max_size=6)  # fmt: skip
+
+
+@given(SOME, ADDRESSES)
+def test_membership_is_that_of_any_network(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+    assert (address in Networks(networks)) == any(address in network for network in networks)
+
+
+@pytest.mark.parametrize(
+    ("address", "prefix"),
+    [
+        ("192.0.2.7", b"\xc0\x00\x02"),
+        ("::ffff:192.0.2.200", b"\xc0\x00\x02"),
+        ("2001:db8:12:34::5", b"\x20\x01\x0d\xb8\x00\x12"),
+    ],
+)
+def test_the_neighbourhood_is_a_24_or_a_48(address: str, prefix: bytes) -> None:
+    assert prefix_of(ip_address(address)) == prefix
+
+
+@pytest.mark.parametrize(
+    ("address", "is_one"),
+    [
+        ("127.0.0.1", True),
+        ("10.1.2.3", True),
+        ("172.31.0.1", True),
+        ("172.32.0.1", False),
+        ("192.168.1.1", True),
+        ("169.254.1.1", True),
+        ("::1", True),
+        ("fd00::1", True),
+        ("fe80::1", True),
+        ("::ffff:10.0.0.1", True),
+        ("192.0.2.1", False),
+        ("203.0.113.1", False),
+        ("2001:db8::1", False),
+    ],
+)
+def test_local_addresses_are_told(address: str, is_one: bool) -> None:
+    assert is_local(ip_address(address)) is is_one
+
+
+def test_networks_are_read_from_lines() -> None:
+    text = "# office\n192.0.2.7 # me\n\n198.51.100.0/24\n2001:db8::/32\n"
+    assert list(map(str, read_networks(text))) == [
+        "192.0.2.7/32",
+        "198.51.100.0/24",
+        "2001:db8::/32",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["example.com", "192.0.2.0/33", "192.0.2", "198.51.100.0/2", "2001:db8:12::/4"]
+)
+def test_a_line_that_is_no_network_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match="line 2: expected an address or a network"):
+        list(read_networks(f"192.0.2.7\n{line}\n"))
+
+
+def test_nothing_is_blocked_by_the_shipped_file() -> None:
+    assert list(read_networks(shipped_file("blocked.txt").read_text("utf-8"))) == []

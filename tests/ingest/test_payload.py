@@ -1,0 +1,257 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from medamad.domain.errors import BadRequest
+from medamad.ingest.payload import Custom, Load, Unload, decode, decode_stated
+
+LOAD = {"e": "load", "b": "1", "u": "https://a.test/", "p": True, "q": False}
+UNLOAD = {"e": "unload", "b": "1", "m": 1000}
+CUSTOM = {"e": "custom", "g": "a.test", "d": {"a": "b"}}
+
+
+def sent(base: dict[str, Any], **fields: Any) -> bytes:
+    return json.dumps(base | fields).encode()
+
+
+def test_a_load_with_all_its_fields() -> None:
+    body = sent(LOAD, r="https://b.test/", t="Asia/Tokyo", d={"plan": "pro"}, n=3, w=1280, x=[1])
+    assert decode(body) == Load(
+        beacon="1",
+        url="https://a.test/",
+        first_today=True,
+        first_of_page=False,
+        referrer="https://b.test/",
+        zone="Asia/Tokyo",
+        properties=(("plan", "pro"),),
+        number_today=3,
+        width_px=1280,
+    )
+
+
+def test_a_load_with_what_is_required() -> None:
+    assert decode(sent(LOAD)) == Load("1", "https://a.test/", True, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "number_today", "width_px"),
+    [
+        ({"n": 1, "w": 0}, 1, 0),
+        ({"n": 2.0, "w": 805.0}, 2, 805),
+        ({"n": 65_535, "w": 65_535}, 65_535, 65_535),
+        ({"n": 65_536, "w": 10**30}, 65_535, 65_535),
+    ],
+)
+def test_large_counts_are_cut(fields: dict[str, int], number_today: int, width_px: int) -> None:
+    load = decode(sent(LOAD, **fields))
+    assert isinstance(load, Load)
+    assert (load.number_today, load.width_px) == (number_today, width_px)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "duration_ms"),
+    [
+        ("1", 1),
+        ("1234", 1234),
+        ("1234.9", 1234),
+        ("0.25", 1),
+        ("1e3", 1000),
+        ("86400000", 86_400_000),
+        ("86400001", 86_400_000),
+        ("1e300", 86_400_000),
+        ("9" * 300, 86_400_000),
+    ],
+)
+def test_an_unload_has_whole_milliseconds_up_to_a_day(milliseconds: str, duration_ms: int) -> None:
+    body = f'{{"m": {milliseconds}, "b": "x", "e": "unload"}}'.encode()
+    assert decode(body) == Unload("x", duration_ms)
+
+
+def test_a_custom_names_its_website_in_one_spelling() -> None:
+    assert decode(sent(CUSTOM, g="Www.BÜCHER.test.")) == Custom(
+        "www.xn--bcher-kva.test", (("a", "b"),)
+    )
+    assert decode(sent(CUSTOM, b="7")) == Custom("a.test", (("a", "b"),), "7")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ('"text"', "text"),
+        ('""', ""),
+        ("7", "7"),
+        ("-7", "-7"),
+        ("true", "true"),
+        ("false", "false"),
+        ("1.5", "1.5"),
+        ("2.0", "2"),
+        ("0.1", "0.1"),
+        ("1e22", "1e+22"),
+        ("12345678901234567890123", "12345678901234567890123"),
+        ('"' + "ä" * 300 + '"', "ä" * 256),
+        ("9" * 4000, "9" * 256),
+        ('"\\\\u0000"', "\\u0000"),
+        ('"\\ud83d\\ude00"', "\N{GRINNING FACE}"),
+    ],
+)
+def test_a_property_is_kept_as_text(value: str, text: str) -> None:
+    body = f'{{"e": "custom", "g": "a.test", "d": {{"name": {value}}}}}'.encode()
+    assert decode(body) == Custom("a.test", (("name", text),))
+
+
+def test_properties_are_kept_without_the_space_around_them() -> None:
+    properties = {" plan ": " pro\n", " ": "lost", "author": "Ada  L. ", "plan": "free"}
+    kept = (("plan", "free"), ("author", "Ada  L."))
+    assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", kept)
+
+
+def test_thirty_properties_keep_their_order() -> None:
+    properties = {"n" * 64: "0"} | {f"name{number}": str(number) for number in range(29)}
+    assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", tuple(properties.items()))
+
+
+def test_properties_beyond_thirty_and_long_names_lose_no_hit() -> None:
+    properties = {"n" * 65: "0"} | {f"name{number}": str(number) for number in range(30)}
+    load = decode(sent(LOAD, d=properties))
+    assert isinstance(load, Load)
+    kept = tuple((f"name{number}", str(number)) for number in range(29))
+    assert load.properties == (("n" * 64, "0"), *kept)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "body: expected JSON"),
+        (b"{", "body: expected JSON"),
+        (b"nonsense", "body: expected JSON"),
+        (sent(LOAD) + b"x", "body: expected JSON"),
+        (b"[]", "body: expected a JSON object"),
+        (b"1", "body: expected a JSON object"),
+        (b"null", "body: expected a JSON object"),
+        (b"[" * 100_000, "body: expected a JSON object"),
+        (b'{"e":"load","x":' + b"[" * 100_000, "body: nested too deeply"),
+        (b'{"e":"custom","g":"a","d":' + b'{"a":' * 100_000, "body: nested too deeply"),
+        (b'{"e":"load","b":"\xff"}', "body: expected JSON in UTF-8"),
+        (b'{"e":"load","b":"\x00"}', "body: expected JSON"),
+        (b"{}", 'e: required, expected "load", "unload" or "custom"'),
+        (b'{"e":1}', 'e: expected "load", "unload" or "custom"'),
+        (b'{"e":"hit"}', 'e: expected "load", "unload" or "custom"'),
+        (sent(LOAD, e="at `$.b`"), 'e: expected "load", "unload" or "custom"'),
+        (sent(LOAD, e="' - at `$.zzz`"), 'e: expected "load", "unload" or "custom"'),
+        (
+            sent(LOAD, e="Object missing required field `q1`"),
+            'e: expected "load", "unload" or "custom"',
+        ),
+        (b'{"e":"load"}', "b: required, expected a text of 1 to 64 characters"),
+        (sent(LOAD, b=1), "b: expected a text of 1 to 64 characters"),
+        (sent(LOAD, b=""), "b: expected a text of 1 to 64 characters"),
+        (sent(LOAD, b="x" * 65), "b: expected a text of 1 to 64 characters"),
+        (sent(LOAD, u=None), "u: expected an http or https URL"),
+        (sent(LOAD, p=1), "p: expected true or false"),
+        (sent(LOAD, q="true"), "q: expected true or false"),
+        (sent(LOAD, r=5), "r: expected a URL as text"),
+        (sent(LOAD, t=[]), "t: expected an IANA time zone as text"),
+        (sent(LOAD, n=0), "n: expected a whole number above 0"),
+        (sent(LOAD, n=1.5), "n: expected a whole number above 0"),
+        (sent(LOAD, w=-1), "w: expected a whole number of pixels"),
+        (sent(LOAD, w=True), "w: expected a whole number of pixels"),
+        (sent(UNLOAD, m=0), "m: expected a number of milliseconds above 0"),
+        (sent(UNLOAD, m=-5), "m: expected a number of milliseconds above 0"),
+        (sent(UNLOAD, m="5"), "m: expected a number of milliseconds above 0"),
+        (sent(UNLOAD, m=True), "m: expected a number of milliseconds above 0"),
+        (b'{"e":"unload","b":"x","m":1e999}', "m: expected a number of milliseconds above 0"),
+        (b'{"e":"unload","b":"x","m":NaN}', "body: expected JSON"),
+        (sent(CUSTOM, g=""), "g: expected 1 to 253 characters, got none"),
+        (sent(CUSTOM, g="a." * 127 + "a"), "g: expected at most 253 characters"),
+        (sent(CUSTOM, g="192.0.2.1"), "g: expected a hostname, not an IP address"),
+        (sent(CUSTOM, b=""), "b: expected a text of 1 to 64 characters"),
+        (sent(CUSTOM, d=[]), "d: expected an object of names to texts, whole numbers or booleans"),
+        (
+            sent(CUSTOM, d={}),
+            "d: expected an object of names to texts, whole numbers or booleans, at least one",
+        ),
+        (sent(CUSTOM, d={"a": None}), "d.a: expected a text, a whole number or a boolean"),
+        (sent(CUSTOM, d={"a": [1]}), "d.a: expected a text, a whole number or a boolean"),
+        (sent(LOAD, d={"a": {"b": 1}}), "d.a: expected a text, a whole number or a boolean"),
+        (sent(LOAD, d={"": "x"}), "d: expected names of at least one character"),
+    ],
+)
+def test_what_is_malformed_is_named(body: bytes, message: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        decode(body)
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("broken", ["\x00", "a\x00b", "\ud800", "\ude00\ud83d"])
+@pytest.mark.parametrize(
+    ("base", "fields", "field"),
+    [
+        (LOAD, {"b": "?"}, "b"),
+        (LOAD, {"u": "https://a.test/?"}, "u"),
+        (LOAD, {"r": "https://b.test/?"}, "r"),
+        (LOAD, {"t": "?"}, "t"),
+        (LOAD, {"d": {"a": "?"}}, "d"),
+        (LOAD, {"d": {"?": "a"}}, "d"),
+        (UNLOAD, {"b": "?"}, "b"),
+        (CUSTOM, {"g": "?"}, "g"),
+        (CUSTOM, {"d": {"a": 1, "?": 2}}, "d"),
+    ],
+)
+def test_nul_and_half_a_surrogate_pair_are_refused_in_every_text(
+    base: dict[str, Any], fields: dict[str, Any], field: str, broken: str
+) -> None:
+    body = json.dumps(base | fields).replace("?", json.dumps(broken)[1:-1]).encode()
+    with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
+        decode(body)
+
+
+@pytest.mark.parametrize("other", [b'"\xff"', b"9" * 5_000, b"[" * 900 + b"]" * 900])
+@pytest.mark.parametrize("base", [LOAD | {"b": "\0"}, CUSTOM | {"d": {"\0": "a"}}])
+def test_nothing_beside_a_nul_lets_it_pass(base: dict[str, Any], other: bytes) -> None:
+    body = json.dumps(base | {"x": "?"}).encode().replace(b'"?"', other)
+    with pytest.raises(BadRequest, match=r"^[bd]: expected text without NUL"):
+        decode(body)
+
+
+@pytest.mark.parametrize("field", ["visitor", "userAgent", "language"])
+def test_what_a_server_states_holds_no_nul(field: str) -> None:
+    body = json.dumps(LOAD | {field: "a\0", "x": "?"}).encode().replace(b"?", b"\xff")
+    with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
+        decode_stated(body)
+
+
+@pytest.mark.parametrize("country", ["D", "DEU", "D1", "DE\n", "\nDE"])
+def test_a_country_is_stated_by_two_letters(country: str) -> None:
+    with pytest.raises(BadRequest, match=r"^country: expected a country's code of two letters"):
+        decode_stated(sent(LOAD, country=country))
+
+
+def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:
+    assert decode(sent(UNLOAD, x="\x00")) == Unload("1", 1000)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(st.sampled_from("ebuprqtdnwmg"), JSON)
+ANY_BASE = st.sampled_from([{}, LOAD, UNLOAD, CUSTOM])
+
+
+@given(st.builds(lambda base, fields: json.dumps(base | fields).encode(), ANY_BASE, FIELDS))
+@example(b"\xef\xbb\xbf{}")
+def test_no_json_raises_anything_but_bad_request(body: bytes) -> None:
+    try:
+        decode(body)
+    except BadRequest as refusal:
+        assert ": " in str(refusal)  # noqa: PT017 - it need not be refused
+
+
+@given(st.binary())
+def test_no_octets_raise_anything_but_bad_request(body: bytes) -> None:
+    with pytest.raises(BadRequest, match=r"^body: "):
+        decode(body)

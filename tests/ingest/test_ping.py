@@ -1,0 +1,128 @@
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.domain.errors import BadRequest
+from medamad.ingest.ping import answer, http_date
+
+NOW = datetime(2024, 3, 15, 13, 37, tzinfo=UTC).timestamp()
+FIRST = ("0", "Fri, 15 Mar 2024 00:00:00 GMT")
+
+
+def told(since: str | None, now: float, zone: tzinfo) -> tuple[str, str]:
+    """Give what a ping answers: the body and Last-Modified."""
+    ping = answer(since, now, zone)
+    return ping.body, ping.last_modified
+
+
+@pytest.mark.parametrize(
+    ("since", "ping"),
+    [
+        (None, FIRST),
+        # Of today: one second more.
+        ("Fri, 15 Mar 2024 00:00:00 GMT", ("1", "Fri, 15 Mar 2024 00:00:01 GMT")),
+        ("Fri, 15 Mar 2024 00:00:07 GMT", ("1", "Fri, 15 Mar 2024 00:00:08 GMT")),
+        ("Fri, 15 Mar 2024 00:59:58 GMT", ("1", "Fri, 15 Mar 2024 00:59:59 GMT")),
+        ("Fri, 15 Mar 2024 00:59:59 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        # The count stops; later and future dates stand for its end.
+        ("Fri, 15 Mar 2024 01:00:00 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        ("Fri, 15 Mar 2024 13:00:00 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        ("Sat, 16 Mar 2024 00:00:00 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        # Of an earlier day: as if there were none.
+        ("Thu, 14 Mar 2024 23:59:59 GMT", FIRST),
+        ("Thu, 14 Mar 2024 00:00:03 GMT", FIRST),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", FIRST),
+        ("Mon, 01 Jan 0001 00:00:00 GMT", FIRST),
+        # The other two forms of an HTTP date.
+        ("Friday, 15-Mar-24 00:00:07 GMT", ("1", "Fri, 15 Mar 2024 00:00:08 GMT")),
+        ("Friday, 15-Mar-74 00:00:07 GMT", ("1", "Fri, 15 Mar 2024 01:00:00 GMT")),
+        ("Friday, 15-Mar-75 00:00:07 GMT", FIRST),
+        ("Fri Mar 15 00:00:07 2024", ("1", "Fri, 15 Mar 2024 00:00:08 GMT")),
+        ("Fri Mar  1 00:00:07 2024", FIRST),
+        (" fri, 15 mar 2024 00:00:00 gmt ", ("1", "Fri, 15 Mar 2024 00:00:01 GMT")),
+    ],
+)
+def test_the_seconds_past_midnight_count_the_views(
+    since: str | None, ping: tuple[str, str]
+) -> None:
+    assert told(since, NOW, UTC) == ping
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "",
+        "0",
+        "yesterday",
+        "2024-03-15T00:00:00Z",
+        "Fri, 15 Mar 2024 00:00:00",
+        "Fri, 15 Mar 2024 00:00:00 UTC",
+        "Fri, 15 Mar 2024 00:00:00 +0000",
+        "Fri, 15 Mar 2024 00:00:00 GMT; length=1",
+        "Fri, 32 Mar 2024 00:00:00 GMT",
+        "Fri, 30 Feb 2024 00:00:00 GMT",
+        "Fri, 15 Mar 2024 24:00:00 GMT",
+        "Fri, 15 Mar 0000 00:00:00 GMT",
+        "Fri, 15 Xxx 2024 00:00:00 GMT",
+        "Xxx, 15 Mar 2024 00:00:00 GMT",
+        "Fri, 15 Mar 99999 00:00:00 GMT",
+        "Fri, \u0661\u0665 Mar 2024 00:00:00 GMT",
+        "Fri, 15 Mar 2024 00:00:00 GMT\nX",
+    ],
+)
+def test_what_is_no_http_date_is_refused(since: str) -> None:
+    with pytest.raises(BadRequest, match=r"^If-Modified-Since: expected an HTTP date$"):
+        answer(since, NOW, UTC)
+
+
+@pytest.mark.parametrize(
+    ("now", "zone", "midnight"),
+    [
+        ("2024-07-01T12:00+00:00", "UTC", "2024-07-01T00:00+00:00"),
+        ("2024-07-01T22:30+00:00", "Europe/Berlin", "2024-07-02T00:00+02:00"),
+        ("2024-07-01T02:30+00:00", "America/New_York", "2024-06-30T00:00-04:00"),
+        ("2024-07-01T18:15+00:00", "Asia/Kathmandu", "2024-07-02T00:00+05:45"),
+        # The day on which the clock is put forward, and the one on which it is put back.
+        ("2024-03-31T12:00+00:00", "Europe/Berlin", "2024-03-31T00:00+01:00"),
+        ("2024-10-27T12:00+00:00", "Europe/Berlin", "2024-10-27T00:00+02:00"),
+        # Midnight does not exist, and exists twice.
+        ("2024-04-26T12:00+00:00", "Africa/Cairo", "2024-04-26T01:00+03:00"),
+        ("2024-11-03T05:30+00:00", "America/Havana", "2024-11-03T00:00-04:00"),
+    ],
+)
+def test_a_day_begins_at_midnight_of_the_zone(now: str, zone: str, midnight: str) -> None:
+    at = datetime.fromisoformat(now).timestamp()
+    begins = int(datetime.fromisoformat(midnight).timestamp())
+    assert told(None, at, ZoneInfo(zone)) == ("0", http_date(begins))
+    assert told(http_date(begins), at, ZoneInfo(zone)) == ("1", http_date(begins + 1))
+    assert answer(http_date(begins - 1), at, ZoneInfo(zone)).body == "0"
+
+
+@given(
+    st.integers(1, 4_000_000_000),
+    st.integers(1, 30),
+    st.sampled_from([UTC, *map(ZoneInfo, ["Asia/Kolkata", "America/St_Johns", "Africa/Cairo"])]),
+)
+def test_a_visitor_s_views_of_a_day_are_counted(now: int, views: int, zone: tzinfo) -> None:
+    first = since = answer(None, now, zone).last_modified
+    for number in range(1, views):
+        ping = answer(since, now, zone)
+        assert (ping.body, ping.views_before) == ("1", number)
+        since = ping.last_modified
+        assert _seconds(since) - _seconds(first) == number
+
+
+def _seconds(date: str) -> float:
+    return datetime.strptime(date, "%a, %d %b %Y %H:%M:%S %Z").replace(tzinfo=UTC).timestamp()
+
+
+@given(st.text() | st.text("FriSat, 0123456789:MarJanGMT-"))
+def test_no_date_raises_anything_but_bad_request(text: str) -> None:
+    try:
+        answer(text, NOW, UTC)
+    except BadRequest as refusal:
+        assert str(refusal).startswith("If-Modified-Since: ")  # noqa: PT017 - it may be a date

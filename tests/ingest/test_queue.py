@@ -1,0 +1,367 @@
+from collections.abc import Callable, Sequence
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from medamad.domain.errors import Unavailable
+from medamad.domain.hits import Event, Hit, Leaving
+from medamad.ingest.write_queue import HitQueue, QueueSettings
+from medamad.storage.wal.journal import Outcome
+
+
+class Reactor:
+    """Like a reactor, makes in a turn the calls that were due before it; `Clock` would make all."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls: list[Callable[[], object]] = []
+
+    def seconds(self) -> float:
+        return self.now
+
+    def callLater(self, delay: float, call: Callable[[], object]) -> None:
+        assert delay == 0
+        self.calls.append(call)
+
+    def turn(self, times: int = 1, *, lasting_s: float = 0) -> None:
+        for _ in range(times):
+            self.now += lasting_s
+            calls, self.calls = self.calls, []
+            for call in calls:
+                call()
+
+
+class RecordingStore:
+    """Keeps each batch until it is told how it went."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.answers: list[Deferred[list[Outcome]]] = []
+
+    def append(self, hits: Sequence[Hit]) -> "Deferred[list[Outcome]]":
+        assert hits
+        self.batches.append([hit.beacon for hit in hits])
+        self.answers.append(Deferred())
+        return self.answers[-1]
+
+    def succeed(self, number: int) -> None:
+        self.answers[number].callback([Outcome.STORED] * len(self.batches[number]))
+
+
+@pytest.fixture
+def reactor() -> Reactor:
+    return Reactor()
+
+
+@pytest.fixture
+def store() -> RecordingStore:
+    return RecordingStore()
+
+
+@pytest.fixture
+def queue(reactor: Reactor, store: RecordingStore) -> HitQueue:
+    return HitQueue(
+        store.append, reactor, QueueSettings(interval_s=1, max_records=3, max_waiting=5)
+    )
+
+
+def hit(name: str) -> Leaving:
+    return Leaving(time_ms=1, beacon=name, duration_ms=1)
+
+
+def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:
+    got: list[object] = []
+    for deferred in deferreds:
+        deferred.addBoth(got.append)
+    return got
+
+
+def test_a_lone_hit_is_written_when_the_next_turn_brings_no_more(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    got = results([queue.add(hit("a"))])
+    reactor.turn()
+    assert store.batches == []
+    reactor.turn()
+    assert (store.batches, got) == ([["a"]], [])
+    store.succeed(0)
+    assert got == [Outcome.STORED]
+
+
+def test_hits_of_several_turns_share_a_batch_up_to_its_size(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    for name in "abcd":
+        queue.add(hit(name))
+        reactor.turn()
+    assert store.batches == [["a", "b", "c"]]
+    assert len(queue) == 4
+    store.succeed(0)
+    assert len(queue) == 1
+
+
+def test_a_batch_gathers_no_longer_than_its_time(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(interval_s=1, max_records=100)
+    for name in "abc":
+        assert store.batches == []
+        queue.add(hit(name))
+        reactor.turn(lasting_s=0.4)
+    assert store.batches == [["a", "b", "c"]]
+
+
+def test_the_next_batch_gathers_while_one_is_written(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    first = results([queue.add(hit("a"))])
+    reactor.turn(2)
+    second = results([queue.add(hit("b")), queue.add(hit("c"))])
+    reactor.turn(5)
+    assert store.batches == [["a"]]
+    store.succeed(0)
+    assert (first, second) == ([Outcome.STORED], [])
+    reactor.turn(2)
+    assert store.batches == [["a"], ["b", "c"]]
+    store.succeed(1)
+    assert second == [Outcome.STORED, Outcome.STORED]
+
+
+def test_a_failed_batch_fails_exactly_its_callers(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    failing = results([queue.add(hit("a")), queue.add(hit("b"))])
+    reactor.turn(2)
+    passing = results([queue.add(hit("c"))])
+    store.answers[0].errback(Unavailable("full", retry_after=1))
+    reactor.turn(2)
+    store.succeed(1)
+    assert [failure.type for failure in failing] == [Unavailable, Unavailable]
+    assert passing == [Outcome.STORED]
+
+
+def test_too_many_waiting_hits_are_refused(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.add(hit("written"))
+    reactor.turn(2)
+    waiting = results([queue.add(hit(str(number))) for number in range(5)])
+    (refused,) = results([queue.add(hit("refused"))])
+    assert isinstance(refused, Failure)
+    assert refused.check(Unavailable)
+    assert refused.value.retry_after == 1
+    assert "too many hits wait" in str(refused.value)
+    for number in range(3):
+        store.succeed(number)
+        reactor.turn(3)
+    assert waiting == [Outcome.STORED] * 5
+    assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
+
+
+def test_what_was_long_takes_the_place_of_several(queue: HitQueue) -> None:
+    sizes = [1_023, 3_072, 0]
+    (short, long, late) = (queue.add(hit(str(size)), size, size) for size in sizes)
+    assert_refused(long)
+    assert [short.called, late.called] == [False, False]
+    assert len(queue) == 2
+
+
+def test_no_hit_is_too_long_for_a_queue_in_which_nothing_waits(queue: HitQueue) -> None:
+    queue.settings = QueueSettings(max_waiting=2)
+    longest = queue.add(hit("longest"), "a", 16_384)
+    assert (longest.called, queue.places) == (False, 2)
+
+
+def test_whoever_has_most_that_waits_gives_way(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=1, max_waiting=6)
+    many = [queue.add(hit(name), "many") for name in "abcd"]
+    few = [queue.add(hit(name), "few") for name in "xy"]
+    other = queue.add(hit("o"), "other")
+    assert_refused(many[3])
+    # Whose own has most is not helped at the cost of others.
+    assert_refused(queue.add(hit("e"), "many"))
+    for number in range(6):
+        reactor.turn(2)
+        store.succeed(number)
+    assert results([*many[:3], *few, other]) == [Outcome.STORED] * 6
+    assert sorted(name for batch in store.batches for name in batch) == [*"abc", "o", *"xy"]
+
+
+def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: HitQueue) -> None:
+    queue.settings = QueueSettings(max_waiting=20)
+    many = [queue.add(hit(str(number)), "many") for number in range(20)]
+    long = queue.add(hit("long"), "other", 3 * 1_024)
+    for late in many[16:]:
+        assert_refused(late)
+    assert [one.called for one in (*many[:16], long)] == [False] * 17
+
+
+def test_a_caller_that_no_longer_waits_may_give_way(queue: HitQueue) -> None:
+    waiting = [queue.add(hit(name)) for name in "abcde"]
+    gone = results(waiting[4:])
+    waiting[4].cancel()
+    queue.add(hit("f"), "other")
+    assert len(gone) == 1
+    assert [one.called for one in waiting[:4]] == [False] * 4
+
+
+def assert_refused(stored: "Deferred[Outcome]") -> None:
+    (refused,) = results([stored])
+    assert isinstance(refused, Failure)
+    assert refused.check(Unavailable)
+
+
+def event(name: str, properties: int) -> Event:
+    said = tuple((f"name{number}", "value") for number in range(properties))
+    return Event(website=1, time_ms=1, beacon=name, properties=said)
+
+
+def test_properties_count_to_the_size_of_a_batch(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=6)
+    for name in "abcde":
+        queue.add(event(name, 2))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # However many it has, one hit fits.
+    queue.add(event("f", 20))
+    queue.add(event("g", 1))
+    for number in (3, 4):
+        reactor.turn(2)
+        store.succeed(number)
+    assert store.batches == [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]]
+    assert len(queue) == 0
+
+
+def test_batches_are_larger_where_much_waits(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=2)
+    for number in range(40):
+        queue.add(hit(str(number)))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # An eighth of what waits.
+    assert [len(batch) for batch in store.batches] == [5, 4, 3]
+
+
+@pytest.mark.parametrize(("properties", "most_hits"), [(99, 50), (0, 1_000)])
+def test_however_much_waits_others_do_not_wait_for_long(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor, properties: int, most_hits: int
+) -> None:
+    queue.settings = QueueSettings()
+    for number in range(9_000):
+        queue.add(event(str(number), properties))
+    reactor.turn(2)
+    assert len(store.batches[0]) == most_hits
+
+
+def test_senders_take_turns_where_more_wait_than_fit(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=4)
+    for name in "abcdefg":
+        queue.add(hit(name), "one")
+    queue.add(hit("x"), "other")
+    queue.add(hit("y"), "other")
+    queue.add(hit("z"))
+    for number in range(3):
+        reactor.turn(2)
+        store.succeed(number)
+    # Of those that fit, the order is that in which they came.
+    assert store.batches == [["a", "b", "x", "z"], ["c", "d", "e", "y"], ["f", "g"]]
+
+
+def test_others_that_keep_coming_keep_nobody_waiting(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=4)
+    for name in "abcdef":
+        queue.add(hit(name), "one")
+    for number in range(4):
+        for other in range(4):
+            queue.add(hit(f"{number} {other}"), (number, other))
+        reactor.turn(2)
+        store.succeed(number)
+    assert {"a", "b", "c", "d", "e", "f"} <= {name for batch in store.batches for name in batch}
+    # Of whom it was the turn all the same.
+    assert store.batches[0] == ["a", "b", "0 0", "0 1"]
+    for number in range(4, 6):
+        reactor.turn(2)
+        store.succeed(number)
+    assert sorted(name for batch in store.batches for name in batch) == sorted(
+        [*"abcdef", *(f"{number} {other}" for number in range(4) for other in range(4))]
+    )
+    assert len(queue) == 0
+
+
+def test_drained_fires_when_every_hit_was_answered(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    assert results([queue.drained()]) == [None]
+    got = results([queue.add(hit("a"))])
+    drained = results([queue.drained()])
+    reactor.turn(2)
+    assert drained == []
+    store.succeed(0)
+    assert (got, drained) == ([Outcome.STORED], [None])
+
+
+def test_drained_fires_when_what_waited_gave_way(queue: HitQueue, reactor: Reactor) -> None:
+    refused = [queue.add(hit("a"))]
+    drained = results([queue.drained()])
+    queue.settings = QueueSettings(max_waiting=0)
+    refused.append(queue.add(hit("b")))
+    reactor.turn()
+    assert drained == [None]
+    for one in refused:
+        assert_refused(one)
+
+
+def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    gone = queue.add(hit("a"))
+    got = results([gone, queue.add(hit("b"))])
+    reactor.turn(2)
+    gone.cancel()
+    store.succeed(0)
+    assert [type(got[0]), got[1]] == [Failure, Outcome.STORED]
+
+
+def test_given_up_are_those_that_wait_and_not_those_being_written(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    written = results([queue.add(hit(name)) for name in "abc"])
+    reactor.turn(2)
+    waiting = results([queue.add(hit(name), name) for name in "defg"])
+    drained = results([queue.drained()])
+    queue.give_up(Unavailable("it stands still", retry_after=10))
+    assert [str(failure.value) for failure in waiting] == ["it stands still"] * 4
+    assert (written, drained, len(queue)) == ([], [], 3)
+    # What comes meanwhile is refused at once.
+    (late,) = results([queue.add(hit("h"))])
+    assert (str(late.value), late.value.retry_after) == ("it stands still", 10)
+    store.succeed(0)
+    assert (written, drained) == ([Outcome.STORED] * 3, [None])
+    later = results([queue.add(hit("i"))])
+    reactor.turn(2)
+    store.succeed(1)
+    assert (later, len(queue)) == ([Outcome.STORED], 0)
+    assert store.batches == [["a", "b", "c"], ["i"]]
+
+
+def test_settings_take_effect_while_it_runs(
+    queue: HitQueue, store: RecordingStore, reactor: Reactor
+) -> None:
+    queue.settings = QueueSettings(max_records=1)
+    for name in "ab":
+        queue.add(hit(name))
+    reactor.turn(2)
+    assert store.batches == [["a"]]

@@ -1,0 +1,189 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.domain.errors import BadRequest
+from medamad.query.filters import (
+    FIELDS,
+    MAX_CONDITIONS,
+    OPERATORS,
+    Condition,
+    conditions_of,
+    passing,
+    without_case,
+)
+
+NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
+ABOUT = {"/About", "/about/us"}
+REST = {"/about/us", "/50%_*", "/a,b"}
+
+
+def test_the_fields_and_operators_are_those_of_the_interface() -> None:
+    assert set(FIELDS) == {
+        "path",
+        "referrer",
+        *("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"),
+        *("browser", "os", "device", "country", "language"),
+        *("prop_name", "prop_value"),
+    }
+    assert set(OPERATORS) == {
+        *("eq", "contains", "starts_with", "ends_with", "in"),
+        *("neq", "not_contains", "not_starts_with", "not_ends_with", "not_in"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameters", "conditions"),
+    [
+        ([], ()),
+        ([("path", "/x")], (Condition("path", "eq", ("/x",)),)),
+        ([("path[eq]", "/x"), ("path", "/x")], (Condition("path", "eq", ("/x",)),)),
+        (
+            [("path[neq]", "/x"), ("path[neq]", "/y")],
+            (Condition("path", "neq", ("/x",)), Condition("path", "neq", ("/y",))),
+        ),
+        (
+            [("os[in]", "a,b"), ("os[in]", ""), ("os[in]", "c,")],
+            (Condition("os", "in", ("a", "b", "", "c", "")),),
+        ),
+        (
+            [("os[in]", "a"), ("os[not_in]", "b")],
+            (Condition("os", "in", ("a",)), Condition("os", "not_in", ("b",))),
+        ),
+        ([("path[contains]", "a,b")], (Condition("path", "contains", ("a,b",)),)),
+        ([("limit", "1"), ("colour[eq]", "red"), ("pathology", "x"), ("[eq]", "x")], ()),
+    ],
+)
+def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Condition, ...]) -> None:
+    assert conditions_of(parameters) == conditions
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "path[foo]",
+        "path[]",
+        "path[",
+        "path[eq",
+        "path[eq]]",
+        "path[eq][in]",
+        "path[EQ]",
+        "prop_name[like]",
+    ],
+)
+def test_an_unknown_operator_is_refused_by_name(key: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        conditions_of([(key, "x")])
+    assert str(refusal.value).startswith(f"{key}: expected one of the operators eq, neq, ")
+
+
+def test_one_filter_too_many_is_refused_by_name() -> None:
+    parameters = [("path[contains]", str(number)) for number in range(MAX_CONDITIONS - 1)]
+    # A list is one filter, however long, and what is said twice is said once.
+    parameters += [("os[in]", str(number)) for number in range(MAX_CONDITIONS)]
+    parameters += [("path[contains]", "0")]
+    assert len(conditions_of(parameters)) == MAX_CONDITIONS
+    for key in ("browser", "path[contains]", "country[in]"):
+        with pytest.raises(BadRequest) as refusal:
+            conditions_of([*parameters, (key, "x"), ("device", "y")])
+        assert str(refusal.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "passed"),
+    [
+        ("eq", "/ABOUT", {"/About"}),
+        ("eq", "/STRASSE", {"/straße"}),
+        ("eq", "", {""}),
+        ("contains", "ABOUT", {"/About", "/about/us"}),
+        ("contains", "%_*", {"/50%_*"}),
+        ("contains", "*", {"/50%_*"}),
+        ("contains", "", set(NAMES)),
+        ("starts_with", "/a", {"/About", "/about/us", "/a,b"}),
+        ("starts_with", "", set(NAMES)),
+        ("ends_with", "US", {"/about/us"}),
+        ("ends_with", "", set(NAMES)),
+        ("in", "/,/ABOUT", {"/", "/About"}),
+        ("in", "", {""}),
+        ("in", "/,", {"", "/"}),
+        ("in", "/a,b", set()),
+    ],
+)
+def test_operators_and_their_opposites(operator: str, value: str, passed: set[str]) -> None:
+    def those(operator: str) -> set[str]:
+        found = passing(conditions_of([(f"path[{operator}]", value)]), [without_case(NAMES)])
+        return {name for name, passes in zip(NAMES, found, strict=True) if passes}
+
+    assert those(operator) == passed
+    opposite = "neq" if operator == "eq" else f"not_{operator}"
+    assert those(opposite) == set(NAMES) - passed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "passed"),
+    [
+        ([("path[starts_with]", "/a"), ("path[ends_with]", "us")], {"/about/us"}),
+        (
+            [("path[contains]", "a"), ("path[contains]", "b"), ("path[neq]", "/a,b")],
+            {"/About", "/about/us"},
+        ),
+        ([("path", "/"), ("path", "/about")], set()),
+        ([("path[in]", "/"), ("path[in]", "/about")], {"/", "/About"}),
+        (
+            [("path[not_in]", "/,/about"), ("path[not_in]", ",/straße")],
+            {"/about/us", "/50%_*", "/a,b"},
+        ),
+    ],
+)
+def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]) -> None:
+    found = passing(conditions_of(parameters), [without_case(NAMES)])
+    assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
+
+
+@pytest.mark.parametrize(
+    ("parameter", "passed"),
+    [
+        (("referrer", "google"), [True, True, False]),
+        (("referrer", "google.de/search"), [False, True, False]),
+        (("referrer[neq]", "google"), [False, False, True]),
+        (("referrer[neq]", "google.de/search"), [True, False, True]),
+        (("referrer[not_contains]", ".de"), [True, False, True]),
+        (("referrer[in]", "google.com,other"), [True, False, True]),
+    ],
+)
+def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
+    names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
+    assert passing(conditions_of([parameter]), names).tolist() == passed
+
+
+def held_by_each(names: list[str], value: str) -> list[bool]:
+    """Tell which names have a value in them, through a filter."""
+    return passing(conditions_of([("path[contains]", value)]), [names]).tolist()
+
+
+@given(
+    names=st.lists(st.text("ab\n", max_size=9), min_size=1),
+    value=st.text("ab\n", max_size=5),
+    longer=st.sampled_from([1, 400]),
+)
+def test_long_names_are_searched_as_short_ones_are(
+    names: list[str], value: str, longer: int
+) -> None:
+    names, value = [name * longer for name in names], value * longer
+    assert held_by_each(names, value) == [value in name for name in names]
+
+
+class Laborious(str):
+    """A text in which nothing may be looked for by itself."""
+
+    __slots__ = ()
+
+    def __contains__(self, _value: object) -> bool:
+        raise AssertionError
+
+
+def test_what_is_laborious_to_find_in_each_is_looked_for_in_all_at_once() -> None:
+    names = [Laborious("a" * 2_000), Laborious("a" * 999 + "b" + "a" * 1_000)]
+    assert held_by_each(names, "a" * 500 + "b" + "a" * 500) == [False, True]
+    with pytest.raises(AssertionError):
+        held_by_each([Laborious("/about")], "about")

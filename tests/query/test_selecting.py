@@ -1,0 +1,94 @@
+import pytest
+from support.query.hits import NOON, event, view
+from support.query.snapshots import SOURCES, Cuts, question_of, snapshot_of
+
+from medamad.query.period import Period
+from medamad.query.scan import select
+
+VIEWS = [
+    view(3, "p", referrer="google.de/search", os="Linux"),
+    view(1, "p", referrer="google.com", os="Windows"),  # the clock was set back
+    view(2, "p", os="Linux"),
+]
+for number, late in enumerate(VIEWS, 1):
+    late["id"] = number
+EVENTS = [event(0, 1, a="x", b="y"), event(0, 1, a="x"), event(0, 3, a="y"), event(0, None, a="x")]
+
+
+CUTS = [
+    Cuts(),
+    Cuts((1,), (True, False), in_parts=1),
+    Cuts((1, 2), (True, True, True), in_parts=3),
+    Cuts((1, 2), (False, True, True), grouped=2, in_parts=2),
+]
+
+
+def chosen(*query: tuple[str, str], period: Period | None = None) -> list[int]:
+    """Give the sequence numbers of the views that are chosen, whatever the parts."""
+    found = []
+    for cuts in CUTS:
+        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
+        found.append(
+            [
+                number
+                for views in (selection if period is None else selection.during(period)).views()
+                for number in (
+                    views.part.sequence if views.index is None else views.part.sequence[views.index]
+                ).tolist()
+            ]
+        )
+    assert all(numbers == found[0] for numbers in found)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("period", "numbers"),
+    [
+        (Period(), [1, 2, 3]),
+        (Period(NOON + 1000, NOON + 3000), [1, 2, 3]),
+        (Period(NOON + 1001, NOON + 3000), [1, 3]),
+        (Period(NOON + 1000, NOON + 2999), [2, 3]),
+        (Period(NOON + 2000, NOON + 2000), [3]),
+        (Period(NOON + 3001, None), []),
+        (Period(None, NOON + 999), []),
+    ],
+)
+def test_both_bounds_are_in_the_period(period: Period, numbers: list[int]) -> None:
+    assert chosen(period=period) == numbers
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ([("os", "linux")], [1, 3]),
+        ([("os", "linux"), ("referrer", "google")], [1]),
+        ([("referrer", "google.com")], [2]),
+        ([("referrer", "")], [3]),
+        ([("referrer[not_contains]", "google")], [3]),
+        ([("prop_name", "A")], [1, 3]),
+        ([("prop_name", "a"), ("prop_value", "y")], [3]),
+        ([("prop_value", "y")], [1, 3]),
+        ([("prop_name[neq]", "a")], [1]),
+        ([("prop_value", "z")], []),
+        ([("prop_name", "a"), ("os", "Linux"), ("referrer[neq]", "")], [1]),
+    ],
+)
+def test_filters_choose_views(query: list[tuple[str, str]], numbers: list[int]) -> None:
+    assert chosen(*query) == numbers
+
+
+def test_a_part_that_lies_whole_in_the_period_is_not_masked() -> None:
+    selection = select(snapshot_of(VIEWS, EVENTS, Cuts((1,))), question_of([]), SOURCES)
+    pieces = list(selection.during(Period(NOON + 2000, NOON + 3000)).views())
+    assert [piece.index is None for piece in pieces] == [True, False]
+
+
+def test_a_part_of_which_all_is_chosen_answers_for_its_views() -> None:
+    def asked(*query: tuple[str, str]) -> list[object]:
+        cuts = Cuts((1, 2), (True, True, True))
+        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
+        return [chosen if isinstance(chosen, int) else "views" for chosen in selection.choose(len)]
+
+    assert asked() == [1, 1, 1]
+    assert asked(("os", "linux")) == [1, 1]
+    assert asked(("os", "linux"), ("prop_value", "y")) == ["views", "views"]

@@ -1,0 +1,265 @@
+"""Days of which there are sums alone: what they can answer is answered, and the rest is said."""
+
+import copy
+import random
+import weakref
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from attrs import define, evolve, field, frozen
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.query.naive_filters import Pairs, instant, microseconds
+from support.query.oracle import Entry, Oracle
+from support.query.random_queries import INTERVALS, MOMENTS, ZONES, Invention
+from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
+
+from medamad.domain.zones import day_at, start_of_day
+from medamad.storage.segments.snapshot import Missed, Missing, Snapshot, Sums
+
+DAY_MS = 86_400_000
+FILTERED_BY = {
+    "pages": "path",
+    "time": "path",
+    "summary": "path",
+    "referrers": "referrer",
+    "sources": "utm_source",
+    "mediums": "utm_medium",
+    "campaigns": "utm_campaign",
+    "terms": "utm_term",
+    "contents": "utm_content",
+    "browsers": "browser",
+    "os": "os",
+    "devices": "device",
+    "countries": "country",
+    "languages": "language",
+}
+"""What each endpoint may be filtered by, and days be counted nevertheless."""
+
+
+def split(
+    views: list[Entry], events: list[Entry], zone: ZoneInfo, chosen: random.Random
+) -> tuple[Snapshot, dict[int, MadeDay]]:
+    """Make sums of some of the days, at random, and a snapshot with them."""
+    days: dict[int, MadeDay] = {}
+    for number in {day_at(zone, each["time_ms"] // 1000) for each in (*views, *events)}:
+        span = (start_of_day(zone, number) * 1000, start_of_day(zone, number + 1) * 1000 - 1)
+
+        def within(entry: Entry, span: tuple[int, int] = span) -> bool:
+            return span[0] <= entry["time_ms"] <= span[1]
+
+        if chosen.random() < 0.6:
+            known = chosen.choice(("all", "all", "all", "sums", "views"))
+            days[number] = MadeDay(
+                number, span, [*filter(within, views)], [*filter(within, events)], known
+            )
+    gone_views = [view for day in days.values() for view in day.views]
+    gone_events = [event for day in days.values() for event in day.events]
+    return (
+        snapshot_of(
+            [view for view in views if view not in gone_views],
+            [event for event in events if event not in gone_events],
+            days=days.values(),
+        ),
+        days,
+    )
+
+
+def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> list[Entry]:
+    """Leave out the events whose view is of another day: such go with their view or are told of."""
+    day_of = {view["id"]: day_at(zone, view["time_ms"] // 1000) for view in views}
+    return [
+        event
+        for event in events
+        if day_of.get(event["view"]) in (None, day_at(zone, event["time_ms"] // 1000))
+    ]
+
+
+@frozen
+class Told:
+    """What happened, and what an answer about it is said to be without."""
+
+    views: list[Entry]
+    events: list[Entry]
+    days: dict[int, MadeDay]
+    without: dict[Missing, list[int]]
+    now_ms: int
+
+    def expected(self, endpoint: str, query: Pairs) -> Any:
+        """Ask the oracle for all but the days that the answer is without."""
+        if endpoint == "time":
+            return self._oracle(Missing.FIGURES, Missing.DURATIONS).answer(endpoint, query)
+        if endpoint != "summary":
+            return self._figures(endpoint, query, Missing.FIGURES)
+        found = self._figures(endpoint, query, Missing.FIGURES)
+        if "interval" in found:
+            in_parts = self._figures(endpoint, query, Missing.FIGURES, Missing.INTERVAL)
+            found["interval"] = in_parts["interval"]
+        return found
+
+    def _figures(self, endpoint: str, query: Pairs, *missing: Missing) -> Any:
+        """Give bounces and durations as they are without the days of which they are not known."""
+        found = self._oracle(*missing, quiet=Missing.BOUNCES).answer(endpoint, query)
+        timed = self._oracle(*missing, quiet=Missing.DURATIONS).answer(endpoint, query)
+        return with_durations(found, timed)
+
+    def _oracle(self, *missing: Missing, quiet: Missing | None = None) -> Oracle:
+        """Know nothing of some days, nor how long the views of `quiet` ones were."""
+        gone = [self.days[number] for each in missing for number in self.without[each]]
+        gone_views = [view for day in gone for view in day.views]
+        gone_events = [event for day in gone for event in day.events]
+        days = [] if quiet is None else self.without[quiet]
+        quiet_views = [view for number in days for view in self.days[number].views]
+        return Oracle(
+            [
+                {**view, "duration_ms": 0} if view in quiet_views else view
+                for view in self.views
+                if view not in gone_views
+            ],
+            [event for event in self.events if event not in gone_events],
+            source_of=SOURCES.name_of,
+            now_ms=self.now_ms,
+        )
+
+
+def with_durations(found: Any, timed: Any) -> Any:
+    """Put the durations of other rows in the place of those of rows."""
+    if isinstance(found, list):
+        return [with_durations(*rows) for rows in zip(found, timed, strict=True)]
+    if "duration" in found:
+        return {**found, "duration": timed["duration"]}
+    return {
+        name: with_durations(each, timed[name]) if isinstance(each, dict | list) else each
+        for name, each in found.items()
+    }
+
+
+def check(
+    invention: Invention, endpoint: str, query: list[tuple[str, str]], zone: ZoneInfo
+) -> Missed:
+    rng = invention.rng
+    views = invention.views(rng.randint(0, 25))
+    events = of_their_day(views, invention.events(rng.randint(0, 10), views), zone)
+    if "start" not in dict(query) and "interval" in dict(query):
+        # A series begins with the day then, not with its first view, of which nothing is known.
+        times_ms = [view["time_ms"] for view in views]
+        if end := instant(dict(query).get("end")):
+            times_ms.append(microseconds(end) // 1000)
+        query.append(("start", invention._written(min(times_ms, default=0))))
+    snapshot, days = split(views, events, zone, rng)
+    found = answer(snapshot, endpoint, query, now_ms=invention.now_ms)
+    without = {each: snapshot.missed.days(each) for each in Missing}
+    told = Told(views, events, days, without, invention.now_ms).expected(endpoint, query)
+    assert found == told
+    return snapshot.missed
+
+
+inventions = st.builds(
+    Invention,
+    rng=st.randoms(use_true_random=False),
+    moment=st.sampled_from(MOMENTS),
+    interval=st.sampled_from(INTERVALS[2:]),
+)
+
+
+zones = st.sampled_from(ZONES).map(ZoneInfo)
+quickly = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@given(
+    invention=inventions,
+    zone=zones,
+    endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
+)
+@quickly
+def test_an_answer_is_right_but_for_the_days_that_it_says_it_is_without(
+    invention: Invention, zone: ZoneInfo, endpoint: str
+) -> None:
+    check(invention, endpoint, invention.query(endpoint), zone)
+
+
+def test_the_invented_questions_miss_something_of_each_kind_and_often_nothing() -> None:
+    rng = random.Random(3)  # noqa: S311
+    counts: Counter[Missing | None] = Counter()
+    for number in range(120):
+        invention = Invention(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
+        endpoint = ("summary", "pages", "time", "properties")[number % 4]
+        zone = ZoneInfo(rng.choice(ZONES))
+        missed = check(invention, endpoint, invention.query(endpoint), zone)
+        counts.update([each for each in Missing if missed.days(each)] or [None])
+    assert min(counts[each] for each in (*Missing, None)) > 1, counts
+
+
+def whole_days(invention: Invention, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
+    """Ask about whole days of a zone, or about all there is."""
+    first, last = sorted(day_at(zone, invention.time_ms() // 1000) for _ in range(2))
+    start = datetime.fromtimestamp(start_of_day(zone, first), UTC)
+    end = datetime.fromtimestamp(start_of_day(zone, last + 1), UTC) - timedelta(seconds=1)
+    query = [("start", start.isoformat()), ("end", end.isoformat())]
+    query = [pair for pair in query if invention.rng.random() < 0.8]
+    if name == "summary" and "start" in dict(query):
+        query += [("interval", invention.interval), ("timezone", zone.key)]
+    if name in FILTERED_BY and invention.rng.random() < 0.7:
+        field = FILTERED_BY[name]
+        operator = invention.rng.choice(("eq", "neq", "contains", "in"))
+        query.append((f"{field}[{operator}]", invention._value(field, operator)))
+    return query
+
+
+@given(invention=inventions, zone=zones, endpoint=st.sampled_from(ENDPOINTS))
+@quickly
+def test_whole_days_and_filters_on_what_is_counted_miss_nothing(
+    invention: Invention, zone: ZoneInfo, endpoint: str
+) -> None:
+    missed = check(invention, endpoint, whole_days(invention, zone, endpoint), zone)
+    assert missed.days(Missing.FIGURES) == []
+    assert missed.days(Missing.INTERVAL) == []
+
+
+@given(invention=inventions, zone=zones)
+@quickly
+def test_the_values_of_all_properties_of_whole_days_are_known(
+    invention: Invention, zone: ZoneInfo
+) -> None:
+    query = [*whole_days(invention, zone, "properties"), ("prop_name[contains]", "")]
+    missed = check(invention, "properties", query, zone)
+    assert missed.days(Missing.FIGURES) == []
+
+
+@define(eq=False)
+class Opened:
+    """Days that are opened as they are gone through, as those of a store are."""
+
+    days: Sequence[Sums]
+    opened: list["weakref.ref[Sums]"] = field(factory=list)
+    most_open: int = 0
+
+    def __iter__(self) -> Iterator[Sums]:
+        for number in range(len(self.days)):
+            self.most_open = max(self.most_open, sum(ref() is not None for ref in self.opened))
+            day = copy.copy(self.days[number])
+            self.opened.append(weakref.ref(day))
+            yield day
+            del day
+
+
+def test_no_more_days_are_open_at_once_than_are_looked_at() -> None:
+    rng = random.Random(5)  # noqa: S311
+    invention = Invention(rng, MOMENTS[0], "day")
+    views = invention.views(40)
+    for number, view in enumerate(views):
+        view["time_ms"] = number // 2 * DAY_MS
+    of_days = [views[place : place + 2] for place in range(0, len(views), 2)]
+    days = [
+        MadeDay(number, (number * DAY_MS, (number + 1) * DAY_MS - 1), of_day, [], known)
+        for number, (of_day, known) in enumerate(zip(of_days, ("all", "sums") * 10, strict=True))
+    ]
+    snapshot = snapshot_of([], [], days=days)
+    for endpoint in (*ENDPOINTS, "summary", "properties", "time", "pages"):
+        opened = Opened(list(snapshot.days))
+        answer(evolve(snapshot, days=opened), endpoint, [], now_ms=invention.now_ms)
+        assert opened.most_open <= 3, endpoint
+        assert len(opened.opened) >= len(days)

@@ -1,0 +1,43 @@
+"""A store in a temporary directory, with a reactor whose threads speak at once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from twisted.internet import reactor
+
+from medamad.storage.backup import SUFFIX
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.environment.environment import Environment, open_environment
+from medamad.storage.environment.writer import CallsFromThread
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+
+MAP_SIZE = 64 << 20
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    opened = open_environment(tmp_path / "data", MAP_SIZE)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Callable[..., Store]:
+    def open_again(
+        sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+        name: str = "data",
+        its_reactor: CallsFromThread = reactor,
+        **settings: object,
+    ) -> Store:
+        chosen = {"map_size": MAP_SIZE, "min_free_disk": 0} | settings
+        return start_store(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
+
+    return open_again
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    return tmp_path / f"backup{SUFFIX}"

@@ -1,0 +1,216 @@
+"""A backup holds what the store held; one that is not as it was written is refused."""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.backups import SIZES, back_up_of, filled
+from support.storage.contents import agrees, held, orphans, settled
+from support.storage.hits import DAY_MS, NOW_MS, leaving, views
+from support.storage.kill_at_each_step import killed
+
+from medamad.domain.accounts import Account
+from medamad.storage.check import Checking
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_to_read
+from medamad.storage.environment.formats import tell_nobody
+from medamad.storage.errors import NoBackup, StoreError
+from medamad.storage.offline import make_backup
+from medamad.storage.restore import restore
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Outcome
+
+OpenStore = Callable[..., Store]
+
+
+def write(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def content_of(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def findings(directory: Path) -> list[str]:
+    environment, txn = open_to_read(directory)
+    found = list(Checking(environment, txn).findings())
+    txn.abort()
+    environment.close()
+    return found
+
+
+def files(directory: Path) -> set[str]:
+    return {file.name for file in directory.iterdir()}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_of_a_store_in_use_holds_what_it_held(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, website = await filled(open_store)
+    before = held(store, website)
+    told: list[tuple[str, int, int]] = []
+    note = back_up_of(store, backup, lambda *told_of: told.append(told_of))
+    await store.append(views(41, 50))
+    assert mode_of(backup) == 0o600
+    assert files(tmp_path) == {"data", backup.name}
+    assert note.packed_bytes < note.bytes
+    assert {what for what, _, _ in told} == {"copying", "reading it again"}
+    assert all(0 < done <= total for _, done, total in told)
+    await store.close()
+
+    restored = restore(backup, tmp_path / "again", tell_nobody)
+    assert (restored.note, restored.replaced) == (note, None)
+    assert findings(tmp_path / "again") == []
+    assert files(tmp_path / "again") == {FILE_NAME, f"{FILE_NAME}-lock", "daemon.lock"}
+    again = open_store(sizes=SIZES, name="again")
+    assert again.websites.all() == [website]
+    assert held(again, website) == before
+    assert again.account.read() == Account("ada", "hash", 1, 1)
+    assert again.account.login(b"digest") is None, "a login has come back"
+    assert await again.append(views(35, 35)) == [Outcome.REPEATED]
+    await again.append([*views(41, 60), leaving(5, 800)])
+    await settled(again, NOW_MS + 3 * DAY_MS)
+    assert len(held(again, website)[0]) == 60
+    again.ask(website, agrees)
+    assert orphans(again._environment) == []
+    await again.close()
+    assert findings(tmp_path / "again") == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_keeps_no_room_from_the_store_while_it_is_read_again(
+    open_store: OpenStore, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    reading: dict[str, bool] = {}
+
+    def tell(what: str, _done: int, _total: int) -> None:
+        readers = store._environment.lmdb.readers().splitlines()[1:]
+        reading[what] = any(line.split()[-1] != "-" for line in readers)
+
+    back_up_of(store, backup, tell)
+    await store.close()
+    assert reading == {"copying": True, "reading it again": False}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_has_no_room_that_is_free(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    environment = store._environment
+    with environment.lmdb.begin(write=True) as txn:
+        txn.put(b"large", bytes(24 << 20), db=environment.databases.meta)
+    with environment.lmdb.begin(write=True) as txn:
+        txn.delete(b"large", db=environment.databases.meta)
+    before = environment.path.stat().st_size
+    assert before > 24 << 20
+    assert back_up_of(store, backup).bytes < 1 << 20
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    assert (tmp_path / "again" / FILE_NAME).stat().st_size < before / 2
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "not a backup of medamad"),
+    "something else": (lambda _: b"x" * 5_000, "not a backup of medamad"),
+    "cut in its note": (lambda content: content[:900], "checksum of its first part"),
+    "cut to its note": (lambda content: content[:1032], "cut short"),
+    "cut by a byte": (lambda content: content[:-1], "cut short"),
+    "longer": (lambda content: content + b"\0", "something was added"),
+    "its magic number": (lambda content: flipped(content, 0), "not a backup of medamad"),
+    "its checksum": (lambda content: flipped(content, 30), "checksum of its first part"),
+    "its note": (lambda content: flipped(content, 80), "checksum of its first part"),
+    "its first frame": (lambda content: flipped(content, 1_033), "damaged"),
+    "its midst": (lambda content: flipped(content, len(content) // 2), "damaged"),
+    "its end": (lambda content: flipped(content, len(content) - 1), "damaged"),
+}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_damaged_is_refused_and_nothing_touched(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    back_up_of(store, backup)
+    await store.close()
+    content = content_of(backup)
+    before = files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME)
+    for change, told in CHANGES.values():
+        write(backup, change(content))
+        with pytest.raises(NoBackup, match=told) as caught:
+            restore(backup, tmp_path / "data", tell_nobody)
+        assert str(caught.value).startswith(f"{backup}: ")
+        assert before == (files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_of_a_later_version_is_refused_by_its_format(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    await open_store().close()
+    guest = open_as_guest(tmp_path / "data")
+    with guest.lmdb.begin(write=True) as txn:
+        txn.put(b"format", b"99", db=guest.databases.meta)
+    guest.close()
+    make_backup(tmp_path / "data", backup, tell_nobody, 0)
+    with pytest.raises(NoBackup, match=r"of format 99, made by medamad .*; this program knows"):
+        restore(backup, tmp_path / "again", tell_nobody)
+    assert not (tmp_path / "again").exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_there_is_no_room_none_is_begun(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store = open_store()
+    with pytest.raises(StoreError, match=r"MiB of the disk are free, a backup .* needs up to"):
+        back_up_of(store, backup, spare_bytes=1 << 60)
+    await store.close()
+    assert files(tmp_path) == {"data"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_that_cannot_be_written_leaves_the_one_before(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, _ = await filled(open_store)
+    back_up_of(store, backup)
+    before = content_of(backup)
+
+    def fails(_what: str, _done: int, _total: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        back_up_of(store, backup, fails)
+    assert content_of(backup) == before
+    assert files(tmp_path) == {"data", backup.name}
+    await store.append(views(41, 42))
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_can_be_killed_at_any_step(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, website = await filled(open_store)
+    before = held(store, website)
+    assert killed("backup", tmp_path / "data", backup) == {"copying", "reading it again"}
+    assert files(tmp_path) == {"data", backup.name}
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    again = open_store(sizes=SIZES, name="again")
+    assert held(again, website) == before
+    await again.close()

@@ -1,0 +1,241 @@
+"""What happened before, stored at once beside what happens now."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import pytest_twisted
+from attrs import evolve, fields
+from support.storage.bulk_loads import expected, made, together
+from support.storage.contents import (
+    agrees,
+    blocks_and_groups,
+    durations,
+    entries,
+    held,
+    idle,
+    orphans,
+    settled,
+)
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
+from support.storage.reactor import Listening
+from twisted.internet.defer import Deferred
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.errors import NotFound
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.import_content import Bulk
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@pytest.mark.parametrize(("views_made", "events"), [(1, 0), (1, 1), (7, 3), (8, 0), (50, 40)])
+@pytest.mark.parametrize("chunk_views", [1, 4, 10_000])
+@pytest_twisted.ensureDeferred
+async def test_what_is_loaded_is_there_once(
+    open_store: OpenStore, views_made: int, events: int, chunk_views: int
+) -> None:
+    sizes = Sizes(chunk_views=chunk_views, group_members=3, counted_from=2)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, views_made, events)
+    await store.load(website, bulk)
+    for _ in range(2):
+        assert held(store, website) == expected(bulk)
+        store.ask(website, agrees)
+        assert entries(store, "journal", "beacons") == [0, 0]
+        await settled(store, NOW_MS)
+        assert orphans(store._environment) == []
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenStore) -> None:
+    new_values = {Dimension.PATH: 2, Dimension.PROPERTY_NAME: 1, Dimension.PROPERTY: 1}
+    store = open_store(new_values=new_values, other_new_values=1)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 2_500, 10)
+    await store.load(website, bulk)
+    assert held(store, website) == expected(bulk)
+    await store.append(views(1, 3))
+    paths = {row["path"] for row in held(store, website)[0]} - set(bulk.texts[Dimension.PATH])
+    assert paths == {"/1", "/2", "(other)"}
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest_twisted.ensureDeferred
+async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> None:
+    """Whether they come before, meanwhile or after, and whatever is merged with what."""
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    sizes = Sizes(chunk_views=rng.randint(3, 12), group_members=2, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    bulks = [made(n, rng.randint(1, 30), rng.randint(0, 20)) for n in range(4)]
+    hits = [views(10 * n, 10 * n + 9, NOW_MS + n) for n in range(6)]
+    await store.append([event("b0"), *hits[0]])
+    await store.load(website, bulks[0])
+    await store.append([leaving(0, 700), *hits[1]])
+    under_way = [Deferred.fromCoroutine(store.load(website, bulk)) for bulk in bulks[1:3]]
+    for more in hits[2:4]:
+        await store.append([*more, leaving(20, 900)])
+        assert len(held(store, website)[0]) >= 30
+    for done in under_way:
+        await done
+    await store.append(hits[4])
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    await store.load(website, bulks[3])
+    await store.append(hits[5])
+    for _ in range(2):
+        views_there, events = held(store, website)
+        store.ask(website, agrees)
+        of_hits = [row for row in views_there if not row["path"].startswith("/bulk")]
+        assert sorted(row["path"] for row in of_hits) == sorted(f"/{n}" for n in range(60))
+        assert durations(store, website)["/0"] == 700
+        assert durations(store, website)["/20"] == 900
+        of_event = {
+            "time_ms": NOW_MS,
+            "view": ("/0", NOW_MS),
+            "properties": [("k", "v"), ("n", "1")],
+        }
+        assert (views_there, events) == together(
+            (of_hits, [of_event]), *(expected(bulk) for bulk in bulks)
+        )
+        await settled(store, NOW_MS + 4 * DAY_MS)
+        assert orphans(store._environment) == []
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_load_fills_up_the_last_block(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=10, group_members=99))
+    website = await store.add_website("example.com", 1)
+    for seed, (views_made, blocks) in enumerate(((4, 1), (3, 1), (13, 2), (1, 3), (9, 3))):
+        await store.load(website, made(seed, views_made, 0))
+        assert blocks_and_groups(store._environment) == (blocks, 0)
+    assert len(held(store, website)[0]) == 30
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    await store.close()
+    store = open_store()
+    await idle(store)
+    assert store.visitors_last_day(website, NOW_MS) == 2
+    bulk = made(1, 40, 0, first_ms=NOW_MS - 25 * HOUR_MS)
+    await store.load(website, bulk)
+    recent = int(np.count_nonzero(bulk.first_today & (bulk.time_ms >= NOW_MS - DAY_MS)))
+    assert 0 < recent < 40
+    assert store.visitors_last_day(website, NOW_MS) == 2 + recent
+    await store.append(views(3, 3))
+    assert store.visitors_last_day(website, NOW_MS) == 3 + recent
+    await store.close()
+
+
+@pytest.mark.parametrize("step", range(0, 40, 3))
+@pytest_twisted.ensureDeferred
+async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, step: int) -> None:
+    """Those of a load are unused until its blocks are there."""
+    listening = Listening()
+    store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 30, 10)
+    tidying: list[Deferred[None]] = []
+
+    def heard(_: object) -> None:
+        if len(listening.results) == step + 1 and not tidying:
+            tidying.append(Deferred.fromCoroutine(store.tidy(NOW_MS)))
+
+    listening.results.clear()
+    listening.heard = heard
+    await store.load(website, bulk)
+    listening.heard = lambda _: None
+    for done in tidying:
+        await done
+    for _ in range(2):
+        assert held(store, website) == expected(bulk)
+        await store.close()
+        store = open_store()
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.delete_website(website)
+    with pytest.raises(NotFound):
+        await store.load(website, made(1, 5, 2))
+    assert entries(store, "names", "codes", "blocks", "heads", "doomed") == [0] * 5
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    whole = made(1, 5, 3)
+    nothing = {
+        field.name: getattr(whole, field.name)[:0]
+        for field in fields(Bulk)
+        if field.name not in ("codes", "texts")
+    }
+    none_of_each = {dimension: codes[:0] for dimension, codes in whole.codes.items()}
+    empty = Bulk(**nothing, codes=none_of_each, texts=whole.texts)
+    await store.load(website, empty)
+    assert entries(store, "heads") == [0]
+    rows = len(whole.event)
+    alone = evolve(
+        empty,
+        event=whole.event,
+        event_time_ms=whole.event_time_ms,
+        event_view=np.full(rows, -1),
+        property=whole.property,
+    )
+    await store.load(website, alone)
+    views_held, events_held = held(store, website)
+    assert (len(views_held), len(events_held)) == (0, len(np.unique(whole.event)))
+    await store.close()
+
+
+@pytest.mark.parametrize("duration_ms", [700, 300])
+@pytest.mark.parametrize("tidied_after_days", [(0, 1, 8), (8,)])
+@pytest_twisted.ensureDeferred
+async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
+    open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
+) -> None:
+    """A load may join a block of hits before, and so reach over hits that are still unsealed."""
+    sizes = Sizes(chunk_views=12, group_members=9, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 5))
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    later_ms = NOW_MS + 2 * DAY_MS
+    await store.append([*views(6, 6, later_ms), *views(7, 10, later_ms + 23 * HOUR_MS)])
+    await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
+    await store.load(website, made(1, 5, 0, first_ms=NOW_MS))
+    await store.tidy(later_ms + DAY_MS + 1)
+    assert blocks_and_groups(store._environment) == (2, 0)
+    assert entries(store, "journal") == [0]
+    # This is longer than what is known, or shorter, which changes nothing.
+    await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])
+    for days in tidied_after_days:
+        await store.tidy(later_ms + DAY_MS + 3 + days * DAY_MS)
+        for _ in range(2):
+            assert durations(store, website)["/7"] == max(duration_ms, 500)
+            await store.close()
+            store = open_store(sizes=sizes)
+    assert entries(store, "corrections") == [0]
+    await store.close()

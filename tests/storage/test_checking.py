@@ -1,0 +1,243 @@
+"""All of a store read: nothing is found in a sound one, and whatever is changed is found."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_twisted
+from attrs import astuple, evolve
+from support.storage.contents import idle, keys_of, settled
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.log_lines import told_in_log
+from support.storage.page_damage import hide_last
+from support.storage.scenes import Scene, Telling
+
+from medamad.domain.accounts import Account, Login, Scope, Share, Token
+from medamad.domain.dimensions import Dimension
+from medamad.storage.check import Checking
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.dictionary.limits import mark_key
+from medamad.storage.environment.access import Writing
+from medamad.storage.environment.environment import (
+    FILE_NAME,
+    Environment,
+    open_as_guest,
+    open_to_read,
+)
+from medamad.storage.segments.counters import Counters, decode_counters, encode_counters, merge
+from medamad.storage.segments.format import Block, decode_head, head_key, number_of
+from medamad.storage.segments.rollup import open_sums, written_sums
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+CHANGED = (
+    *("meta", "logins", "websites", "names", "codes", "journal", "beacons"),
+    *("heads", "blocks", "counters", "corrections"),
+)
+
+
+def findings(folder: Path) -> list[str]:
+    environment, txn = open_to_read(folder)
+    found = list(Checking(environment, txn).findings())
+    txn.abort()
+    environment.close()
+    return found
+
+
+def findings_in(environment: Environment) -> list[str]:
+    with environment.reading() as txn:
+        return list(Checking(environment, txn).findings())
+
+
+@pytest_twisted.async_fixture
+async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
+    """A store with something in every sub-database but those of the doomed and of batches."""
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(b"digest", Login(1, 2))
+    await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
+    await store.shares.add(b"id", Share("id", "club", 1, 1))
+    await store.add_website("example.com", 1)
+    long_ago_ms = NOW_MS - 5 * DAY_MS
+    await store.append([*views(20, 23, long_ago_ms), event("b20", long_ago_ms)])
+    await store.append([leaving(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
+    await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
+    async with store._one_at_a_time:
+        pass
+    await store.append([leaving(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
+    await store.close()
+    return tmp_path / "data"
+
+
+def edit(folder: Path, name: str, change: Callable[[Any, Any, list[bytes]], None]) -> None:
+    guest = open_as_guest(folder)
+    keys = keys_of(guest, name)[name]
+    with guest.lmdb.begin(write=True) as txn:
+        change(txn, getattr(guest.databases, name), keys)
+    guest.close()
+
+
+def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
+    assert findings(folder) == []
+    environment, txn = open_to_read(folder)
+    assert all(txn.stat(each)["entries"] for each in astuple(environment.databases)[:-2])
+    checking = Checking(environment, txn)
+    assert list(checking.findings()) == []
+    assert (checking.websites, checking.views, checking.days) == (1, 17, 2)
+    assert checking.blocks > 1
+    txn.abort()
+    environment.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_website(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
+    for hostname in ("a.example", "b.example"):
+        number = (await store.add_website(hostname, 1)).number
+        for day, first in ((9, 0), (8, 10)):
+            long_ago_ms = NOW_MS - day * DAY_MS
+            hits = views(100 * number + first, 100 * number + first + 8, long_ago_ms)
+            await store.append([evolve(hit, website=number) for hit in hits])
+    await idle(store)
+    await settled(store, NOW_MS)
+    pieces = [len(store._shelves.of(website.number).days) for website in store.websites.all()]
+    await store.close()
+    assert min(pieces) > 2
+    environment, txn = open_to_read(tmp_path / "data")
+    checking = Checking(environment, txn)
+    assert list(checking.findings()) == []
+    assert (checking.views, checking.days) == (0, 4)
+    txn.abort()
+    environment.close()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
+    guest = open_as_guest(folder)
+    unchecked = {b"format"} if name == "meta" else set()
+    if name == "names":
+        with guest.reading() as txn:
+            unchecked = {
+                key for key, value in txn.cursor(db=guest.databases.names) if not value[2:]
+            }
+    keys = [key for key in keys_of(guest, name)[name] if key not in unchecked]
+    assert keys
+    database = getattr(guest.databases, name)
+    for turn, key in enumerate(keys):
+        with guest.lmdb.begin(write=True) as txn:
+            value = txn.get(key, db=database)
+            # Not the day on which a text came: it is no part of what is counted.
+            begin = 2 if name == "names" else 0
+            place = begin + turn % (len(value) - begin)
+            changed = bytearray(value)
+            changed[place] ^= 1 << turn % 8
+            txn.put(key, bytes(changed), db=database)
+        assert findings_in(guest), key
+        with guest.lmdb.begin(write=True) as txn:
+            txn.put(key, value, db=database)
+    assert findings_in(guest) == []
+    guest.close()
+
+
+def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
+    def put(txn: Any, database: Any, _keys: list[bytes]) -> None:
+        txn.put(mark_key((1, Dimension.PATH)), b"no mark", db=database)
+
+    edit(folder, "names", put)
+    assert findings(folder) == ["website 1, mark of path: its checksum does not match"]
+
+
+@pytest.mark.parametrize("name", ["websites", "names", "codes", "heads", "blocks", "counters"])
+def test_what_is_missing_is_found(folder: Path, name: str) -> None:
+    def remove(txn: Any, database: Any, keys: list[bytes]) -> None:
+        txn.delete(keys[-1], db=database)
+
+    edit(folder, name, remove)
+    assert findings(folder)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_last_transaction_that_may_be_missing_is_found_and_told(
+    folder: Path, open_store: OpenStore
+) -> None:
+    hide_last(folder / FILE_NAME)
+    told = "its last transaction may be missing: its number was changed, or its writing failed"
+    assert findings(folder) == [told]
+    with told_in_log() as lines:
+        await open_store(sizes=SIZES).close()
+    assert lines == [f"{folder / FILE_NAME}: {told}"]
+
+
+def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> None:
+    """Their checksum is right: they were wrong when they were written."""
+
+    def count_one_more(txn: Any, database: Any, keys: list[bytes]) -> None:
+        key = next(key for key in reversed(keys) if key[-1] == 1)
+        counters = decode_counters(key, memoryview(txn.get(key, db=database)), check=True)
+        sums = (counters.sums[0] + 1, *counters.sums[1:])
+        txn.put(key, encode_counters(key, Counters(counters.codes, sums)), db=database)
+
+    edit(folder, "counters", count_one_more)
+    found = findings(folder)
+    assert any(each.endswith("counter 1: it is not what its views give") for each in found)
+
+
+def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
+    def add(txn: Any, database: Any, keys: list[bytes]) -> None:
+        txn.put(b"\0\0\0\x09" + keys[0][4:], b"", db=database)
+
+    edit(folder, "journal", add)
+    assert findings(folder) == ["journal: 1 entries belong to no website"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_found_in_whatever_a_store_has_become(
+    open_store: OpenStore,
+) -> None:
+    rng = random.Random(5)  # noqa: S311 - the same each time
+    telling = await Telling.begin(open_store(sizes=SIZES))
+    scene = Scene(rng, [website.number for website in telling.websites])
+    for _ in range(6):
+        await telling.tell_all(scene, 25)
+        await telling.settle(scene.now_ms)
+        assert findings_in(telling.store._environment) == []
+    await telling.store.close()
+
+
+def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
+    """Their checksums are right: a program that is wrong has written them."""
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin(write=True) as txn:
+        days = [
+            Block(1, number_of(key), head)
+            for key, value in txn.cursor(db=guest.databases.heads)
+            if key != head_key(1, 0) and (head := decode_head(key, value)).day is not None
+        ]
+        day = next(block for block in days if block.head.events)
+        sums = open_sums(day, Writing(txn), guest.databases).loaded()
+    wrong = {
+        "by browser it has other sums than overall": evolve(
+            sums, by_dimension={**sums.by_dimension, Dimension.BROWSER: merge([sums.total] * 2)}
+        ),
+        "its durations have another total": evolve(
+            sums, durations=evolve(sums.durations, duration_ms=np.array([1], np.uint32))
+        ),
+    }
+    for told, other in wrong.items():
+        with guest.lmdb.begin(write=True) as txn:
+            for is_counters, kind, value in written_sums(other, day.key).puts:
+                name = "counters" if is_counters else "blocks"
+                database = getattr(guest.databases, name)
+                txn.put(day.key + bytes((kind,)), value, db=database)
+        found = findings_in(guest)
+        assert [finding for finding in found if finding.endswith(told)], (told, found)
+    guest.close()

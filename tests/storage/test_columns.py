@@ -1,0 +1,130 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.format import decode_column, encode_column
+
+KEY = b"some key"
+WIDTHS = {np.uint8: 8, np.uint16: 16, np.uint32: 32, np.uint64: 64}
+
+numbers = st.one_of(
+    [st.lists(st.integers(0, (1 << bits) - 1), max_size=40) for bits in (1, 8, 9, 16, 17, 32, 64)]
+)
+columns = st.tuples(
+    numbers,
+    st.sampled_from([0, 0, 1, 255, 256, 1 << 32, 1_790_000_000_000]),
+    st.sampled_from(["as it is", "ascending", "constant"]),
+)
+
+
+def made(column: tuple[list[int], int, str]) -> list[int]:
+    values, base, order = column
+    values = [base + value for value in values]
+    if order == "ascending":
+        return sorted(values)
+    return values[:1] * len(values) if order == "constant" else values
+
+
+def narrowest(values: list[int]) -> list[type[np.unsignedinteger[Any]]]:
+    return [dtype for dtype, bits in WIDTHS.items() if max(values, default=0) < 1 << bits]
+
+
+def decoded(key: bytes, value: bytes, dtype: Any) -> NDArray[Any]:
+    return decode_column(key, memoryview(value), dtype, check=True)
+
+
+@given(columns, st.booleans(), st.data())
+def test_what_is_read_is_what_was_written(
+    column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
+) -> None:
+    values = made(column)
+    assume(narrowest(values))
+    written, read = (data.draw(st.sampled_from(narrowest(values))) for _ in range(2))
+    value = encode_column(KEY, np.array(values, written), deflate=deflate)
+    found = decoded(KEY, value, read)
+    assert found.tolist() == values
+    assert found.dtype.kind == "u"
+    assert found.dtype.itemsize <= np.dtype(read).itemsize
+
+
+@given(columns)
+def test_times_are_signed(column: tuple[list[int], int, str]) -> None:
+    values = [value % (1 << 62) for value in made(column)]
+    value = encode_column(KEY, np.array(values, np.int64))
+    assert decoded(KEY, value, np.int64).tolist() == values
+
+
+@given(columns, st.booleans(), st.data())
+def test_every_flipped_bit_is_noticed(
+    column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
+) -> None:
+    values = made(column)
+    assume(narrowest(values))
+    value = bytearray(encode_column(KEY, np.array(values, np.uint64), deflate=deflate))
+    place = data.draw(st.integers(0, len(value) * 8 - 1))
+    value[place // 8] ^= 1 << place % 8
+    with pytest.raises(Damaged):
+        decoded(KEY, bytes(value), np.uint64)
+
+
+@pytest.mark.parametrize("deflate", [False, True])
+@pytest.mark.parametrize(
+    "values", [[], [7], [7] * 50, [3, 1, 2], [1_000, 1_001, 1_900], [1 << 40, 5], list(range(300))]
+)
+def test_what_is_cut_short_or_under_another_key_is_noticed(
+    values: list[int], deflate: bool
+) -> None:
+    value = encode_column(KEY, np.array(values, np.uint64), deflate=deflate)
+    for length in range(len(value)):
+        with pytest.raises(Damaged):
+            decoded(KEY, value[:length], np.uint64)
+    for key, stored in ((b"another key", value), (KEY, value + b"\0")):
+        with pytest.raises(Damaged):
+            decoded(key, stored, np.uint64)
+
+
+DAY_OF_TIMES = np.arange(1_790_000_000_000, 1_790_000_000_000 + 86_400_000, 86_400, np.int64)
+SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("values", "bytes_each"),
+    [
+        (np.full(1_000, 9_999, np.uint64), 0),
+        (np.full(1_000, 1 << 63, np.uint64), 0),
+        (np.arange(1_000) % 2, 1),
+        (np.arange(1_000) % 257, 2),
+        (np.arange(70_000), 4),
+        (DAY_OF_TIMES, 4),
+        (DAY_OF_TIMES // 400, 1),
+        (SHUFFLED, 4),
+        (np.array([0, *SHUFFLED[1:]]), 8),
+    ],
+)
+def test_a_column_takes_as_little_as_its_numbers_need(
+    values: NDArray[Any], bytes_each: int
+) -> None:
+    """As what ascends by little steps it is stored only where it has to be copied anyway."""
+    value = encode_column(KEY, values.astype(np.uint64))
+    head = len(encode_column(KEY, np.zeros(0, np.uint64)))
+    assert len(value) == head + bytes_each * len(values)
+    assert decoded(KEY, value, np.uint64).tolist() == values.tolist()
+
+
+def test_deflated_columns_are_shorter_or_left_as_they_are() -> None:
+    pattern = np.tile(np.arange(250, dtype=np.uint8), 40)
+    noise = np.random.default_rng(1).integers(0, 256, 10_000, np.uint8)
+    assert len(encode_column(KEY, pattern, deflate=True)) < len(pattern) / 10
+    assert encode_column(KEY, noise, deflate=True) == encode_column(KEY, noise)
+
+
+def test_plain_numbers_are_borrowed_and_nobody_can_write_to_them() -> None:
+    value = encode_column(KEY, np.arange(1_000, dtype=np.uint32) * 40 % 999)
+    found = decoded(KEY, value, np.uint32)
+    assert not found.flags.owndata
+    assert not found.flags.writeable

@@ -1,0 +1,344 @@
+"""A store with a flipped bit: it is named in the log, and all the rest is answered."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.contents import (
+    Row,
+    agrees,
+    durations,
+    entries,
+    held,
+    in_order,
+    keys_of,
+    leaves,
+    rows,
+    settled,
+)
+from support.storage.hits import DAY_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.log_lines import told_in_log
+from twisted.internet import reactor
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.websites import Website
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.dictionary.keys import code_key
+from medamad.storage.environment.environment import open_as_guest
+from medamad.storage.segments.format import head_key
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+Pieces = dict[int, tuple[list[Row], list[Row]]]
+
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+LATER_MS = NOW_MS + 2 * DAY_MS
+GROUP = 4
+GROUPED = (1, 2)
+CORRECTED = 3
+
+
+async def fill(store: Store) -> Website:
+    """Two blocks in a group, one with corrections, and a tail."""
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700), leaving(7, 9_000)])
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.append([*views(9, 12, LATER_MS), event("b9", LATER_MS), event("b90", LATER_MS)])
+    await store.append(views(13, 17, LATER_MS + 1))
+    await settled(store, LATER_MS + 2)
+    await store.append([*views(18, 18, LATER_MS + 3), event("b18", LATER_MS + 3)])
+    await store.append([leaving(n, 1_000 * n, LATER_MS + 4) for n in (9, 12, 15)])
+    await store.append(views(90, 90, LATER_MS + 5))
+    await settled(store, LATER_MS + 6)
+    return website
+
+
+def by_block(store: Store, website: Website) -> Pieces:
+    """Read block for block, 0 for the tail."""
+
+    def question(snapshot: Snapshot) -> Pieces:
+        numbers = [block.number for block in store._shelves.of(website.number).leaves()]
+        parts = list(leaves(snapshot.parts))
+        sealed = zip(numbers, parts, strict=False)
+        pieces = {number: rows(Snapshot([part], (), snapshot.texts)) for number, part in sealed}
+        tail = Snapshot(parts[len(numbers) :], snapshot.events, snapshot.texts)
+        return {**pieces, 0: rows(tail)}
+
+    return store.ask(website, question)
+
+
+def expected(pieces: Pieces, *, without: int = -1) -> tuple[list[Row], list[Row]]:
+    views_there = [row for number in pieces if number != without for row in pieces[number][0]]
+    events = [row for number in pieces if number != without for row in pieces[number][1]]
+    return in_order(views_there), without_views(events)
+
+
+def without_views(events: list[Row]) -> list[Row]:
+    """The view of an event may be what is damaged."""
+    return in_order({**row, "view": None} for row in events)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("filled")
+
+
+@pytest_twisted.async_fixture(scope="module")
+async def pieces(filled: Path) -> Pieces:
+    store = start_store(filled, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES)
+    found = by_block(store, await fill(store))
+    assert set(found) == {*GROUPED, CORRECTED, 0}
+    assert len(expected(found)[0]) == 19
+    assert len(expected(found)[1]) == 5
+    await store.close()
+    return found
+
+
+@pytest.fixture
+def copies(filled: Path, tmp_path: Path, pieces: Pieces) -> Callable[[str], Iterator[bytes]]:
+    """Give each key of a sub-database, with the folder `damaged` as a copy where it is damaged."""
+    assert pieces
+
+    def one_by_one(database: str) -> Iterator[bytes]:
+        guest = open_as_guest(filled)
+        keys = keys_of(guest, database)[database]
+        guest.close()
+        for turn, key in enumerate(keys):
+            shutil.rmtree(tmp_path / "damaged", ignore_errors=True)
+            shutil.copytree(filled, tmp_path / "damaged")
+            damage(tmp_path / "damaged", database, key, turn)
+            yield key
+
+    return one_by_one
+
+
+def damage(folder: Path, database: str, key: bytes, turn: int) -> None:
+    """Flip some bit of what stands under a key; or take it away, at each seventh turn."""
+    guest = open_as_guest(folder)
+    chosen = getattr(guest.databases, database)
+    with guest.lmdb.begin(write=True) as txn:
+        value = bytearray(txn.get(key, db=chosen))
+        value[(5 * turn + 1) % len(value)] ^= 1 << turn % 8
+        if turn % 7 == 3 and database in ("blocks", "counters"):
+            txn.delete(key, db=chosen)
+        else:
+            txn.put(key, bytes(value), db=chosen)
+    guest.close()
+
+
+def block_of(key: bytes) -> int:
+    return int.from_bytes(key[12:16], "big")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_column_takes_its_block_out_of_the_answers(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
+) -> None:
+    met = set()
+    for key in copies("blocks"):
+        number = block_of(key)
+        met.add(number)
+        place = f"website 1, block {number}, column {key[-1]}: it"
+        with told_in_log() as lines:
+            store = open_store(sizes=SIZES, name="damaged")
+            (website,) = store.websites.all()
+            for _ in range(3):
+                found = held(store, website)
+                store.ask(website, agrees)
+                # Hits go on to be corrected, those of that block too.
+                await store.append([leaving(9, 10**6, LATER_MS + 9), leaving(12, 1, LATER_MS + 9)])
+            whole = expected(pieces, without=number)
+            assert {row["path"] for row in found[0]} == {row["path"] for row in whole[0]}
+            assert without_views(found[1]) == whole[1]
+            assert durations(store, website).get("/9") == (None if number == CORRECTED else 10**6)
+            await store.close()
+        assert all(place in line for line in lines)
+        # Once for those who ask, and once for what cannot be laid over it.
+        assert 1 <= len(lines) == len(set(lines)) <= 2
+    assert met == {*GROUPED, CORRECTED, GROUP}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_counter_takes_its_block_out_of_what_is_counted(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
+) -> None:
+    """A group is taken apart instead; nothing of it is left out."""
+    met = set()
+    for key in copies("counters"):
+        number = block_of(key)
+        met.add(number)
+        place = f"website 1, block {number}, counter {key[-1]}: it"
+
+        def count(snapshot: Snapshot) -> int:
+            agrees(snapshot)
+            return sum(map(len, leaves(snapshot.parts)))
+
+        with told_in_log() as lines:
+            store = open_store(sizes=SIZES, name="damaged")
+            (website,) = store.websites.all()
+            for _ in range(3):
+                views_there, events = held(store, website)
+                assert (views_there, without_views(events)) == expected(pieces)
+                there = store.ask(website, count)
+                # Groups are asked first; their members' counters may then not be needed.
+                assert there == len(expected(pieces, without=number)[0])
+            await store.close()
+        assert len(lines) == 1
+        assert place in lines[0]
+    assert met == {*GROUPED, CORRECTED, GROUP}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_head_leaves_its_block_out(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
+) -> None:
+    for key in copies("heads"):
+        number = int.from_bytes(key[4:], "big")
+        with told_in_log() as lines:
+            store = open_store(sizes=SIZES, name="damaged")
+            (website,) = store.websites.all()
+            for _ in range(2):
+                whole = expected(pieces, without=number or -1)
+                views_there, events = held(store, website)
+                assert (views_there, without_views(events)) == whole
+                store.ask(website, agrees)
+                await settled(store, LATER_MS + 7)
+            await store.close()
+        assert len(lines) == 1
+        assert (f"block {number}, head" if number else "website 1, watermark") in lines[0]
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_its_watermark_a_website_goes_on(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]]
+) -> None:
+    assert next(copies("heads")) == head_key(1, 0)
+    with told_in_log():
+        store = open_store(sizes=SIZES, name="damaged")
+    (website,) = store.websites.all()
+    await store.append([leaving(9, 10**6, LATER_MS + 9), *views(20, 22, LATER_MS + 9)])
+    await settled(store, LATER_MS + 10)
+    for _ in range(2):
+        assert durations(store, website)["/9"] == 10**6
+        assert len(durations(store, website)) == 22
+        await store.close()
+        store = open_store(sizes=SIZES, name="damaged")
+    await settled(store, LATER_MS + 10 + DAY_MS)
+    assert len(durations(store, website)) == 22
+    assert entries(store, "journal") == [0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_correction_is_left_out(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
+) -> None:
+    whole = expected(pieces)
+    for key in copies("corrections"):
+        with told_in_log() as lines:
+            store = open_store(sizes=SIZES, name="damaged")
+            (website,) = store.websites.all()
+            views_there, events = held(store, website)
+            assert without_views(events) == whole[1]
+            changed = [row for row in views_there if row not in whole[0]]
+            assert len(changed) == (key[4] == 1)
+            assert [row["duration_ms"] for row in changed] == [0] * len(changed)
+            await store.close()
+        place = f"website {website.number}, correction {key.hex()}"
+        assert lines == [f"a record is damaged and left out: {place}"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_damaged_stays_and_all_else_goes_on(
+    open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
+) -> None:
+    """Folding, merging and grouping: a damaged block is not rewritten, and no reason to stop."""
+    months_later_ms = LATER_MS + 60 * DAY_MS
+    for key in copies("blocks"):
+        number = block_of(key)
+        with told_in_log():
+            store = open_store(sizes=SIZES, name="damaged")
+            (website,) = store.websites.all()
+            await store.append(views(30, 42, months_later_ms))
+            await settled(store, months_later_ms + 3 * DAY_MS)
+            whole = {row["path"] for row in expected(pieces, without=number)[0]}
+            expected_paths = whole | {f"/{n}" for n in range(30, 43)}
+            assert set(durations(store, website)) == expected_paths
+            store.ask(website, agrees)
+            if number == CORRECTED:
+                heads = keys_of(store._environment, "heads")["heads"]
+                assert head_key(1, number) in heads
+                assert entries(store, "corrections")[0] > 0
+            assert entries(store, "journal", "doomed") == [0, 0]
+            await store.close()
+
+
+@pytest.fixture
+def spoil(filled: Path, pieces: Pieces, tmp_path: Path) -> Callable[[str], None]:
+    """Make a copy of the store in which a page's text, or its code, is damaged."""
+    assert pieces
+
+    def spoil_copy(database: str) -> None:
+        shutil.copytree(filled, tmp_path / "damaged")
+        spoil_path(tmp_path / "damaged", database, b"/2")
+
+    return spoil_copy
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
+    open_store: OpenStore, spoil: Callable[[str], None]
+) -> None:
+    spoil("names")
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        (website,) = store.websites.all()
+        assert {"/2", "/3", "(damaged)"} & set(durations(store, website)) == {"/3", "(damaged)"}
+        await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
+        await store.close()
+    told = [line.partition(":")[0] for line in lines]
+    assert told == ["a text is damaged and not shown", "a damaged name is put right"]
+    await agrees_with_paths(open_store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_code_is_put_right_by_the_next_hit(
+    open_store: OpenStore, spoil: Callable[[str], None]
+) -> None:
+    """Its hit must not be counted for another page."""
+    spoil("codes")
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
+        await store.close()
+    assert [line.partition(":")[0] for line in lines] == ["a damaged code is given anew"]
+    await agrees_with_paths(open_store)
+
+
+async def agrees_with_paths(open_store: OpenStore) -> None:
+    """All is as it was, and the page that was damaged has a view more."""
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES, name="damaged")
+        (website,) = store.websites.all()
+        paths = [row["path"] for row in held(store, website)[0]]
+        await store.close()
+    assert sorted(paths) == sorted(["/2", "/90", *(f"/{n}" for n in range(1, 19))])
+    assert lines == []
+
+
+def spoil_path(folder: Path, database: str, path: bytes) -> None:
+    """Flip the last bit of a page's text, or of its code."""
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin(write=True) as txn:
+        chosen = getattr(guest.databases, database)
+        key = code_key((1, Dimension.PATH), path.decode())
+        if database == "names":
+            key = key[:5] + txn.get(key, db=guest.databases.codes)
+        value = txn.get(key, db=chosen)
+        txn.put(key, value[:-1] + bytes((value[-1] ^ 1,)), db=chosen)
+    guest.close()

@@ -1,0 +1,227 @@
+import fcntl
+import os
+import resource
+import stat
+from pathlib import Path
+
+import lmdb
+import pytest
+from support.storage.page_sizes import copy_with_pages_of
+
+from medamad.storage.environment.environment import (
+    FILE_NAME,
+    LOCK_NAME,
+    open_as_guest,
+    open_environment,
+    take_lock,
+)
+from medamad.storage.errors import NoStore, StoreError, StoreInUse, WrongFormat
+
+MAP_SIZE = 16 << 20
+MIB = 1 << 20
+
+
+def test_a_new_store_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "made" / "here"
+    open_environment(directory, MAP_SIZE).close()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    for file in directory.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def test_what_was_written_is_there_when_opened_again(tmp_path: Path) -> None:
+    first = open_environment(tmp_path, MAP_SIZE)
+    with first.lmdb.begin(write=True) as txn:
+        txn.put(b"key", b"value", db=first.databases.meta)
+    first.close()
+    second = open_environment(tmp_path, MAP_SIZE)
+    with second.reading() as txn:
+        assert txn.get(b"key", db=second.databases.meta) == b"value"
+    second.close()
+
+
+def test_a_second_daemon_is_refused_until_the_first_has_closed(tmp_path: Path) -> None:
+    first = open_environment(tmp_path, MAP_SIZE)
+    with pytest.raises(StoreInUse, match="another medamad uses this directory"):
+        open_environment(tmp_path, MAP_SIZE)
+    first.close()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_whoever_asks_whether_a_directory_is_in_use_keeps_no_daemon_off_it(tmp_path: Path) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    asking = os.open(tmp_path / LOCK_NAME, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            os.close(asking)
+
+    os.close(take_lock(tmp_path, sleep))
+    assert len(pauses) == 2
+    assert sum(pauses) < 0.1
+
+
+def test_a_guest_needs_a_store(tmp_path: Path) -> None:
+    with pytest.raises(NoStore):
+        open_as_guest(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"not a database " * 1000])
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / FILE_NAME
+    file.write_bytes(content)
+    with pytest.raises(WrongFormat):
+        open_environment(tmp_path, MAP_SIZE)
+    assert file.read_bytes() == content
+
+
+def test_another_programs_lmdb_file_is_refused(tmp_path: Path) -> None:
+    env = lmdb.open(str(tmp_path / FILE_NAME), subdir=False, max_dbs=4, lib_version=0)
+    env.open_db(b"theirs")
+    env.close()
+    with pytest.raises(WrongFormat, match="not a store of medamad"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_another_format_version_is_refused_by_its_number(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"format", b"99", db=env.databases.meta)
+    env.close()
+    with pytest.raises(WrongFormat, match="format 99, this program knows format 4 only"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        for number in range(1000):
+            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.meta)
+    env.close()
+    os.truncate(tmp_path / FILE_NAME, 5 * 4096)
+    with pytest.raises(WrongFormat, match="cut short"):
+        open_environment(tmp_path, MAP_SIZE)
+
+
+def test_a_store_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "store.new").write_bytes(b"begun")
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert not (tmp_path / "store.new").exists()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_the_file_is_longer_than_what_it_uses(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    for number in range(40):
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(50):
+                txn.put(f"{number}/{name}".encode(), b"x" * 3000, db=env.databases.meta)
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(50):
+                txn.put(f"+{number}/{name}".encode(), b"x" * 3000, db=env.databases.meta)
+            for name in range(50):
+                txn.delete(f"+{number}/{name}".encode(), db=env.databases.meta)
+        assert (env.lmdb.info()["last_pgno"] + 1) * 4096 <= env.path.stat().st_size
+        env.keep_room()
+    env.close()
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_the_disk_holds_the_room_that_the_file_keeps(tmp_path: Path) -> None:
+    """Also of a store that was copied, where the copy leaves out what is empty."""
+    path = tmp_path / FILE_NAME
+    for turn in range(3):
+        env = open_environment(tmp_path, MAP_SIZE)
+        with env.lmdb.begin(write=True) as txn:
+            for name in range(300 * turn):
+                txn.put(b"%d" % name, b"x" * 3_000, db=env.databases.meta)
+        env.keep_room()
+        used = (env.lmdb.info()["last_pgno"] + 1) * 4096
+        env.close()
+        assert path.stat().st_blocks * 512 >= used + 4 * MIB
+        assert path.stat().st_size <= used + 5 * MIB
+        os.truncate(path, used)
+        os.truncate(path, used + 5 * MIB)
+
+
+def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+
+    def used() -> int:
+        with env.reading() as txn:
+            return env.used_bytes(txn)
+
+    empty = used()
+    with env.lmdb.begin(write=True) as txn:
+        for number in range(1000):
+            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.names)
+    assert used() > empty + 500_000
+    with env.lmdb.begin(write=True) as txn:
+        txn.drop(env.databases.names, delete=False)
+    assert used() < empty + 50_000
+    env.close()
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="file/data"):
+        open_environment(tmp_path / "file" / "data", MAP_SIZE)
+
+
+def test_a_link_to_a_store_that_is_not_there_is_not_replaced(tmp_path: Path) -> None:
+    directory, elsewhere = tmp_path / "data", tmp_path / "disk"
+    open_environment(directory, MAP_SIZE).close()
+    store = directory / FILE_NAME
+    store.rename(elsewhere)
+    store.symlink_to(elsewhere)
+    open_environment(directory, MAP_SIZE).close()
+    away = elsewhere.rename(tmp_path / "away")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=f"it leads to {elsewhere}, which is not there"):
+            open_environment(directory, MAP_SIZE)
+        assert store.is_symlink()
+        assert not elsewhere.exists()
+    away.rename(elsewhere)
+    open_environment(directory, MAP_SIZE).close()
+
+
+def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(b"key", b"value" * 5_000, db=env.databases.meta)
+    env.close()
+    (tmp_path / "moved").mkdir()
+    copy_with_pages_of(16_384, env.path, tmp_path / "moved" / FILE_NAME)
+    for turn in range(3):
+        env = open_environment(tmp_path / "moved", MAP_SIZE)
+        with env.lmdb.begin(write=True) as txn:
+            assert txn.get(b"key", db=env.databases.meta) == b"value" * 5_000
+            assert txn.get(b"%d" % (turn - 1), db=env.databases.meta) == (b"x" if turn else None)
+            txn.put(b"%d" % turn, b"x", db=env.databases.meta)
+        with env.reading() as txn:
+            # Meta with its large value, a leaf of the main tree, and the list of free pages.
+            assert env.used_bytes(txn) == 4 * 16_384
+        env.keep_room()
+        assert env.path.stat().st_size >= (env.lmdb.info()["last_pgno"] + 1 + 1_024) * 16_384
+        env.close()
+
+
+def test_the_file_keeps_room_where_no_further_file_can_be_opened(tmp_path: Path) -> None:
+    """Nor does what was stored turn out to be lost then, as to whoever sent it."""
+    env = open_environment(tmp_path, MAP_SIZE)
+    with env.lmdb.begin(write=True) as txn:
+        for name in range(900):
+            txn.put(b"%d" % name, b"x" * 3_000, db=env.databases.meta)
+    bounds = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, bounds[1]))
+    try:
+        env.keep_room()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, bounds)
+    used = (env.lmdb.info()["last_pgno"] + 1) * 4096
+    assert env.path.stat().st_size >= used + 4 * MIB
+    env.close()

@@ -1,0 +1,148 @@
+"""A folder of data that is new, and one whose store is gone."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.storage.log_lines import told_in_log
+
+from medamad.daemon.silence import Presence
+from medamad.storage.backup import FOLDER_NAME, SUFFIX
+from medamad.storage.environment.environment import (
+    FILE_NAME,
+    open_as_guest,
+    open_environment,
+    open_to_read,
+)
+from medamad.storage.environment.folder import RESTORED_NAME
+from medamad.storage.errors import NoStore, StoreError, WrongFormat
+from medamad.storage.offline import make_backup
+from medamad.storage.restore import restore
+
+MAP_SIZE = 16 << 20
+
+
+def nobody(_what: str, _done: int, _total: int) -> None:
+    """Hear nothing."""
+
+
+def a_backup(folder: Path) -> None:
+    (folder / FOLDER_NAME).mkdir()
+    make_backup(folder, folder / FOLDER_NAME / f"medamad-1{SUFFIX}", nobody, 0)
+
+
+def presence(folder: Path) -> None:
+    Presence.begin(folder, 1).end(2)
+
+
+def lock(folder: Path) -> None:
+    assert (folder / f"{FILE_NAME}-lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("leave", "name"),
+    [(lock, f"{FILE_NAME}-lock"), (presence, "presence.json"), (a_backup, "backups")],
+)
+def test_a_store_that_is_gone_is_not_made_anew(
+    tmp_path: Path, leave: Callable[[Path], None], name: str
+) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    leave(tmp_path)
+    away = (tmp_path / FILE_NAME).rename(tmp_path / "away")
+    if leave is not lock:
+        (tmp_path / f"{FILE_NAME}-lock").unlink()
+    for _ in range(2):
+        with pytest.raises(NoStore) as refused:
+            open_environment(tmp_path, MAP_SIZE)
+        assert str(refused.value) == (
+            f"{tmp_path / FILE_NAME}: it is gone; that it was there is seen by {name}. Put it back,"
+            f" or restore a backup (medamad restore FILE --data {tmp_path}); to begin with an empty"
+            " store, take away what is left"
+        )
+        assert not (tmp_path / FILE_NAME).exists()
+    away.rename(tmp_path / FILE_NAME)
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_a_backup_is_restored_where_the_store_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    open_environment(folder, MAP_SIZE).close()
+    presence(folder)
+    make_backup(folder, tmp_path / f"a{SUFFIX}", nobody, 0)
+    (folder / FILE_NAME).unlink()
+    with pytest.raises(NoStore):
+        open_environment(folder, MAP_SIZE)
+    assert restore(tmp_path / f"a{SUFFIX}", folder, nobody).replaced is None
+    open_environment(folder, MAP_SIZE).close()
+
+
+def test_a_first_start_that_was_killed_and_files_of_an_operator_are_no_store(
+    tmp_path: Path,
+) -> None:
+    for name in ("daemon.lock", "store.new", "store.new-lock", "notes.txt", "first-login.txt"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / FOLDER_NAME).mkdir()
+    (tmp_path / FOLDER_NAME / f".medamad-1{SUFFIX}.part").write_bytes(b"")
+    open_environment(tmp_path, MAP_SIZE).close()
+
+
+def test_a_folder_that_is_none_is_told_by_what_it_is(tmp_path: Path) -> None:
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    data.symlink_to(disk)
+    (tmp_path / "file").write_bytes(b"")
+    leads = f"{data}: it leads to {disk}, which is not there"
+    for folder, told in (
+        (data, leads),
+        (data / "within", leads),
+        (tmp_path / "file", f"{tmp_path / 'file'}: Not a directory"),
+    ):
+        with pytest.raises(StoreError) as refused:
+            open_environment(folder, MAP_SIZE)
+        assert str(refused.value) == told
+    disk.mkdir()
+    open_environment(data, MAP_SIZE).close()
+    make_backup(data, tmp_path / f"a{SUFFIX}", nobody, 0)
+    with pytest.raises(StoreError, match="file: Not a directory"):
+        restore(tmp_path / f"a{SUFFIX}", tmp_path / "file", nobody)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_no_store(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / FILE_NAME)
+    with told_in_log() as lines:
+        for opening in (lambda each: open_environment(each, MAP_SIZE), open_as_guest, open_to_read):
+            with pytest.raises(WrongFormat, match=r"store\.mdb: not a file"):
+                opening(tmp_path)
+    assert lines == []
+
+
+def test_what_a_restoration_left_that_was_killed_goes_at_a_start(tmp_path: Path) -> None:
+    left = {RESTORED_NAME, f"{RESTORED_NAME}-lock"}
+    for name in left:
+        (tmp_path / name).touch()
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert not left & {file.name for file in tmp_path.iterdir()}
+
+
+def test_a_start_ends_what_was_begun_for_a_backup_that_was_not_put_in_place(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / FILE_NAME
+    open_environment(tmp_path, MAP_SIZE).close()
+    further, earlier = (tmp_path / f"{FILE_NAME}.replaced-2026010{day}-000000Z" for day in (1, 2))
+    further.hardlink_to(store)
+    earlier.write_bytes(b"another")
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert store.exists()
+    assert not further.exists()
+    assert earlier.exists()
+
+
+def test_a_replaced_store_that_a_link_has_back_stays(tmp_path: Path) -> None:
+    store = tmp_path / FILE_NAME
+    open_environment(tmp_path, MAP_SIZE).close()
+    kept = store.rename(tmp_path / f"{FILE_NAME}.replaced-20260101-000000Z")
+    store.symlink_to(kept.name)
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert kept.exists()

@@ -1,0 +1,83 @@
+"""What is foretold is what happens."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.contents import held, settled
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.compaction.retention import Forecast, bound_of
+from medamad.storage.environment.environment import open_as_guest
+from medamad.storage.offline import reading_beside
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+RETENTION = Retention(others=Keep(3))
+
+
+async def past(store: Store) -> None:
+    await store.add_website("example.com", 1)
+    for day in range(9, -1, -1):
+        at_ms = NOW_MS - day * DAY_MS
+        await store.append([*views(10 * day, 10 * day + 6, at_ms), event(f"b{10 * day}", at_ms)])
+        await store.append([event("", at_ms), leaving(10 * day, 70_000 + day, at_ms)])
+    await settled(store, NOW_MS)
+
+
+def foretold(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Forecast:
+    with reading_beside(folder) as guest:
+        (website,) = guest.websites()
+        return guest.forecast(website, bound_of(keep, retention.zone, NOW_MS))
+
+
+@pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(16, 3, 2)])
+@pytest_twisted.ensureDeferred
+async def test_what_is_foretold_happens(
+    open_store: OpenStore, tmp_path: Path, sizes: Sizes
+) -> None:
+    store = open_store(sizes=sizes)
+    await past(store)
+    await store.close()
+    before = foretold(tmp_path / "data", Keep(3))
+    assert before == foretold(tmp_path / "data", Keep(3)), "it has changed something"
+    assert (before.due_views, before.due_events, before.new_days) == (42, 12, 6)
+    assert (before.views, before.days, before.due_days, before.damaged) == (70, 0, 0, ())
+    assert before.earliest_ms == NOW_MS - 9 * DAY_MS
+    assert 0 < before.due_bytes <= before.bytes
+    nothing = foretold(tmp_path / "data", Keep(0))
+    assert (nothing.due_views, nothing.due_bytes, nothing.new_days) == (0, 0, 0)
+    store = open_store(sizes=sizes, retention=RETENTION)
+    await settled(store, NOW_MS)
+    (website,) = store.websites.all()
+    left = len(held(store, website)[0])
+    await store.close()
+    after = foretold(tmp_path / "data", Keep(3))
+    assert (after.views, after.days) == (28, 6) == (left, before.new_days)
+    assert (after.due_views, after.due_events, after.due_bytes, after.new_days) == (0, 0, 0, 0)
+    assert after.earliest_ms == NOW_MS - 3 * DAY_MS
+    # Where blocks are as small as a day, its sums are not merged.
+    is_merged = sizes.chunk_views > 7
+    assert (after.bytes_of_days == before.bytes_of_new_days) == is_merged
+    gone = foretold(tmp_path / "data", Keep(3, "nothing"))
+    assert (gone.due_days, gone.bytes_of_due_days) == (6, after.bytes_of_days)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_damaged_is_named_and_stays(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    await past(store)
+    await store.close()
+    guest = open_as_guest(tmp_path / "data")
+    with guest.lmdb.begin(write=True) as txn:
+        cursor = txn.cursor(db=guest.databases.blocks)
+        assert cursor.first()
+        *others, last = cursor.value()
+        cursor.put(cursor.key(), bytes((*others, last ^ 1)))
+    guest.close()
+    found = foretold(tmp_path / "data", Keep(3))
+    assert "block" in found.damaged[0]
+    assert found.due_views < 42

@@ -1,0 +1,50 @@
+import gc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medamad.storage.dictionary.decode import Growing
+
+TEXTS = [f"text {number}" for number in range(10_000)]
+
+
+def growing(texts: list[str]) -> Growing:
+    made = Growing()
+    made.extend(texts)
+    return made
+
+
+FULL = growing(TEXTS)
+_places = st.none() | st.integers(-11_000, 11_000) | st.sampled_from([4_095, 4_096, 4_097, 8_192])
+
+
+@given(_places, _places, st.none() | st.integers(-3, 3).filter(bool))
+@settings(max_examples=300, deadline=None)
+def test_it_is_cut_as_a_list_is(start: int | None, stop: int | None, step: int | None) -> None:
+    assert FULL[start:stop:step] == TEXTS[start:stop:step]
+
+
+def test_it_is_read_as_a_list_is() -> None:
+    made = Growing()
+    assert (len(made), list(made), made[:]) == (0, [], [])
+    for number, text in enumerate(TEXTS):
+        made.append(text)
+        assert len(made) == number + 1
+        assert made[number] == made[-1] == text
+    assert list(made) == TEXTS
+    assert [made[-place] for place in (1, 10_000)] == [TEXTS[-1], TEXTS[0]]
+    assert [made[np.uint8(200)], made[np.uint16(9_000)]] == [TEXTS[200], TEXTS[9_000]]
+    for beyond in (10_000, 12_288, -10_001):
+        with pytest.raises(IndexError):
+            made[beyond]
+
+
+def test_the_garbage_collector_goes_through_the_last_piece_alone() -> None:
+    made = growing([f"other {number}" for number in range(20_000)])
+    gc.collect()
+    sizes = [len(piece) for piece in made._pieces if gc.is_tracked(piece)]
+    assert sizes == [20_000 % 4_096]
+    assert all(one is not other for one, other in pairwise(made._pieces))

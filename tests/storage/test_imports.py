@@ -1,0 +1,438 @@
+"""What is imported is seen as a whole or not at all, counts once, and goes as a whole."""
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_twisted
+from attrs import astuple, evolve
+from support.storage.bulk_loads import expected, imported, made, together
+from support.storage.contents import (
+    agrees,
+    blocks_and_groups,
+    entries,
+    held,
+    idle,
+    orphans,
+    settled,
+)
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.log_lines import told_in_log
+from support.storage.reactor import Listening
+from twisted.internet.defer import Deferred
+
+from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.websites import Website
+from medamad.storage.check import Checking
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.compaction.retention import bound_of
+from medamad.storage.import_batches import Batch
+from medamad.storage.import_content import Bulk
+from medamad.storage.imports import Imported
+from medamad.storage.offline import reading_beside
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+SIZES = Sizes(chunk_views=8, group_members=2, counted_from=2)
+
+
+async def begun(
+    store: Store, website: Website, *, digest: str = "digest", newest: int = 0, of: str = "other"
+) -> Batch:
+    return await store.imports.begin(
+        website, source="views.csv", digest=digest, ranges=[(of, 11, 1_000)], newest=newest, now=7
+    )
+
+
+async def load(store: Store, batch: Batch, bulk: Bulk, pieces: int = 4) -> None:
+    """Load a bulk as several blocks."""
+    whole = imported(bulk, batch.spans[0].at)
+    ends = np.linspace(0, len(bulk), pieces + 1).astype(int).tolist()
+    content = whole.content
+    for begin, end in pairwise(ends):
+        span = slice(begin, end)
+        views_of = content.sequence[span]
+        own = np.isin(content.events.view, views_of) | (content.events.view == 0) * (begin == 0)
+        rows = content.events
+        await store.imports.load(
+            batch,
+            [
+                Imported(
+                    evolve(
+                        content,
+                        time_ms=content.time_ms[span],
+                        sequence=views_of,
+                        flags=content.flags[span],
+                        duration_ms=content.duration_ms[span],
+                        number_today=content.number_today[span],
+                        width_px=content.width_px[span],
+                        codes={key: codes[span] for key, codes in content.codes.items()},
+                        events=type(rows)(*(column[own] for column in astuple(rows))),
+                    ),
+                    whole.texts,
+                )
+            ],
+        )
+
+
+async def loaded(open_store: OpenStore) -> tuple[Store, Website, Batch]:
+    """Open a store with a batch that is loaded and not finished."""
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    batch = await begun(store, website)
+    await load(store, batch, made(1, 20, 5))
+    return store, website, batch
+
+
+def findings(store: Store) -> list[str]:
+    with store._environment.reading() as txn:
+        return list(Checking(store._environment, txn).findings())
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    await store.append([event("b1"), *views(1, 12), leaving(2, 700)])
+    await settled(store, NOW_MS + DAY_MS + 1)
+    before = held(store, website)
+    bulk = made(1, 40, 9)
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    assert held(store, website) == before
+    assert store.imports.batches(website) == []
+    # What comes meanwhile is sealed and merged beside it.
+    await store.append([*views(13, 40, NOW_MS + DAY_MS), leaving(13, 900, NOW_MS + DAY_MS)])
+    await settled(store, NOW_MS + 3 * DAY_MS)
+    before = held(store, website)
+    whole = await store.imports.finish(batch)
+    both = together(before, expected(bulk))
+    assert held(store, website) == both
+    assert (whole.views, whole.events) == (40, len(np.unique(bulk.event)))
+    assert whole.visitors == np.count_nonzero(bulk.first_today)
+    assert (whole.first_ms, whole.last_ms) == bulk.time_bounds()
+    assert store.imports.batches(website) == [whole]
+    for _ in range(2):
+        await settled(store, NOW_MS + 9 * DAY_MS)
+        assert held(store, website) == both
+        store.ask(website, agrees)
+        assert orphans(store._environment) == findings(store) == []
+        assert blocks_and_groups(store._environment)[1] > 0
+        await store.close()
+        store = open_store(sizes=SIZES)
+    assert await store.imports.undo(website, whole.number) == whole
+    for _ in range(2):
+        assert held(store, website) == before
+        store.ask(website, agrees)
+        await settled(store, NOW_MS + 12 * DAY_MS)
+        assert orphans(store._environment) == findings(store) == []
+        assert store.imports.batches(website) == []
+        assert entries(store, "batches") == [0]
+        await store.close()
+        store = open_store(sizes=SIZES)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_was_imported_stay_with_it(open_store: OpenStore) -> None:
+    """Its store and number there, whatever numbers it has here."""
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 3))
+    batch = await begun(store, website)
+    await load(store, batch, made(1, 20, 0))
+    at = batch.spans[0].at
+    ours = store.imports.origins(website).store
+    numbers = np.array([1, at, at + 19, batch.spans[0].end, 0], np.uint64)
+    assert store.imports.origins(website).of(numbers)[0] == [ours] * 5
+    await store.imports.finish(batch)
+    stores, found = store.imports.origins(website).of(numbers)
+    assert stores == [ours, "other", "other", "other", ours]
+    assert found == [1, 11, 30, 1_000, 0]
+    await store.close()
+    store = open_store(sizes=SIZES)
+    assert store.imports.origins(website).of(numbers) == (stores, found)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_imported_twice(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    other = await store.add_website("other.example", 1)
+    batch = await begun(store, website)
+    with pytest.raises(Conflict, match="under way"):
+        await begun(store, website, digest="another")
+    await load(store, batch, made(1, 20, 5))
+    await store.imports.finish(batch)
+    with pytest.raises(Conflict, match=f"imported before, as number {batch.number}"):
+        await begun(store, website)
+    with pytest.raises(Conflict, match="come in between"):
+        await begun(store, website, digest="another")
+    with pytest.raises(Conflict, match="has ended"):
+        await load(store, batch, made(1, 20, 5))
+    with pytest.raises(Conflict, match="has ended"):
+        await store.imports.finish(batch)
+    with pytest.raises(NotFound, match="nothing was imported as number"):
+        await store.imports.undo(other, batch.number)
+    await begun(store, other)
+    await store.imports.undo(website, batch.number)
+    again = await begun(store, website)
+    assert again.number > batch.number
+    assert again.spans[0].at > batch.spans[0].end
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "ranges", [[("other", 0, 5)], [("other", 7, 6)], [("", 1, 1 << 60)], [("x", 1 << 62, 1 << 63)]]
+)
+@pytest_twisted.ensureDeferred
+async def test_impossible_numbers_are_refused(
+    open_store: OpenStore, ranges: list[tuple[str, int, int]]
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    with pytest.raises(BadRequest, match="view: expected numbers"):
+        await store.imports.begin(website, source="", digest="", ranges=ranges, newest=0, now=1)
+    batch = await begun(store, website)
+    for first in (batch.spans[0].at - 1, batch.spans[0].end - 3):
+        with pytest.raises(BadRequest, match="expected ascending numbers"):
+            await store.imports.load(batch, [imported(made(1, 5, 0), first)])
+    assert entries(store, "blocks") == [0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.imports.undo(website, batch.number)
+    with pytest.raises(NotFound, match="was given up"):
+        await load(store, batch, made(1, 20, 5))
+    with pytest.raises(NotFound, match="was given up"):
+        await store.imports.finish(batch)
+    await settled(store, NOW_MS)
+    assert entries(store, "batches", "blocks", "counters", "doomed") == [0] * 4
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.imports.finish(batch)
+    environment = store._environment
+    key = struct.pack(">II", website.number, batch.number)
+    for value, found in (
+        (b"damaged", "website 1, batch 00000001: its checksum does not match"),
+        (None, "website 1, block 4: its batch 1 is not there"),
+    ):
+        with environment.lmdb.begin(write=True) as txn:
+            if value is None:
+                txn.delete(key, db=environment.databases.batches)
+            else:
+                txn.put(key, value, db=environment.databases.batches)
+        assert found in findings(store)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.imports.finish(batch)
+    await store.delete_website(website)
+    await settled(store, NOW_MS)
+    assert entries(store, "batches", "blocks", "heads") == [0] * 3
+    with pytest.raises(NotFound):
+        await begun(store, website, newest=99)
+    assert store._shelves.all() == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.delete_website(website)
+    for refused in (
+        load(store, batch, made(1, 20, 5)),
+        store.imports.load_days(batch, []),
+        store.imports.finish(batch),
+        store.imports.undo(website, batch.number),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    await store.imports.give_up(website, batch)
+    await settled(store, NOW_MS)
+    assert store._shelves.all() == []
+    assert store.imports._incoming == {}
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
+    open_store: OpenStore,
+) -> None:
+    for ends in (
+        lambda store, _, batch: load(store, batch, made(1, 20, 5)),
+        lambda store, _, batch: store.imports.finish(batch),
+        lambda store, website, batch: store.imports.undo(website, batch.number),
+        lambda store, website, batch: store.imports.give_up(website, batch),
+    ):
+        store, website, batch = await loaded(open_store)
+        deleting = Deferred.fromCoroutine(store.delete_website(website))
+        with suppress(NotFound):
+            await ends(store, website, batch)
+        await deleting
+        await store.imports.give_up(website, batch)
+        await settled(store, NOW_MS)
+        assert store._shelves.all() == []
+        assert store._shelves._published == store.imports._incoming == {}
+        assert orphans(store._environment) == findings(store) == []
+        await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
+    open_store: OpenStore,
+) -> None:
+    """It would be one without visitors, of 1970."""
+    store, website, batch = await loaded(open_store)
+    async with store._one_at_a_time:
+        finishing = Deferred.fromCoroutine(store.imports.finish(batch))
+        giving_up = Deferred.fromCoroutine(store.imports.give_up(website, batch))
+    with pytest.raises(NotFound, match="batch: the import of number 1 was given up"):
+        await finishing
+    await giving_up
+    assert store.imports.batches(website) == []
+    await settled(store, NOW_MS)
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest.mark.parametrize("of_undoing", [False, True])
+@pytest.mark.parametrize("step", range(0, 36, 5))
+@pytest_twisted.ensureDeferred
+async def test_a_start_finds_all_of_a_batch_or_nothing(
+    open_store: OpenStore, step: int, of_undoing: bool
+) -> None:
+    """Whatever step of an import, or of undoing it, was the last."""
+    listening = Listening()
+    store = open_store(sizes=SIZES, its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 12))
+    await settled(store, NOW_MS + DAY_MS + 1)
+    before = held(store, website)
+    bulk = made(1, 30, 6)
+    if of_undoing:
+        batch = await begun(store, website)
+        await load(store, batch, bulk)
+        await store.imports.finish(batch)
+        await idle(store)
+    results = len(listening.results)
+    stopped: list[Deferred[None]] = []
+
+    def heard(_: object) -> None:
+        if len(listening.results) - results > step and not stopped:
+            stopped.append(Deferred.fromCoroutine(store.close()))
+
+    async def work() -> None:
+        if of_undoing:
+            await store.imports.undo(website, batch.number)
+        else:
+            begun_now = await begun(store, website)
+            await load(store, begun_now, bulk)
+            await store.imports.finish(begun_now)
+
+    listening.heard = heard
+    working = Deferred.fromCoroutine(work())
+    working.addErrback(lambda _: None)
+    await working
+    listening.heard = lambda _: None
+    if not stopped:
+        stopped.append(Deferred.fromCoroutine(store.close()))
+    await stopped[0]
+    store = open_store(sizes=SIZES)
+    whole = bool(store.imports.batches(website))
+    assert held(store, website) == (together(before, expected(bulk)) if whole else before)
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    assert held(store, website) == (together(before, expected(bulk)) if whole else before)
+    assert entries(store, "batches") == [int(whole)]
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_day_of_several_batches_is_foretold_once(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store(sizes=SIZES)
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 40, 9)
+    newest_ms = bulk.time_bounds()[1]
+    await store.append(views(1, 12, newest_ms))
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    await store.imports.finish(batch)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    await store.close()
+    bound = bound_of(Keep(1), UTC, newest_ms + 9 * DAY_MS)
+    with reading_beside(tmp_path / "data") as guest:
+        found = guest.forecast(website, bound)
+    days = {time_ms // DAY_MS for time_ms in [*bulk.time_ms.tolist(), newest_ms]}
+    assert found.due_views == 52
+    assert found.new_days == len(days)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStore) -> None:
+    def counted(snapshot: Snapshot) -> int:
+        return sum(int(sum(day.overall().sums[0])) for day in snapshot.days)
+
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(1)))
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 40, 9)
+    newest_ms = bulk.time_bounds()[1]
+    await store.append(views(1, 12, newest_ms))
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 12
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 12, "the batch is not whole yet"
+    whole = await store.imports.finish(batch)
+    assert (whole.first_ms, whole.last_ms) == bulk.time_bounds(), "not those of whole days"
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert store.ask(website, counted) == 52
+    assert held(store, website)[0] == []
+    assert orphans(store._environment) == findings(store) == []
+    await store.imports.undo(website, whole.number)
+    await idle(store)
+    assert store.ask(website, counted) == 12
+    assert orphans(store._environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) -> None:
+    store, website, batch = await loaded(open_store)
+    await store.imports.finish(batch)
+    there = held(store, website)
+    databases = store._environment.databases
+    with store._environment.lmdb.begin(write=True) as txn, txn.cursor(databases.batches) as cursor:
+        assert cursor.first()
+        key, value = cursor.item()
+        txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=databases.batches)
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store(sizes=SIZES)
+    place = f"website {website.number}, batch {key[4:].hex()}"
+    assert lines == [f"what is known of an import is damaged: {place}: its checksum does not match"]
+    assert held(store, website) == there
+    assert store.imports.batches(website) == []
+    await store.close()

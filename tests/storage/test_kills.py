@@ -1,0 +1,203 @@
+"""Every state that a kill can leave: after each transaction the store's file is copied.
+
+What a store opened on the copy answers is compared with what had been acknowledged by then.
+"""
+
+import copy
+import os
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import current_thread
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import define, field
+from support.storage.contents import agrees, orphans
+from support.storage.hits import NOW_MS, a_view
+from support.storage.naive_store import Told
+from support.storage.scenes import DAY_MS, Append, Delete, Scene, Step, Telling
+from twisted.internet import reactor
+
+from medamad.domain.hits import Event, Hit, Leaving
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@define(eq=False)
+class Copying:
+    """A reactor to a store: copies the file when the writer thread has made a transaction."""
+
+    folder: Path
+    name: str = "data"
+    history: list[Told] = field(factory=list)
+    """What was acknowledged, change by change."""
+    copies: list[tuple[str, int]] = field(factory=list)
+    """The folders of the copies, and how many changes had been acknowledged by then."""
+
+    def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
+        if current_thread().name == "store-writer":
+            name = f"killed-{len(self.copies)}"
+            (self.folder / name).mkdir()
+            copy_sparsely(self.folder / self.name / FILE_NAME, self.folder / name / FILE_NAME)
+            self.copies.append((name, len(self.history)))
+        reactor.callFromThread(call, *args)
+
+    def note(self, told: Told) -> None:
+        self.history.append(copy.deepcopy(told))
+
+
+def copy_sparsely(source: Path, target: Path) -> None:
+    data = source.read_bytes()
+    target.write_bytes(data.rstrip(b"\0"))
+    os.truncate(target, len(data))
+
+
+async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> Telling:
+    """Begin to tell; the copies that were made up to then are dropped."""
+    telling = await Telling.begin(open_store(sizes=sizes, its_reactor=copying))
+    telling.acknowledged = lambda: copying.note(telling.told)
+    for name, _ in copying.copies:
+        shutil.rmtree(copying.folder / name)
+    copying.copies.clear()
+    copying.note(telling.told)
+    return telling
+
+
+def agreeing(store: Store, states: Sequence[Told]) -> Telling:
+    """Give the one of some states that a store is in."""
+    numbers = {website.number for website in store.websites.all()}
+    possible = [told for told in states if set(told.websites) == numbers]
+    assert possible, "no such websites were told of"
+    for place, told in enumerate(possible):
+        telling = Telling(store, store.websites.all(), copy.deepcopy(told))
+        try:
+            telling.check()
+        except AssertionError:
+            if place == len(possible) - 1:
+                raise
+        else:
+            return telling
+    raise AssertionError
+
+
+async def check_copies(
+    open_store: OpenStore, copying: Copying, sizes: Sizes, now_ms: int
+) -> set[str]:
+    """Open a store on each copy. It has what was acknowledged, or one change more.
+
+    Returns what kinds of keys were left behind, until the next start removes them.
+    """
+    left_behind = set()
+    for name, acknowledged in copying.copies:
+        guest = open_as_guest(copying.folder / name)
+        left_behind |= {key.partition(" ")[0] for key in orphans(guest)}
+        guest.close()
+        store = open_store(sizes=sizes, name=name)
+        telling = agreeing(store, copying.history[acknowledged - 1 : acknowledged + 1])
+        for website in telling.websites:
+            store.ask(website, agrees)
+        await telling.settle(now_ms)
+        telling.check()
+        for website in telling.websites:
+            store.ask(website, agrees)
+        assert orphans(store._environment) == []
+        await store.close()
+        shutil.rmtree(copying.folder / name)
+    return left_behind
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest_twisted.ensureDeferred
+async def test_a_kill_after_any_transaction_loses_and_doubles_nothing(
+    open_store: OpenStore, tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    sizes = Sizes(chunk_views=rng.randint(2, 4), group_members=2, counted_from=rng.randint(0, 3))
+    copying = Copying(tmp_path)
+    telling = await telling_of(open_store, copying, sizes)
+    scene = Scene(rng, [website.number for website in telling.websites])
+    await telling.tell_all(scene, 25)
+    await telling.tell(Delete(0))
+    await telling.settle(scene.now_ms + 2 * DAY_MS)
+    telling.check()
+    await telling.store.close()
+    assert len(copying.copies) > 80
+    left_behind = await check_copies(open_store, copying, sizes, scene.now_ms + 2 * DAY_MS)
+    assert left_behind >= {"blocks", "counters", "doomed", "journal", "tombstone", "head", "names"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_goes_on_after_a_kill_as_if_there_had_been_none(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    rng = random.Random(7)  # noqa: S311 - the same each time
+    sizes = Sizes(chunk_views=3, group_members=2, counted_from=0)
+    copying = Copying(tmp_path)
+    telling = await telling_of(open_store, copying, sizes)
+    scene = Scene(rng, [website.number for website in telling.websites])
+    done = {1: 0}
+    """How many steps had been done when so many changes were acknowledged."""
+    steps: list[Step] = []
+    for step in scene.steps(40):
+        await telling.tell(step)
+        scene.numbers = [website.number for website in telling.websites]
+        steps.append(step)
+        done[len(copying.history)] = len(steps)
+    await telling.settle(scene.now_ms)
+    await telling.store.close()
+
+    gone_on = 0
+    for name, acknowledged in copying.copies[:: max(1, len(copying.copies) // 20)]:
+        store = open_store(sizes=sizes, name=name)
+        states = copying.history[acknowledged - 1 : acknowledged + 1]
+        again = agreeing(store, states)
+        changes = acknowledged
+        if again.told.websites != states[0].websites:
+            changes += 1
+        if changes not in done:
+            await store.close()
+            continue
+        gone_on += 1
+        again.told.restart()
+        for step in steps[done[changes] :]:
+            await again.tell(step)
+            again.check()
+        await again.settle(scene.now_ms + 2 * DAY_MS)
+        again.check()
+        assert orphans(store._environment) == []
+        await store.close()
+    assert gone_on > 10
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_kill_in_the_midst_of_what_takes_many_steps(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """Thousands of records are cleared, and thousands of keys of a website removed, bit by bit."""
+    sizes = Sizes(chunk_views=1_500)
+    copying = Copying(tmp_path)
+    telling = await telling_of(open_store, copying, sizes)
+    for number in range(2):
+        hits: list[Hit] = []
+        for each in range(1_600):
+            beacon = f"{number}-{each}"
+            hits.append(a_view(beacon=beacon, path=f"/{number}/{each}", browser=f"B{each % 7}"))
+            if each % 2:
+                hits.append(Leaving(time_ms=NOW_MS, beacon=beacon, duration_ms=1 + each))
+            else:
+                properties = (("n", str(each % 5)),)
+                hits.append(Event(website=1, time_ms=NOW_MS, properties=properties, beacon=beacon))
+        await telling.tell(Append(hits))
+    await telling.settle(NOW_MS + 2 * DAY_MS)
+    await telling.tell(Delete(0))
+    await telling.settle(NOW_MS + 2 * DAY_MS)
+    await telling.store.close()
+    left_behind = await check_copies(open_store, copying, sizes, NOW_MS + 2 * DAY_MS)
+    assert left_behind >= {"journal", "blocks", "names"}
+    assert len(copying.copies) > 25

@@ -1,0 +1,266 @@
+"""What an old reader keeps from being used again counts as used, and is told of."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+import pytest_twisted
+from attrs import define
+from support.storage.hits import views
+from support.storage.log_lines import told_in_log
+
+from medamad.domain.errors import Unavailable
+from medamad.storage.environment.environment import Environment, open_environment
+from medamad.storage.environment.free_space import Lagging, Room
+from medamad.storage.store import Store
+
+MAP_SIZE = 8 << 20
+NAME, VALUE = b"changed", 100_000
+READER = """
+import sys, lmdb
+with lmdb.open(sys.argv[1], subdir=False, readonly=True, lib_version=0, max_dbs=16).begin():
+    print("reading", flush=True)
+    sys.stdin.read()
+"""
+
+
+@define
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def reading_process(environment: Environment) -> Popen[bytes]:
+    """Begin to read in another process, which goes on until it is killed or its stdin ends."""
+    command = [sys.executable, "-c", READER, str(environment.path)]
+    reader = Popen(command, stdin=PIPE, stdout=PIPE)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"reading\n"
+    return reader
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Environment:
+    return open_environment(tmp_path / "small", MAP_SIZE)
+
+
+def change(environment: Environment, times: int = 1) -> None:
+    """Replace one value by another, which frees its pages."""
+    for _ in range(times):
+        with environment.lmdb.begin(write=True) as txn:
+            txn.put(NAME, bytes(VALUE), db=environment.databases.meta)
+
+
+def used_bytes(room: Room, environment: Environment) -> int:
+    with environment.lmdb.begin(write=True) as txn:
+        return room.usage(txn).used
+
+
+def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    change(small, 10)
+    before = used_bytes(room, small)
+    reader = small.lmdb.begin()
+    change(small)
+    assert used_bytes(room, small) - before < VALUE / 2
+    clock.now += 10
+    change(small, 20)
+    assert used_bytes(room, small) > before + 15 * VALUE
+    assert used_bytes(room, small) <= small.file_bytes()
+    reader.abort()
+    assert used_bytes(room, small) - before < VALUE / 2
+    # And they are used again.
+    size = small.file_bytes()
+    change(small, 20)
+    assert small.file_bytes() == size
+    small.close()
+
+
+def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
+    """A backup of a store that has much room to use again does not stop the counting."""
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    change(small, 70)
+    reader.abort()
+    change(small)
+    before = used_bytes(room, small)
+    assert small.file_bytes() > 0.8 * MAP_SIZE
+    reader = small.lmdb.begin()
+    change(small)
+    room.lack(reader)
+    clock.now += 100
+    change(small, 20)
+    assert used_bytes(room, small) - before < VALUE / 2
+    assert room.lack(reader) == ""
+    reader.abort()
+    small.close()
+
+
+def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    lacks = []
+    while not lacks or not lacks[-1]:
+        change(small)
+        clock.now += 1
+        with small.lmdb.begin(write=True) as txn:
+            lacks.append(room.lack(txn))
+    assert lacks[-1].endswith("that store.map_size allows are in use")
+    assert len(lacks) > 50
+    with small.lmdb.begin(write=True) as txn, pytest.raises(Unavailable, match="no hits are taken"):
+        room.check(txn)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        room.check(txn)
+    small.close()
+
+
+def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 1 << 60, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    change(small, 60)
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn) == ""
+    clock.now += 10
+    change(small, 2)
+    with small.lmdb.begin(write=True) as txn:
+        assert "store.min_free_disk asks for" in room.lack(txn)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn) == ""
+    small.close()
+
+
+def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    change(small, 10)
+    before = used_bytes(room, small)
+    with reading_process(small) as reader:
+        change(small)
+        used_bytes(room, small)
+        clock.now += 10
+        change(small, 20)
+        assert used_bytes(room, small) > before + 15 * VALUE
+        reader.kill()
+    assert used_bytes(room, small) - before < VALUE / 2
+    small.close()
+
+
+def running_out(
+    room: Room, environment: Environment, clock: Clock, process: int = os.getpid()
+) -> list[bool]:
+    """Tell after each change whether a process takes the room, until there is none for hits."""
+    lack, found = "", []
+    while not lack:
+        change(environment)
+        clock.now += 1
+        with environment.lmdb.begin(write=True) as txn:
+            found.append(room.is_running_out(txn, process))
+            lack = room.lack(txn)
+    return found
+
+
+def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    reader = small.lmdb.begin()
+    found = running_out(room, small, clock)
+    # Whoever ends the reader at once has lost no hit.
+    first = found.index(True)
+    assert 0.3 < first / len(found) < 0.7
+    assert found == [False] * first + [True] * (len(found) - first)
+    reader.abort()
+    with small.lmdb.begin(write=True) as txn:
+        assert not room.is_running_out(txn, os.getpid())
+        # What else fills the disk is no reader's doing.
+        room.min_free_disk = 1 << 60
+        assert not room.is_running_out(txn, os.getpid())
+    small.close()
+
+
+def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    with reading_process(small) as older:
+        change(small, 10)
+        reader = small.lmdb.begin()
+        assert not any(running_out(room, small, clock))
+        with small.lmdb.begin(write=True) as txn:
+            assert room.is_running_out(txn, older.pid)
+        older.kill()
+    # What is left is taken by the other from then on.
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn) == ""
+    assert running_out(room, small, clock)[-1]
+    reader.abort()
+    small.close()
+
+
+def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_more(
+    small: Environment,
+) -> None:
+    clock = Clock()
+    room = Room(small, 0, Lagging(small, clock))
+    with small.lmdb.begin():
+        change(small, 60)
+    change(small, 2)
+    room.min_free_disk = 1 << 60
+    with small.lmdb.begin(write=True) as txn:
+        assert room.lack(txn) == ""
+        assert not room.is_running_out(txn, os.getpid())
+    reader = small.lmdb.begin()
+    found = running_out(room, small, clock)
+    assert found[0] is False
+    assert any(found)
+    reader.abort()
+    small.close()
+
+
+def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
+    clock = Clock()
+    lagging = Lagging(small, clock)
+    reader = small.lmdb.begin()
+    with told_in_log() as lines:
+        lagging.tell()
+        clock.now += 100
+        # Nothing was written since it began: it keeps nothing.
+        lagging.tell()
+        change(small)
+        lagging.tell()
+        clock.now += 59
+        lagging.tell()
+        assert lines == []
+        for _ in range(3):
+            clock.now += 2
+            lagging.tell()
+        (line,) = lines
+    assert "has been reading the store for 61 s" in line
+    reader.abort()
+    small.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    clock = Clock()
+    store._room.lagging = Lagging(store._environment, clock)
+    reader = store._environment.lmdb.begin()
+    await store.append(views(1, 2))
+    with told_in_log() as lines:
+        await store.tidy(0)
+        clock.now += 61
+        await store.tidy(0)
+    assert len(lines) == 1
+    reader.abort()
+    await store.close()

@@ -1,0 +1,130 @@
+"""How long a view was seen, told again and again: the longest counts, and room has a bound."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import pytest_twisted
+from support.storage.contents import agrees, durations, entries, idle
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, leaving, views
+
+from medamad.domain.hits import Leaving
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+SETTLED_MS = DAY_MS + HOUR_MS
+TIMES = 1_000
+
+
+def room(store: Store) -> tuple[int, int]:
+    """Count the records of the journal, and what was corrected."""
+    (records,), (corrected,) = entries(store, "journal"), entries(store, "corrections")
+    return records, corrected
+
+
+def in_batches(hits: Sequence[Leaving], size: int) -> list[Sequence[Leaving]]:
+    return [hits[first : first + size] for first in range(0, len(hits), size)]
+
+
+@pytest.mark.parametrize("size", [1, 7, TIMES])
+@pytest.mark.parametrize("told_ms", [[700] * TIMES, range(TIMES, 0, -1)])
+@pytest_twisted.ensureDeferred
+async def test_what_tells_of_no_longer_time_takes_no_room(
+    open_store: OpenStore, told_ms: Sequence[int], size: int
+) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    for batch in in_batches([leaving(1, ms) for ms in told_ms], size):
+        await store.append(batch)
+    assert room(store) == (3, 0)
+    for _ in range(2):
+        assert durations(store, website) == {"/1": max(told_ms), "/2": 0}
+        await store.close()
+        store = open_store()
+    await store.close()
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+@pytest_twisted.ensureDeferred
+async def test_a_view_that_is_left_again_and_again_is_sealed(
+    open_store: OpenStore, size: int
+) -> None:
+    sizes = Sizes(chunk_views=10, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    most = 0
+    for batch in in_batches([leaving(1, ms) for ms in range(1, TIMES + 1)], size):
+        await store.append(batch)
+        await idle(store)
+        most = max(most, sum(room(store)))
+    # Two for each view that a tail may have.
+    assert 2 + 2 * 2 * 10 - size <= most <= 2 + 2 * 2 * 10 + size
+    # From then on what is known is corrected in its place.
+    assert room(store) == (0, 1)
+    for now_ms in (NOW_MS, NOW_MS + DAY_MS + 1, NOW_MS + SETTLED_MS + 1):
+        assert durations(store, website) == {"/1": TIMES, "/2": 0}
+        store.ask(website, agrees)
+        await store.close()
+        store = open_store(sizes=sizes)
+        assert durations(store, website) == {"/1": TIMES, "/2": 0}
+        await store.tidy(now_ms)
+    assert room(store) == (0, 0)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_left_in_the_batch_in_which_it_came(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    # The first leaving comes before its load, which takes it in.
+    await store.append([leaving(1, 5), a_view(beacon="b1", path="/1"), *views(2, 3)])
+    await store.append(
+        [
+            *(leaving(1, ms) for ms in (5, 4)),
+            *(leaving(2, ms) for ms in (7, 7, 9, 8)),
+            a_view(beacon="b4", path="/4"),
+            *(leaving(4, ms) for ms in (3, 2, 6, 6)),
+        ]
+    )
+    assert room(store) == (4 + 1 + 2 + 2, 0)
+    for _ in range(2):
+        assert durations(store, website) == {"/1": 5, "/2": 9, "/3": 0, "/4": 6}
+        await store.close()
+        store = open_store()
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_all_views_of_a_new_website_are_left_in_their_batch(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 1), leaving(1, 5), leaving(1, 6)])
+    assert room(store) == (3, 0)
+    assert durations(store, website) == {"/1": 6}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_sealed_view_that_is_left_again_and_again_takes_no_more_room(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 5), leaving(1, 5), leaving(1, 6)])
+    await idle(store)
+    assert room(store) == (3 + 2, 0)
+    for ms in range(1, 101):
+        await store.append([leaving(1, ms), leaving(1, ms)])
+    assert room(store) == (3 + 2, 1)
+    for _ in range(2):
+        assert durations(store, website) == {"/1": 100, "/2": 0, "/3": 0, "/4": 0, "/5": 0}
+        store.ask(website, agrees)
+        await store.close()
+        store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
+    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    assert room(store) == (0, 0)
+    assert durations(store, website) == {"/1": 100, "/2": 0, "/3": 0, "/4": 0, "/5": 0}
+    await store.close()

@@ -1,0 +1,59 @@
+"""What belongs to no website is told of at the start, whatever it is."""
+
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from support.storage.contents import entries, idle, settled
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.log_lines import told_in_log
+
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.compaction.purge import OF_WEBSITES
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+ELSEWHERE = b"\x80\x00\x00\x01"
+
+
+@pytest.mark.parametrize("name", OF_WEBSITES)
+@pytest_twisted.ensureDeferred
+async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, name: str) -> None:
+    store = open_store(SIZES)
+    await store.add_website("example.com", 1)
+    await store.append([*views(1, 9), event("b1")])
+    await settled(store, NOW_MS + DAY_MS + 1)
+    await store.append([*views(10, 12, NOW_MS + 2 * DAY_MS), leaving(1, 700)])
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store(SIZES)
+    assert lines == []
+    await idle(store)
+    database = getattr(store._environment.databases, name)
+    with store._environment.lmdb.begin(write=True) as txn, txn.cursor(database) as cursor:
+        key, value = cursor.item() if cursor.last() else (b"\x00\x00\x00\x01" + b"x" * 12, b"")
+        if key[:4] == b"\x00\x00\x00\x01" and value:
+            cursor.delete()
+        txn.put(ELSEWHERE + key[4:], value, db=database)
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store(SIZES)
+    told = f"what is stored belongs to no website: website {int.from_bytes(ELSEWHERE)}: {name}"
+    assert told in lines
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_on_its_way_out_is_not_told_of(open_store: OpenStore) -> None:
+    store = open_store(SIZES)
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 9), event("b1")])
+    await store.delete_website(website)
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store(SIZES)
+    assert lines == []
+    await settled(store, NOW_MS)
+    assert not any(entries(store, "journal", "names"))
+    await store.close()

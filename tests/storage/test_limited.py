@@ -1,0 +1,48 @@
+"""A write of the file fails: nothing acknowledged is missing, reading goes on, the store stops."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.storage.limited_file_size import paths_in
+
+from medamad.storage.store import Store
+
+TESTS = Path(__file__).parents[1]
+
+
+def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
+    paths = [str(TESTS), str(TESTS.parent)]
+    done = subprocess.run(
+        [sys.executable, TESTS / "support/storage/limited_file_size.py", folder, str(most_kib)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize("most_kib", [0, 40, 200, 600, 1_500])
+@pytest_twisted.ensureDeferred
+async def test_a_write_that_fails_stops_the_store(
+    open_store: Callable[..., Store], tmp_path: Path, most_kib: int
+) -> None:
+    told = stored_until_it_failed(tmp_path / "data", most_kib)
+    assert "the store has failed" in told["refused"]
+    assert "the store has failed" in told["after"], "it went on after a write had failed"
+    assert told["broken"] == [told["refused"]]
+    assert told["read"] == told["acknowledged"]
+    store = open_store()
+    (website,) = store.websites.all()
+    found = store.ask(website, paths_in)
+    assert found[: len(told["acknowledged"])] == told["acknowledged"]
+    assert len(found) == len(set(found))
+    await store.close()

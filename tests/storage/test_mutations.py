@@ -1,0 +1,144 @@
+"""A store's file changed at random: a clear message or a damaged record named, no wrong figure."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import lmdb
+import numpy as np
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.storage.bulk_loads import imported, made
+from support.storage.contents import held, idle, settled
+from support.storage.hits import DAY_MS, NOW_MS, a_view
+from support.storage.open_mutants import LOGIN, SETTINGS, SIZES
+from support.storage.scenes import Scene, Telling
+from twisted.internet import reactor
+
+from medamad.domain.accounts import Account, Login, Scope, Share, Token
+from medamad.domain.dimensions import Dimension
+from medamad.domain.websites import Website
+from medamad.storage.environment.environment import FILE_NAME
+from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
+from medamad.storage.import_content import DayCounts
+from medamad.storage.segments.counters import SUMS
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+
+TESTS = Path(__file__).parents[1]
+
+
+async def with_sums(store: Store) -> None:
+    """Store views whose time is past: the sums of their days are left."""
+    website = await store.add_website("past.example", 1)
+    for ago in (9, 8, 1):
+        for number in range(6):
+            view = a_view(website.number, path=f"/{number}", time_ms=NOW_MS - ago * DAY_MS)
+            await store.append([evolve(view, properties=(("plan", "pro"),))])
+    await idle(store)
+    await settled(store, NOW_MS)
+    views, _ = held(store, website)
+    assert len(views) == 6
+    assert store.ask(website, lambda snapshot: len(list(snapshot.days))) > 1
+
+
+async def with_imports(store: Store) -> Website:
+    """Store views and days that were before."""
+    website = await store.add_website("club.example", 1)
+    given = {"source": "views.csv", "digest": "views", "newest": 0, "now": 7}
+    batch = await store.imports.begin(website, ranges=[("other", 11, 1_000)], **given)
+    await store.imports.load(batch, [imported(made(1, 9, 4), batch.spans[0].at)])
+    newest = (await store.imports.finish(batch)).number
+    given |= {"digest": "days", "newest": newest}
+    batch = await store.imports.begin(website, ranges=[], **given)
+    day = NOW_MS // DAY_MS - 40
+    counts = [
+        DayCounts(day, span, dimension, texts, np.full((SUMS, len(texts)), 6 // len(texts)))
+        for span in [(day * DAY_MS, (day + 1) * DAY_MS - 1)]
+        for dimension, texts in ((None, [""]), (Dimension.PATH, ["/a", "/b"]))
+    ]
+    await store.imports.load_days(batch, counts)
+    await store.imports.finish(batch)
+    return website
+
+
+@pytest_twisted.async_fixture
+async def sound(tmp_path: Path) -> Path:
+    """A store with something of everything, in a file without free pages."""
+    retention = Retention(websites={"past.example": Keep(3)})
+    settings = evolve(SETTINGS, retention=retention)
+    store = start_store(tmp_path / "data", settings, reactor, SIZES)
+    await store.account.put(Account("ada", "hash", 1, 1))
+    await store.account.add_login(LOGIN, Login(1, 2))
+    await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
+    await with_sums(store)
+    club = await with_imports(store)
+    await store.shares.add(b"id", Share("id", "club", club.number, 1))
+    with store._environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, store._environment, TrustedTime(NOW_MS, 5, DAY_MS))
+    telling = await Telling.begin(store)
+    rng = random.Random(3)  # noqa: S311 - the same each time
+    scene = Scene(rng, [website.number for website in telling.websites])
+    await telling.tell_all(scene, 150)
+    await telling.settle(scene.now_ms)
+    await store.append([scene._hit() for _ in range(20)])
+    await store.close()
+    file = tmp_path / "sound.mdb"
+    env = lmdb.open(str(tmp_path / "data" / FILE_NAME), subdir=False, lib_version=0, readonly=True)
+    with file.open("wb") as copy:
+        env.copyfd(copy.fileno(), compact=True)
+    env.close()
+    return file
+
+
+@pytest.fixture
+def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
+    """Count what came of so many changes, none of which may do what must never be."""
+
+    def change(first: int, count: int) -> Counter[str]:
+        paths = [str(TESTS), str(TESTS.parent)]
+        done = subprocess.run(
+            [
+                sys.executable,
+                TESTS / "support/storage/open_mutants.py",
+                sound,
+                tmp_path / "work",
+                str(first),
+                str(count),
+            ],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(lines) == count
+        bad = [line for line in lines if line[2] not in {"refused", "told", "no harm"}]
+        assert bad == []
+        assert all(told for _, _, came, told in lines if came != "no harm")
+        return Counter(came for _, _, came, _ in lines)
+
+    return change
+
+
+def test_no_change_goes_unnoticed(come_of: Callable[[int, int], Counter[str]]) -> None:
+    came = come_of(0, 60)
+    assert came["refused"] > 10
+    assert came["told"] > 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+def test_none_of_a_thousand_changes_goes_unnoticed(
+    come_of: Callable[[int, int], Counter[str]],
+) -> None:
+    came = come_of(1_000, 1_000)
+    assert came["refused"] > 200
+    assert came["told"] > 100

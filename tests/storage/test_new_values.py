@@ -1,0 +1,140 @@
+"""What is new on a day is counted by the names, without going through all that imports brought."""
+
+from typing import Any, Self
+
+import pytest
+from attrs import define
+from support.storage.log_lines import told_in_log
+
+from medamad.domain.dimensions import OTHER, Dimension
+from medamad.storage.dictionary.decode import Texts
+from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.limits import mark_key
+from medamad.storage.environment.environment import Environment
+
+DAY_MS = 86_400_000
+PATHS = (1, Dimension.PATH)
+BOUNDS = {Dimension.PATH: 3, Dimension.PROPERTY_NAME: 9, Dimension.PROPERTY: 3}
+MANY = 5_000
+
+
+@define
+class Counted:
+    """A transaction, or a cursor of one, that counts the steps back."""
+
+    held: Any
+    steps: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "prev":
+            self.steps.append(name)
+        return getattr(self.held, name)
+
+    def cursor(self, **named: Any) -> "Counted":
+        return Counted(self.held.cursor(**named), self.steps)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.held.close()
+
+
+def new_names(environment: Environment) -> Names:
+    return Names(environment.databases, BOUNDS, 100)
+
+
+def give(environment: Environment, names: Names, texts: list[str], day: int) -> tuple[int, int]:
+    """Give codes to paths of hits; returns how many got one of their own, and the steps back."""
+    steps: list[str] = []
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
+        codes = [coding.code(*PATHS, text) for text in texts]
+    coding.adopt()
+    known = Texts(environment, 1)(Dimension.PATH)
+    return sum(known[code] != OTHER for code in codes), len(steps)
+
+
+def load(
+    environment: Environment,
+    names: Names,
+    first: int,
+    at_once: int,
+    dimension: Dimension = Dimension.PATH,
+) -> int:
+    """Give codes to many texts of old hits; returns the most steps back of a transaction."""
+    most = 0
+    for begin in range(first, first + MANY, at_once):
+        steps: list[str] = []
+        with environment.lmdb.begin(write=True) as txn:
+            coding = names.coding(Counted(txn, steps), 0)  # type: ignore[arg-type]
+            for number in range(begin, begin + at_once):
+                coding.any_code(1, dimension, f"/{number}")
+        coding.adopt()
+        most = max(most, len(steps))
+    return most
+
+
+def test_few_names_are_gone_through_after_a_load_of_many(environment: Environment) -> None:
+    names = new_names(environment)
+    assert give(environment, names, ["/a", "/b"], 5)[0] == 2
+    assert load(environment, names, 0, 1_000) < 2_500
+    again = new_names(environment)
+    kept, steps = give(environment, again, ["/c", "/d"], 5)
+    assert (kept, steps < 2_500) == (1, True), "a restart forgives nothing"
+    load(environment, again, MANY, 1_000)
+    assert give(environment, new_names(environment), ["/e"], 5)[0] == 0
+    assert give(environment, new_names(environment), ["/f", "/g", "/h", "/i"], 6)[0] == 3
+    assert give(environment, new_names(environment), ["/j"], 6)[0] == 0
+
+
+def test_names_of_a_store_without_marks_are_gone_through_once(environment: Environment) -> None:
+    give(environment, new_names(environment), ["/a", "/b"], 5)
+    load(environment, new_names(environment), 0, MANY)
+    kept, steps = give(environment, new_names(environment), ["/c", "/d"], 5)
+    assert (kept, steps > MANY) == (1, True)
+    kept, steps = give(environment, new_names(environment), ["/e"], 5)
+    assert (kept, steps < 10) == (0, True)
+
+
+def test_nothing_is_new_where_all_was_loaded(environment: Environment) -> None:
+    load(environment, new_names(environment), 0, 1_000)
+    for kept in (3, 0):
+        texts = [f"/{kept}/{number}" for number in range(4)]
+        assert give(environment, new_names(environment), texts, 5)[0] == kept
+
+
+def test_a_mark_is_of_each_property_name(environment: Environment) -> None:
+    def given(*values: str) -> int:
+        names = new_names(environment)
+        with environment.lmdb.begin(write=True) as txn:
+            coding = names.coding(txn, 5 * DAY_MS)
+            codes = [coding.property_codes(1, (("size", value),)) for value in values]
+        coding.adopt()
+        texts = Texts(environment, 1)(Dimension.PROPERTY)
+        return sum(not texts[code].endswith(OTHER) for (code,) in codes)
+
+    assert given("s", "m") == 2
+    load(environment, new_names(environment), 0, 1_000, Dimension.PROPERTY)
+    assert given("l", "xl") == 1
+    assert given("xxl") == 0
+
+
+@pytest.mark.parametrize("place", [0, 10])
+def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> None:
+    give(environment, new_names(environment), ["/a", "/b"], 5)
+    load(environment, new_names(environment), 0, 1_000)
+    give(environment, new_names(environment), ["/c"], 5)
+    with environment.lmdb.begin(write=True) as txn:
+        key, names = mark_key(PATHS), environment.databases.names
+        damaged = bytearray(txn.get(key, db=names))
+        damaged[place] ^= 1
+        txn.put(key, bytes(damaged), db=names)
+    with told_in_log() as lines:
+        assert give(environment, new_names(environment), ["/d"], 5)[0] == 0
+    assert lines == [
+        "what is new is counted anew: website 1, dimension 1: its checksum does not match"
+    ]
+    with told_in_log() as lines:
+        assert give(environment, new_names(environment), ["/e"], 5)[0] == 0
+    assert lines == []

@@ -1,0 +1,241 @@
+"""What a question sees stays as it is while the question runs, and is given back after it."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+import pytest_twisted
+from hypothesis import given
+from hypothesis import strategies as st
+from support.daemon import PATIENCE_S
+from support.storage.contents import entries, keys_of, leaves, orphans, settled
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.websites import Website
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.environment.access import Asking, Leases, asking
+from medamad.storage.environment.environment import Environment
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+class AtOnce:
+    """A reactor all of whose threads are one."""
+
+    def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
+        call(*args)
+
+
+# Leases
+
+
+def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
+    leases = Leases(AtOnce())
+    with ExitStack() as first, ExitStack() as second, ExitStack() as later:
+        first.enter_context(leases.lease(1))
+        second.enter_context(leases.lease(1))
+        moment = leases.now()
+        later.enter_context(leases.lease(1))
+        assert not leases.all_ended(moment, 1)
+        assert leases.all_ended(moment, 2)
+        second.close()
+        assert not leases.all_ended(moment, 1)
+        first.close()
+        assert leases.all_ended(moment, 1)
+        assert not leases.all_ended(leases.now(), 1)
+    assert leases.all_ended(leases.now(), 1)
+
+
+def test_a_question_that_fails_ends_too() -> None:
+    leases = Leases(AtOnce())
+    with pytest.raises(ZeroDivisionError), leases.lease(1):
+        raise ZeroDivisionError
+    assert leases.all_ended(leases.now(), 1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["begin", "end first", "end last", "wait"]), st.sampled_from([1, 2])
+        )
+    )
+)
+def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
+    steps: list[tuple[str, int]],
+) -> None:
+    leases = Leases(AtOnce())
+    under_way: list[tuple[int, int, ExitStack]] = []
+    waiting: list[tuple[int, int, Deferred[None]]] = []
+    for number, (step, website) in enumerate(steps):
+        if step == "begin":
+            stack = ExitStack()
+            stack.enter_context(leases.lease(website))
+            under_way.append((number, website, stack))
+        elif step == "wait":
+            waiting.append((number, website, leases.ended(website)))
+        elif under_way:
+            under_way.pop(0 if step == "end first" else -1)[2].close()
+        for since, awaited, done in waiting:
+            before = [of for begun, of, _ in under_way if begun < since]
+            assert done.called == (awaited not in before)
+
+
+# Transactions
+
+
+def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> None:
+    now_s = 100.0
+    asked = Asking(environment.lmdb, environment.page_bytes, lambda: now_s)
+
+    def value() -> bytes | None:
+        found = asked.value(b"key", environment.databases.meta)
+        return None if found is None else bytes(found)
+
+    for written, seen, later_s in (
+        (b"1", None, 0.2),
+        (b"2", b"2", 0.1),
+        (b"3", b"2", 0.25),
+        (b"4", b"4", 0.01),
+    ):
+        with environment.lmdb.begin(write=True) as txn:
+            txn.put(b"key", written, db=environment.databases.meta)
+        now_s += later_s
+        asked.renew()
+        assert value() == seen
+    asked.end()
+
+
+def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> None:
+    """Large values are in the file itself; small ones are copied, for their pages are written."""
+    database = environment.databases.blocks
+    kept = {b"%05d" % size: bytes([size % 251]) * size for size in (1, 2_000, 4_095, 4_096, 99_999)}
+    with environment.lmdb.begin(write=True) as txn:
+        for key, value in kept.items():
+            txn.put(key, value, db=database)
+    now_s = 0.0
+    asked = Asking(environment.lmdb, environment.page_bytes, lambda: now_s)
+    borrowed = {key: asked.value(key, database) for key in kept}
+    now_s = 10.0
+    asked.renew()
+    for turn in range(20):
+        with environment.lmdb.begin(write=True) as txn:
+            for number in range(200):
+                txn.put(b"%05d-%d" % (number * 97, turn), bytes(turn * 40), db=database)
+                txn.delete(b"%05d-%d" % (number * 97, turn - 2), db=database)
+    assert {key: bytes(value) for key, value in borrowed.items() if value} == kept
+    asked.end()
+
+
+def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
+    with environment.lmdb.begin(write=True) as txn:
+        txn.put(b"large", bytes(9_999), db=environment.databases.blocks)
+    with asking(environment) as asked:
+        value = asked.value(b"large", environment.databases.blocks)
+        assert value is not None
+        assert value.readonly
+
+
+# Questions under way
+
+
+async def ask_meanwhile(
+    store: Store, website: Website, change: Callable[[], Any], *, meanwhile: Callable[[], None]
+) -> tuple[Any, Any]:
+    """Put a question in a thread; make a change between two readings of the same snapshot."""
+    begun: Deferred[None] = Deferred()
+    go_on = Flag()
+
+    def question(snapshot: Snapshot) -> tuple[Any, Any]:
+        first = columns(snapshot)
+        reactor.callFromThread(begun.callback, None)
+        assert go_on.wait(PATIENCE_S)
+        return first, columns(snapshot)
+
+    asked = deferToThread(store.ask, website, question)
+    await begun
+    await change()
+    meanwhile()
+    go_on.set()
+    answer: tuple[Any, Any] = await asked
+    return answer
+
+
+def columns(snapshot: Snapshot) -> list[Any]:
+    """Read all that a question can ask for, but for the texts."""
+    found: list[Any] = []
+    for part in leaves(snapshot.parts):
+        found += [part.time_ms.tolist(), part.sequence.tolist(), part.flags.tolist()]
+        found += [part.duration_ms.tolist(), part.width_px.tolist(), part.number_today.tolist()]
+        found += [part.codes(dimension).tolist() for dimension in VIEW_DIMENSIONS]
+        for events in (part.own, part.loose):
+            found += [events.event.tolist(), events.view.tolist(), events.property.tolist()]
+            found += [events.time_ms.tolist()]
+    for events in snapshot.events:
+        found += [events.event.tolist(), events.view.tolist(), events.property.tolist()]
+    return found
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_replaced_block_is_kept_for_the_questions_that_see_it(
+    open_store: OpenStore,
+) -> None:
+    sizes = Sizes(chunk_views=10_000, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 3_000), event("b1"), leaving(1, 300)])
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    (old,) = store._shelves.of(website.number).blocks
+    now_ms = NOW_MS + 2 * DAY_MS
+    await store.append(views(3_001, 6_000, now_ms))
+
+    def replaced() -> None:
+        (new,) = store._shelves.of(website.number).blocks
+        assert new.number != old.number
+        stored = keys_of(store._environment, "blocks", "doomed")
+        assert any(key.startswith(old.key) for key in stored["blocks"])
+        assert stored["doomed"] == [old.key]
+
+    first, second = await ask_meanwhile(
+        store, website, lambda: store.tidy(now_ms + DAY_MS + 1), meanwhile=replaced
+    )
+    assert first == second
+    await settled(store, now_ms + DAY_MS + 1)
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_deleted_website_is_kept_for_the_questions_that_see_it(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=Sizes(chunk_views=1_000, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 2_500), event("b1"), leaving(1, 300)])
+    await settled(store, NOW_MS)
+    kept = ("blocks", "counters", "heads", "names", "codes", "journal")
+    before = entries(store, *kept)
+    assert min(before) > 0
+
+    def still_there() -> None:
+        assert entries(store, *kept) == before
+
+    async def delete() -> None:
+        await store.delete_website(website)
+        for _ in range(30):
+            # Time enough for the removal to begin, if it did not wait.
+            await store.account.end_login(b"nobody's")
+
+    first, second = await ask_meanwhile(store, website, delete, meanwhile=still_there)
+    assert first == second
+    assert len(first) > 20
+    await settled(store, NOW_MS)
+    assert entries(store, *kept, "corrections", "doomed") == [0] * 8
+    await store.close()

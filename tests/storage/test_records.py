@@ -1,0 +1,96 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.storage.wal.records import (
+    Kind,
+    Record,
+    binding_record,
+    journal_key,
+    journal_place,
+    leaving_record,
+    property_record,
+    rows_by_kind,
+    sound_rows,
+    view_record,
+)
+
+KEY = journal_key(7, 1_790_000_000_123, 42)
+VIEW = view_record(
+    KEY,
+    first_today=True,
+    first_of_page=False,
+    number_today=3,
+    width_px=1280,
+    codes=range(len(VIEW_DIMENSIONS)),
+)
+RECORDS = {
+    "view": VIEW,
+    "leaving": leaving_record(KEY, 41, 86_400_000),
+    "property": property_record(KEY, 40, 41, 9),
+    "binding": binding_record(KEY, 40, 41),
+}
+
+
+def test_keys_sort_by_website_then_time_then_sequence() -> None:
+    places = [(1, 5, 9), (1, 6, 1), (1, 6, 2), (2, 0, 0), (256, 0, 0)]
+    keys = [journal_key(*place) for place in places]
+    assert keys == sorted(keys)
+
+
+def test_a_view_comes_back_as_columns() -> None:
+    rows = rows_by_kind([VIEW, RECORDS["leaving"], VIEW])[Kind.VIEW]
+    assert len(rows) == 2
+    assert rows.keys["website"].tolist() == [7, 7]
+    assert rows.keys["time_ms"].tolist() == [1_790_000_000_123] * 2
+    assert rows.keys["sequence"].tolist() == [42, 42]
+    assert rows.values["flags"].tolist() == [1, 1]
+    assert rows.values["number_today"].tolist() == [3, 3]
+    assert rows.values["width_px"].tolist() == [1280, 1280]
+    assert rows.values["codes"][1].tolist() == list(range(len(VIEW_DIMENSIONS)))
+
+
+def test_the_other_kinds_come_back_as_columns() -> None:
+    rows = rows_by_kind(RECORDS.values())
+    leaving, event, binding = rows[Kind.LEAVING], rows[Kind.PROPERTY], rows[Kind.BINDING]
+    assert (leaving.values["view"][0], leaving.values["duration_ms"][0]) == (41, 86_400_000)
+    assert [int(event.values[name][0]) for name in ("event", "view", "property")] == [40, 41, 9]
+    assert [int(binding.values[name][0]) for name in ("event", "view")] == [40, 41]
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_what_was_written_is_sound(record: Record) -> None:
+    rows, damaged = sound_rows([record])
+    ((kind, found),) = rows.items()
+    assert (damaged, found.keys.tobytes(), found.values.tobytes()) == ([], *record)
+    assert kind == record[1][0]
+
+
+@given(st.sampled_from(sorted(RECORDS)), st.data())
+def test_any_flipped_bit_is_noticed(name: str, data: st.DataObject) -> None:
+    key, value = RECORDS[name]
+    whole = bytearray(key + value)
+    bit = data.draw(st.integers(0, len(whole) * 8 - 1))
+    whole[bit // 8] ^= 1 << bit % 8
+    record = (bytes(whole[: len(key)]), bytes(whole[len(key) :]))
+    assert sound_rows([record]) == ({}, [record[0]])
+
+
+@given(st.binary(max_size=100))
+def test_junk_is_not_sound(value: bytes) -> None:
+    assert sound_rows([(KEY, value)]) == ({}, [KEY])
+
+
+def test_a_damaged_record_does_not_hide_the_others() -> None:
+    view, leaving = RECORDS["view"], RECORDS["leaving"]
+    damaged = (view[0], view[1][:-1] + b"x")
+    rows, keys = sound_rows([view, damaged, leaving, view])
+    assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.LEAVING: 1}
+    assert keys == [view[0]]
+
+
+def test_a_place_is_told_in_words() -> None:
+    assert journal_place(KEY) == "website 7, time 1790000000123 ms, sequence 42"
+    strange = KEY + b"x"
+    assert journal_place(strange) == f"website 7, key {strange.hex()}"

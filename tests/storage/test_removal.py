@@ -1,0 +1,118 @@
+"""What a deleted website has left goes, also where there is next to no room for that."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+import pytest_twisted
+from attrs import define
+from support.storage.contents import entries, orphans, settled
+from support.storage.hits import NOW_MS
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, fail, succeed
+
+from medamad.domain.errors import Unavailable
+from medamad.storage.compaction.purge import MOST_KEYS, Removal
+from medamad.storage.environment.access import Leases
+from medamad.storage.environment.environment import TOMBSTONE, Environment
+from medamad.storage.environment.writer import Transaction
+from medamad.storage.store import Store
+from medamad.storage.websites import tombstones
+
+T = TypeVar("T")
+
+NAMES = 1_000
+
+
+def deleted(environment: Environment) -> list[int]:
+    with environment.reading() as txn:
+        return list(tombstones(txn, environment.databases.meta))
+
+
+@define
+class Submitted:
+    """Makes changes at once, unless there is no room for what they remove."""
+
+    environment: Environment
+    room: int
+
+    def __call__(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
+        names = self.environment.databases.names
+        txn = self.environment.lmdb.begin(write=True)
+        before = txn.stat(names)["entries"]
+        result = change(Transaction(txn))
+        if before - txn.stat(names)["entries"] > self.room:
+            txn.abort()
+            return fail(Unavailable("no room", retry_after=1))
+        txn.commit()
+        return succeed(result)
+
+
+def fill(environment: Environment, *websites: int) -> None:
+    with environment.lmdb.begin(write=True) as txn:
+        for website in websites:
+            prefix = website.to_bytes(4, "big")
+            txn.put(TOMBSTONE + prefix, b"", db=environment.databases.meta)
+            for number in range(NAMES):
+                key = prefix + b"\0" + number.to_bytes(4, "big")
+                txn.put(key, b"name", db=environment.databases.names)
+
+
+@pytest.mark.parametrize("room", [MOST_KEYS, MOST_KEYS - 1, 9, 1])
+@pytest_twisted.ensureDeferred
+async def test_it_goes_in_shorter_steps_where_there_is_little_room(
+    environment: Environment, room: int
+) -> None:
+    fill(environment, 1)
+    await Removal(environment, Submitted(environment, room), Leases(reactor)).remove(1)
+    assert deleted(environment) == []
+    assert orphans(environment) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_could_not_be_removed_is_removed_later(environment: Environment) -> None:
+    fill(environment, 1, 2, 3)
+    submitted = Submitted(environment, 0)
+    removal = Removal(environment, submitted, Leases(reactor))
+    with pytest.raises(Unavailable, match="no room"):
+        await removal.remove(2)
+    assert deleted(environment) == [1, 2, 3]
+    submitted.room = MOST_KEYS
+    await removal.go_on(lambda website: website == 3)
+    assert deleted(environment) == [3]
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_waits_for_the_questions_of_that_website_alone(environment: Environment) -> None:
+    fill(environment, 1, 2)
+    leases = Leases(reactor)
+    removal = Removal(environment, Submitted(environment, MOST_KEYS), leases)
+    with leases.lease(2):
+        await removal.remove(1)
+        assert deleted(environment) == [2]
+        waiting = Deferred.fromCoroutine(removal.remove(2))
+        assert not waiting.called
+    await waiting
+    assert deleted(environment) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
+    open_store: Callable[..., Store],
+) -> None:
+    store = open_store()
+    fill(store._environment, 77)
+    with store._environment.lmdb.begin(write=True) as txn:
+        txn.put(bytes(15) + b"\1", b"", db=store._environment.databases.doomed)
+    await store.close()
+    store = open_store(min_free_disk=1 << 60)
+    seen = []
+    for number in range(20):
+        await store.add_website(f"a{number}.example", 0)
+        seen.append(deleted(store._environment))
+    assert seen == [[77]] * 20
+    assert entries(store, "doomed") == [1]
+    await settled(store, NOW_MS)
+    assert orphans(store._environment) == []
+    assert entries(store, "doomed") == [0]
+    await store.close()

@@ -1,0 +1,114 @@
+"""A restored store takes the place of the one that was there, which is kept."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.storage.backups import SIZES, back_up_of, filled
+from support.storage.contents import held
+from support.storage.hits import views
+from support.storage.kill_at_each_step import killed
+
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest
+from medamad.storage.environment.folder import PRESENCE_NAME
+from medamad.storage.environment.formats import tell_nobody
+from medamad.storage.errors import StoreInUse
+from medamad.storage.restore import restore
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, backup: Path) -> None:
+    store, website = await filled(open_store)
+    back_up_of(store, backup)
+    await store.append(views(41, 50))
+    later = held(store, website)
+    with pytest.raises(StoreInUse, match="another medamad uses this directory"):
+        restore(backup, tmp_path / "data", tell_nobody)
+    await store.close()
+    kept = restore(backup, tmp_path / "data", tell_nobody).replaced
+    assert kept is not None
+    store = open_store(sizes=SIZES)
+    assert len(held(store, website)[0]) == 40
+    await store.close()
+    (tmp_path / "old").mkdir()
+    kept.rename(tmp_path / "old" / FILE_NAME)
+    old = open_store(sizes=SIZES, name="old")
+    assert held(old, website) == later
+    await old.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    def numbers(name: str) -> set[int]:
+        guest = open_as_guest(tmp_path / name)
+        with guest.lmdb.begin() as txn, txn.cursor(db=guest.databases.journal) as cursor:
+            found = {int.from_bytes(key[-8:], "big") for key in cursor.iternext(values=False)}
+        guest.close()
+        return found
+
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append(views(1, 3))
+    back_up_of(store, backup)
+    await store.append(views(4, 9))
+    await store.close()
+    restore(backup, tmp_path / "again", tell_nobody)
+    again = open_store(name="again")
+    await again.append(views(14, 19))
+    await again.close()
+    assert len(numbers("data")) == len(numbers("again")) == 9
+    assert len(numbers("data") & numbers("again")) == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_restoration_can_be_killed_at_any_step(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    store, website = await filled(open_store)
+    before = held(store, website)
+    back_up_of(store, backup)
+    await store.append(views(41, 50))
+    later = held(store, website)
+    await store.close()
+    assert killed("restore", tmp_path / "data", backup) == {"unpacking", "putting it in place"}
+    stores = [
+        file for file in (tmp_path / "data").iterdir() if file.suffix[:5] in (".mdb", ".repl")
+    ]
+    contents: list[Any] = []
+    for number, file in enumerate(sorted(stores)):
+        (tmp_path / str(number)).mkdir()
+        os.link(file, tmp_path / str(number) / FILE_NAME)
+        one = open_store(sizes=SIZES, name=str(number))
+        contents.append(held(one, website))
+        await one.close()
+    assert contents[0] == before
+    assert later in contents, "what was there before is gone"
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_listened_to_is_forgotten_before_the_store_is_another(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
+    """Else a restoration that is killed then would have its gap taken for silence."""
+    store, _ = await filled(open_store)
+    back_up_of(store, backup)
+    await store.close()
+    file, presence = tmp_path / "data" / FILE_NAME, tmp_path / "data" / PRESENCE_NAME
+    before = file.stat().st_ino
+    presence.mkdir()
+    with pytest.raises(IsADirectoryError):
+        restore(backup, tmp_path / "data", tell_nobody)
+    assert file.stat().st_ino == before, "another, although it could not be forgotten"
+    presence.rmdir()
+    presence.write_text("{}", "ascii")
+    restore(backup, tmp_path / "data", tell_nobody)
+    assert file.stat().st_ino != before
+    assert not presence.exists()

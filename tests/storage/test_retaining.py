@@ -1,0 +1,478 @@
+"""Views past their time go, and the sums of their days answer as the views did."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.query.oracle import Entry, Oracle
+from support.query.snapshots import ENDPOINTS, SOURCES, answer
+from support.storage.contents import agrees, entries, held, orphans, settled
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.log_lines import told_in_log
+from support.storage.reactor import Listening
+from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.hits import Event, Leaving, View
+from medamad.domain.websites import Website
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Missing
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Batch
+
+OpenStore = Callable[..., Store]
+
+SMALL = Sizes(chunk_views=8, group_members=2, counted_from=0)
+MIDNIGHT_MS = NOW_MS - NOW_MS % DAY_MS
+LATER_MS = MIDNIGHT_MS + 60 * DAY_MS - 1
+
+
+def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
+    return Retention(others=Keep(raw_days, after), zone=ZoneInfo(zone))
+
+
+def days_of(store: Store, website: Website) -> list[int]:
+    """Give the days of which there are sums, counted from the present one."""
+    today = MIDNIGHT_MS // DAY_MS
+    return store.ask(website, lambda snapshot: sorted({day.day - today for day in snapshot.days}))
+
+
+def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
+    """Give an answer, and the days that it is without."""
+
+    def question(snapshot: Any) -> tuple[Any, list[int]]:
+        found = answer(snapshot, endpoint, list(query), now_ms=LATER_MS)
+        return found, [day for each in Missing for day in snapshot.missed.days(each)]
+
+    return store.ask(website, question)
+
+
+def answers(store: Store, website: Website) -> dict[str, Any]:
+    """Ask everything about all time; nothing may be missing."""
+    query = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
+    found = {name: ask(store, website, name, query.get(name, ())) for name in ENDPOINTS}
+    assert [missing for _, missing in found.values() if missing] == []
+    return {name: answered for name, (answered, _) in found.items()}
+
+
+async def past(store: Store, days: int) -> Website:
+    """Store some views, one of them timed, and an event on each of the last days, and today."""
+    website = await store.add_website("example.com", 1)
+    for ago in range(days, -1, -1):
+        noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
+        number = 10 * (days - ago)
+        await store.append(views(number, number + 2, noon_ms))
+        await store.append([leaving(number, 1000 + ago, noon_ms + 1), event("", noon_ms)])
+        await store.append([event(f"b{number + 1}", noon_ms + 5)])
+    return website
+
+
+async def plain_past(store: Store, hostname: str, days: int) -> Website:
+    """Store a view of each of the last days, and of today."""
+    website = await store.add_website(hostname, 1)
+    for ago in range(days, -1, -1):
+        noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
+        at = {"time_ms": noon_ms, "beacon": f"{hostname}-{ago}"}
+        await store.append([a_view(website.number, **at)])
+    return website
+
+
+@pytest.mark.parametrize("sizes", [SMALL, Sizes(), Sizes(1, 2, 0), Sizes(3, 3, 5)])
+@pytest_twisted.ensureDeferred
+async def test_all_answers_stay_while_views_go(open_store: OpenStore, sizes: Sizes) -> None:
+    store = open_store(sizes=sizes)
+    website = await past(store, 9)
+    await store.tidy(NOW_MS)
+    before, (rows, _) = answers(store, website), held(store, website)
+    store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3)))
+    await settled(store, NOW_MS)
+    for _ in range(2):
+        assert answers(store, website) == before
+        assert days_of(store, website) == list(range(-9, -3))
+        left = [row for row in rows if row["time_ms"] >= MIDNIGHT_MS - 3 * DAY_MS]
+        assert held(store, website)[0] == left
+        assert orphans(store._environment) == []
+        store.ask(website, agrees)
+        await store.close()
+        store = open_store(sizes=sizes, retention=keeping(3))
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    assert answers(store, website) == before
+    assert days_of(store, website) == list(range(-9, -1))
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_remains_where_nothing_is_to(open_store: OpenStore) -> None:
+    store = open_store(sizes=SMALL, retention=keeping(5))
+    website = await past(store, 9)
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == [-9, -8, -7, -6]
+    store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == []
+    found, events = held(store, website)
+    assert min(row["time_ms"] for row in (*found, *events)) >= MIDNIGHT_MS - 3 * DAY_MS
+    assert (len(found), len(events)) == (12, 8)
+    assert ask(store, website, "summary")[0]["current"]["pageviews"] == 12
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_goes_is_told_in_the_log_once(open_store: OpenStore) -> None:
+    store = open_store(sizes=SMALL)
+    await past(store, 9)
+    await settled(store, NOW_MS)
+    with told_in_log(LogLevel.info) as lines:
+        store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(5)))
+        await settled(store, NOW_MS)
+        removed = f"views (12) and events (8) from before {date_before(5)} were removed"
+        assert lines == [f"example.com: {removed}; sums of their days remain"]
+        lines.clear()
+        store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
+        await settled(store, NOW_MS)
+        removed = f"views (6) and events (4) from before {date_before(3)} were removed"
+        assert lines == [
+            f"example.com: {removed}; nothing of them remains",
+            f"example.com: sums of days (4) from before {date_before(3)} were removed",
+        ]
+        lines.clear()
+        await store.tidy(NOW_MS)
+        assert lines == []
+    await store.close()
+
+
+def date_before(days: int) -> str:
+    """Give the date some days before today."""
+    return datetime.fromtimestamp(MIDNIGHT_MS / 1000 - days * 86_400, UTC).date().isoformat()
+
+
+@pytest_twisted.ensureDeferred
+async def test_each_website_has_its_own_time(open_store: OpenStore) -> None:
+    retention = Retention(others=Keep(2), websites={"example.com": Keep(0)})
+    store = open_store(sizes=SMALL, retention=retention)
+    website = await past(store, 4)
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == []
+    other = await plain_past(store, "other.example", 4)
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == []
+    assert days_of(store, other) == [-4, -3]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_renamed_website_keeps_what_its_table_says(open_store: OpenStore) -> None:
+    """Until the table has the new name, or is gone: then it holds no more."""
+    retention = Retention(
+        others=Keep(2), websites={"example.com": Keep(0), "www.example.com": Keep(1)}
+    )
+    store = open_store(sizes=SMALL, retention=retention)
+    with told_in_log() as said:
+        website = await past(store, 4)
+        other = await plain_past(store, "www.example.com", 4)
+        assert (said, store.unregistered_tables()) == ([], [])
+        renamed = await store.rename_website(website, "other.example", 2)
+        assert store.unregistered_tables() == ["example.com"]
+        await settled(store, NOW_MS)
+        assert (days_of(store, website), days_of(store, other)) == ([], [-4, -3, -2])
+        assert said == [
+            (
+                "retention.websites.example.com: no website of this name is registered;"
+                " those without a table are kept for at least as long as it says"
+            )
+        ]
+        await store.rename_website(renamed, "example.com", 3)
+        assert store.unregistered_tables() == []
+    store.apply(evolve(store.settings, retention=Retention(others=Keep(2))))
+    await settled(store, NOW_MS)
+    assert days_of(store, website) == [-4, -3]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_tables_of_no_website_are_told_at_the_start_and_when_they_change(
+    open_store: OpenStore,
+) -> None:
+    with told_in_log() as said:
+        store = open_store(retention=Retention(websites={"a.example": Keep(1)}))
+        assert len(said) == 1
+        other = Retention(websites={"a.example": Keep(2), "b.example": Keep(0)})
+        for _ in range(2):
+            store.apply(evolve(store.settings, retention=other))
+        assert [line.partition(": ")[0] for line in said[1:]] == ["retention.websites.b.example"]
+        for hostname in ("a.example", "b.example"):
+            website = await store.add_website(hostname, 1)
+        assert len(said) == 2
+        await store.delete_website(website)
+        assert said[2] == said[1]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("lost", "others", "kept"),
+    [
+        (Keep(0), Keep(20), Keep(0)),
+        (Keep(400), Keep(20), Keep(400)),
+        (Keep(5), Keep(20), Keep(20)),
+        (Keep(5), Keep(0), Keep(0)),
+        (Keep(5, "sums"), Keep(20, "nothing"), Keep(20, "sums")),
+        (Keep(30, "nothing"), Keep(20, "nothing"), Keep(30, "nothing")),
+    ],
+)
+def test_what_has_no_table_is_kept_as_long_as_a_table_of_no_website_says(
+    lost: Keep, others: Keep, kept: Keep
+) -> None:
+    given = Retention(others=others, websites={"lost.example": lost, "a.example": Keep(1)})
+    assert given.of("b.example", {"a.example", "b.example"}) == kept
+    assert given.of("b.example", {"a.example", "b.example", "lost.example"}) == others
+    assert given.of("a.example", {"a.example"}) == Keep(1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_are_those_of_the_zone(open_store: OpenStore) -> None:
+    store = open_store(sizes=SMALL, retention=keeping(1, zone="Asia/Kathmandu"))
+    website = await store.add_website("example.com", 1)
+    midnight_ms = int(datetime(2026, 9, 1, tzinfo=ZoneInfo("Asia/Kathmandu")).timestamp()) * 1000
+    await store.append([*views(1, 2, midnight_ms - 1), *views(3, 3, midnight_ms)])
+    await settled(store, midnight_ms + 30 * DAY_MS)
+    start = ("start", "2026-09-01T00:00:00+05:45")
+    assert ask(store, website, "summary", [start])[0]["current"]["pageviews"] == 1
+    assert (
+        ask(store, website, "summary", [("start", "2026-09-01T00:00:00Z")])[0]["current"][
+            "pageviews"
+        ]
+        == 0
+    )  # the second day is cut, and said to be
+    assert len(ask(store, website, "summary", [("start", "2026-09-01T00:00:00Z")])[1]) == 1
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_can_still_become_known_of_a_view_is_waited_for(open_store: OpenStore) -> None:
+    """At midnight, one of the day before yesterday's last views can be 24 hours old."""
+    store = open_store(sizes=SMALL, retention=keeping(1))
+    website = await store.add_website("example.com", 1)
+    last_ms = MIDNIGHT_MS - 1
+    await store.append(views(1, 1, last_ms))
+    await settled(store, last_ms + DAY_MS + 1)
+    assert days_of(store, website) == []
+    await store.append([leaving(1, 4000, last_ms + DAY_MS)])
+    await settled(store, last_ms + DAY_MS + HOUR_MS)
+    assert days_of(store, website) == []
+    await settled(store, last_ms + DAY_MS + HOUR_MS + 1)
+    assert days_of(store, website) == [-1]
+    assert ask(store, website, "summary")[0]["current"]["duration"] == 4000
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> None:
+    """By a clock set back, a view can be corrected while its sums are made."""
+    listening = Listening()
+    store = open_store(sizes=SMALL, its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 3, MIDNIGHT_MS - 1))
+    await settled(store, MIDNIGHT_MS + DAY_MS)
+    store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1)))
+    between: list[Deferred[Any]] = []
+
+    def heard(result: object) -> None:
+        if type(result).__name__ == "Making":
+            listening.heard = lambda _: None
+            late = Leaving(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
+            between.append(Deferred.fromCoroutine(store.append([late])))
+
+    listening.heard = heard
+    # Not by `tidy`, which has every beacon of the day forgotten before.
+    (shelf,) = store._shelves.all()
+    store._tending._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
+    await store._tending.tend(shelf, MIDNIGHT_MS + 3 * DAY_MS)
+    assert between
+    assert days_of(store, website) == [-1]
+    assert ask(store, website, "summary")[0]["current"]["duration"] == 700
+    # From now on it is too late, and what comes leaves nothing behind.
+    await store.append([Leaving(time_ms=MIDNIGHT_MS, beacon="b1", duration_ms=900)])
+    assert entries(store, "corrections") == [1]
+    await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
+    assert ask(store, website, "summary")[0]["current"]["duration"] == 700
+    assert entries(store, "corrections") == [0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_whose_view_is_gone_is_not_filtered_by_it_in_silence(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=SMALL, retention=keeping(1))
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 1, MIDNIGHT_MS - 1))
+    await store.append([event("b1", MIDNIGHT_MS + 1)])
+    await settled(store, MIDNIGHT_MS + 2 * DAY_MS - 1)
+    assert days_of(store, website) == [-1]
+    assert ask(store, website, "properties")[0][0]["events"] == 1
+    yesterday = [MIDNIGHT_MS // DAY_MS - 1]
+    for path in ("/1", "/2", ""):
+        assert ask(store, website, "properties", [("path", path)]) == ([], yesterday)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_stays_with_a_view_that_stays(open_store: OpenStore) -> None:
+    """It came a moment before its view, on the day before."""
+    for sizes in (SMALL, Sizes(1, 2, 0)):
+        store = open_store(sizes=sizes, name=str(sizes.chunk_views), retention=keeping(1))
+        website = await store.add_website("example.com", 1)
+        await store.append([*views(7, 9, MIDNIGHT_MS - 9), event("b1", MIDNIGHT_MS - 1)])
+        await store.append(views(1, 1, MIDNIGHT_MS + 1))
+        await settled(store, MIDNIGHT_MS + 2 * DAY_MS - 1)
+        assert ask(store, website, "summary", [("prop_name", "k")])[0]["current"]["pageviews"] == 1
+        await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
+        assert held(store, website) == ([], [])
+        assert ask(store, website, "properties")[0][0]["events"] == 1
+        await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_that_sums_have_are_kept_and_others_go(open_store: OpenStore) -> None:
+    store = open_store(sizes=SMALL, retention=keeping(1))
+    website = await past(store, 3)
+    await settled(store, NOW_MS)
+    before = answers(store, website)
+    for day in (4, 5):
+        await settled(store, NOW_MS + day * DAY_MS)
+    assert answers(store, website) == before
+    store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1, "nothing")))
+    await settled(store, NOW_MS + 6 * DAY_MS)
+    # The last one of each dimension stays, as it tells the next code; of names of properties, both.
+    assert entries(store, "names") == [len(Dimension) + 1]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) -> None:
+    listening = Listening()
+    store = open_store(its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    for day in range(20):
+        at_ms = MIDNIGHT_MS - day * DAY_MS
+        await store.append([a_view(path=f"/{n}", time_ms=at_ms + n) for n in range(300)])
+    await settled(store, NOW_MS)
+    store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1)))
+    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS))
+    listening.results.clear()
+    while not tidying.called:
+        await store.append([a_view(time_ms=NOW_MS)])
+    hits = [place for place, found in enumerate(listening.results) if isinstance(found, Batch)]
+    assert len(hits) > 5
+    assert max(later - earlier for earlier, later in pairwise(hits)) <= 2
+    assert len(days_of(store, website)) == 18
+    await store.close()
+
+
+class Story:
+    """Random hits of some weeks, told to a store and to an oracle."""
+
+    def __init__(self, rng: random.Random, store: Store) -> None:
+        self.rng, self.store = rng, store
+        self.now_ms = NOW_MS
+        self.views: list[Entry] = []
+        self.events: list[Entry] = []
+
+    async def go_on(self) -> None:
+        rng = self.rng
+        self.now_ms += rng.choice((0, 1, HOUR_MS, 5 * HOUR_MS, 23 * HOUR_MS))
+        kind = rng.random()
+        if kind < 0.6 or not self.views:
+            number = len(self.views) + 1
+            entry = {
+                "id": number,
+                "time_ms": self.now_ms,
+                "p": rng.random() < 0.5,
+                "q": rng.random() < 0.7,
+                "duration_ms": 0,
+                "path": rng.choice(("/", "/a", "/b")),
+                "browser": rng.choice(("Firefox", "Chrome")),
+                "country": rng.choice(("", "DE")),
+                "os": "Unknown",
+                "device": "Unknown",
+            }
+            self.views.append(entry)
+            texts = {name: entry[name] for name in ("path", "browser", "country")}
+            first = {"first_today": entry["p"], "first_of_page": entry["q"]}
+            beacon = f"b{number}"
+            await self.store.append(
+                [View(website=1, time_ms=self.now_ms, beacon=beacon, **first, **texts)]
+            )
+            return
+        view = rng.choice(self.views[-3:])
+        if self.now_ms - view["time_ms"] > DAY_MS:
+            return
+        if kind < 0.85:
+            ms = rng.choice((1, 300, 5000, 5001, 70_000))
+            view["duration_ms"] = max(view["duration_ms"], ms)
+            await self.store.append(
+                [Leaving(time_ms=self.now_ms, beacon=f"b{view['id']}", duration_ms=ms)]
+            )
+            return
+        properties = rng.choice(((("plan", "pro"),), (("plan", "free"), ("n", "1"))))
+        of_view = self.now_ms // DAY_MS == view["time_ms"] // DAY_MS and rng.random() < 0.7
+        found = {"time_ms": self.now_ms, "view": None, "properties": list(properties)}
+        self.events.append({**found, "view": view["id"] if of_view else None})
+        beacon = f"b{view['id']}" if of_view else ""
+        event = Event(website=1, time_ms=self.now_ms, properties=properties, beacon=beacon)
+        await self.store.append([event])
+
+    def check(self, website: Website) -> int:
+        """Compare all answers about whole days; returns how many days there are sums of."""
+        oracle = Oracle(self.views, self.events, source_of=SOURCES.name_of, now_ms=LATER_MS)
+        days = sorted(self.rng.choice(range(40)) for _ in range(2))
+        start, end = (
+            datetime.fromtimestamp(NOW_MS // DAY_MS * 86_400 + day * 86_400, UTC) for day in days
+        )
+        period = [("start", start.isoformat()), ("end", end.isoformat(timespec="milliseconds"))]
+        period[1] = ("end", period[1][1].replace("00:00:00.000", "23:59:59.999"))
+        filters = {"pages": "path", "browsers": "browser", "summary": "path", "time": "path"}
+        for endpoint in ENDPOINTS:
+            query = list(period) if self.rng.random() < 0.7 else []
+            if endpoint == "summary" and query:
+                query.append(("interval", self.rng.choice(("day", "week", "month"))))
+            if endpoint in filters and self.rng.random() < 0.5:
+                query.append((filters[endpoint], self.rng.choice(("/a", "Firefox"))))
+            found, missing = ask(self.store, website, endpoint, query)
+            assert (found, missing) == (oracle.answer(endpoint, query), []), (endpoint, query)
+        return len(days_of(self.store, website))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest_twisted.ensureDeferred
+async def test_no_answer_about_whole_days_changes(open_store: OpenStore, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    sizes = Sizes(rng.choice((1, 3, 20)), 2, rng.choice((0, 4)))
+    retention = keeping(rng.choice((1, 2, 9)))
+    store = open_store(sizes=sizes, retention=retention)
+    website = await store.add_website("example.com", 1)
+    story = Story(rng, store)
+    most = 0
+    for _ in range(110):
+        await story.go_on()
+        if rng.random() < 0.1:
+            await store.tidy(story.now_ms)
+        if rng.random() < 0.05:
+            most = max(most, story.check(website))
+        if rng.random() < 0.02:
+            await store.close()
+            story.store = store = open_store(sizes=sizes, retention=retention)
+    await settled(store, story.now_ms)
+    assert max(most, story.check(website)) > 4
+    assert orphans(store._environment) == []
+    store.ask(website, agrees)
+    await store.close()

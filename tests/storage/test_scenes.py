@@ -1,0 +1,54 @@
+"""Random hits, whatever the store does with them meanwhile: sealed, merged, grouped, corrected."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pytest_twisted
+from support.storage.background_work import Observed
+from support.storage.contents import agrees, orphans
+from support.storage.scenes import DAY_MS, Scene, Telling
+
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@pytest_twisted.ensureDeferred
+async def test_whatever_is_sealed_everything_is_there_once(open_store: OpenStore) -> None:
+    observed = Observed()
+    for seed in range(8):
+        await play(seed, partial(open_store, name=str(seed)), observed)
+        observed.forget()
+    assert {work for work, times in observed.counts.items() if times} == {
+        "blocks",
+        "merges",
+        "folds",
+        "groups",
+        "groups taken apart",
+        "durations laid over",
+        "views laid over",
+    }
+
+
+async def play(seed: int, open_store: OpenStore, observed: Observed) -> None:
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    sizes = Sizes(rng.randint(1, 8), rng.randint(2, 3), rng.randint(0, 3))
+    telling = await Telling.begin(open_store(sizes=sizes))
+    scene = Scene(rng, [website.number for website in telling.websites])
+    for step in scene.steps(120):
+        await telling.tell(step)
+        scene.numbers = [website.number for website in telling.websites]
+        telling.check()
+        observed.look(telling.store)
+        if rng.random() < 0.1:
+            await telling.restart(partial(open_store, sizes=sizes))
+            telling.check()
+    await telling.settle(scene.now_ms + 2 * DAY_MS)
+    telling.check()
+    observed.look(telling.store)
+    for website in telling.websites:
+        telling.store.ask(website, agrees)
+    assert orphans(telling.store._environment) == []
+    await telling.store.close()

@@ -1,0 +1,287 @@
+"""Blocks and groups, written and opened again, against the views and events they are made of."""
+
+import random
+import zlib
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, evolve, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.storage.contents import agrees, in_order, rows
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.build import (
+    Content,
+    block_of,
+    content_of,
+    group_head,
+    group_puts,
+    joined,
+)
+from medamad.storage.segments.corrections import Late
+from medamad.storage.segments.format import (
+    PAGE_VISITOR,
+    VISITOR,
+    Block,
+    block_key,
+    decode_head,
+    encode_head,
+    timed_flags,
+)
+from medamad.storage.segments.read import open_one
+from medamad.storage.segments.snapshot import EventRows, Group, Part, Snapshot, Views
+
+DATABASES: Any = SimpleNamespace(blocks="blocks", counters="counters")
+TEXTS = {
+    Dimension.PATH: [f"/{number}" for number in range(400)],
+    Dimension.PROPERTY: [
+        property_text(name, value) for name in ("plan", "Plan", "n") for value in ("a", "b")
+    ],
+}
+DURATIONS_MS = (0, 0, 1, 200, 4_999, 5_000, 5_001, 65_535, 65_536, 86_400_000)
+
+
+def texts(dimension: Dimension) -> list[str]:
+    return TEXTS.get(dimension, ["", "one", "two"])
+
+
+def names_of(codes: Any) -> Any:
+    return codes.astype(np.intp) // 2  # each name has two values
+
+
+@define
+class Kept:
+    """What is stored, in memory: a `Reading`."""
+
+    values: dict[tuple[str, bytes], bytes] = field(factory=dict)
+
+    def value(self, key: bytes, database: Any) -> memoryview | None:
+        found = self.values.get((database, key))
+        return None if found is None else memoryview(found)
+
+    def renew(self) -> None:
+        pass
+
+    def write(self, content: Content, number: int, counted_from: int = 0) -> Block:
+        written = block_of(content, key_of(content, number), names_of, counted_from=counted_from)
+        block = Block(1, number, written.head)
+        assert block.key == key_of(content, number)
+        self._put(block, written.puts)
+        return block
+
+    def write_group(self, members: list[Block], number: int) -> Block:
+        head = group_head([(member.number, member.head) for member in members])
+        block = Block(1, number, head, tuple(members))
+        self._put(block, group_puts([self.open(member) for member in members], head, block.key))
+        return block
+
+    def open(self, block: Block, late: Late | None = None) -> Any:
+        return open_one(block, late, self, DATABASES)
+
+    def _put(self, block: Block, puts: Any) -> None:
+        for is_counters, kind, value in puts:
+            key = ("counters" if is_counters else "blocks", block.key + bytes((kind,)))
+            assert key not in self.values
+            self.values[key] = value
+
+
+def key_of(content: Content, number: int) -> bytes:
+    times = [*content.time_ms.tolist(), *content.events.time_ms.tolist()]
+    return block_key(1, SimpleNamespace(first_ms=min(times)), number)  # type: ignore[arg-type]
+
+
+def made(rng: random.Random, first: int, views: int, events: int) -> Content:
+    """Make up views, each with a path of its own, and events of them, of others and of none."""
+    sequence = sorted(rng.sample(range(first, first + 3 * views + 1), views))
+    base_ms = rng.choice((0, 5, 1_790_000_000_000))
+    time_ms = [base_ms + rng.choice((0, 1, 60_000, rng.randrange(90_000_000))) for _ in sequence]
+    if rng.random() < 0.5:
+        time_ms.sort()
+    duration_ms = np.array([rng.choice(DURATIONS_MS) for _ in sequence], np.uint32)
+    flags = np.array([rng.choice((0, VISITOR, PAGE_VISITOR, 3)) for _ in sequence], np.uint8)
+    properties: list[tuple[int, int, int, int]] = []
+    for number in range(first, first + events):
+        view = rng.choice([0, first + 999, *sequence])
+        event_ms = base_ms + rng.randrange(90_000_000)
+        # Twice the same name, now and then: as the value that stands for those past a bound.
+        codes = sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3))))
+        properties += [(2 * number, event_ms, view, code) for code in codes]
+    return Content(
+        time_ms=np.array(time_ms, np.int64),
+        sequence=np.array(sequence, np.uint64),
+        flags=timed_flags(flags, duration_ms),
+        duration_ms=duration_ms,
+        number_today=np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16),
+        width_px=np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16),
+        codes={
+            dimension: np.array(
+                [
+                    place % 400 if dimension == Dimension.PATH else rng.randrange(3)
+                    for place in sequence
+                ],
+                np.uint32,
+            )
+            for dimension in VIEW_DIMENSIONS
+        },
+        events=EventRows(
+            np.array([event for event, _, _, _ in properties], np.uint64),
+            np.array([ms for _, ms, _, _ in properties], np.int64),
+            np.array([view for _, _, view, _ in properties], np.uint64),
+            np.array([code for _, _, _, code in properties], np.uint32),
+        ),
+    )
+
+
+class Plain:
+    """Content as a part that has all events loose: what a block is compared with."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.content, name)
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    @property
+    def loose(self) -> Any:
+        return self.content.events
+
+    @property
+    def own(self) -> Any:
+        nothing = np.zeros(0, np.uint64)
+        return EventRows(nothing, nothing.astype(np.int64), nothing, nothing.astype(np.uint32))
+
+    def codes(self, dimension: Dimension) -> Any:
+        return self.content.codes[dimension]
+
+
+def seen(*parts: Part | Plain) -> Any:
+    return rows(Snapshot(parts, (), texts))  # type: ignore[arg-type]
+
+
+def seen_in(*contents: Content) -> Any:
+    return seen(*(Plain(content) for content in contents))
+
+
+contents = st.builds(
+    made,
+    st.randoms(use_true_random=False),
+    st.just(100),
+    st.integers(0, 12),
+    st.integers(0, 6),
+).filter(lambda content: len(content) + len(content.events) > 0)
+
+
+@given(contents, st.sampled_from([0, 0, 3, 1_000]))
+def test_a_block_is_what_it_was_made_of(content: Content, counted_from: int) -> None:
+    kept = Kept()
+    part = kept.open(kept.write(content, 7, counted_from))
+    assert seen(part) == seen_in(content)
+    is_counted = len(content) + len(content.events) >= counted_from
+    assert agrees(Snapshot([part], (), texts)) == is_counted
+    assert set(part.own.event.tolist()).isdisjoint(part.loose.event.tolist())
+    assert all(view not in content.sequence for view in part.loose.view.tolist())
+
+
+@settings(deadline=None)
+@given(contents, st.data())
+def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> None:
+    kept = Kept()
+    block = kept.write(content, 7)
+    places = sorted(data.draw(st.sets(st.integers(0, len(content) - 1)))) if len(content) else []
+    raised = [int(content.duration_ms[at]) + data.draw(st.integers(1, 6_000)) for at in places]
+    duration_ms = content.duration_ms.copy()
+    duration_ms[places] = raised
+    loose = kept.open(block).loose
+    unbound = sorted(
+        {e for e, v in zip(loose.event.tolist(), loose.view.tolist(), strict=True) if v == 0}
+    )
+    bound = sorted(data.draw(st.sets(st.sampled_from(unbound)))) if unbound else []
+    views = [data.draw(st.sampled_from([10**6, *content.sequence.tolist()])) for _ in bound]
+    view = content.events.view.copy()
+    for event, of in zip(bound, views, strict=True):
+        view[content.events.event == event] = of
+    late = Late(
+        np.array(places, np.intp),
+        np.array(raised, np.uint32),
+        np.array(bound, np.uint64),
+        np.array(views, np.uint64),
+    )
+    after = evolve(
+        content,
+        duration_ms=duration_ms,
+        flags=timed_flags(content.flags, duration_ms),
+        events=evolve(content.events, view=view),
+    )
+    part = kept.open(block, late)
+    assert seen(part) == seen_in(after)
+    agrees(Snapshot([part], (), texts))
+    folded = kept.open(kept.write(content_of([part]), 8))
+    assert seen(folded) == seen_in(after)
+    agrees(Snapshot([folded], (), texts))
+
+
+@given(st.randoms(use_true_random=False), st.lists(st.integers(1, 8), min_size=2, max_size=6))
+@settings(deadline=None)
+def test_a_group_counts_as_its_blocks_together(rng: random.Random, sizes: list[int]) -> None:
+    kept = Kept()
+    pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
+    blocks = [kept.write(piece, number) for number, piece in enumerate(pieces, 1)]
+    groups = [kept.write_group(blocks[:2], 50)]
+    if len(blocks) > 3:
+        groups = [kept.write_group([*groups, kept.write_group(blocks[2:], 51)], 52)]
+    tops = [*groups, *(blocks[2:] if len(groups[0].members) == 2 and len(blocks) < 4 else [])]
+    parts = [kept.open(top) for top in tops]
+    assert seen(*parts) == seen_in(*pieces)
+    assert agrees(Snapshot(parts, (), texts)) >= len(blocks)
+    assert isinstance(parts[0], Group)
+
+
+@given(st.randoms(use_true_random=False), st.lists(st.integers(0, 6), min_size=1, max_size=4))
+def test_merged_contents_have_all_in_order(rng: random.Random, sizes: list[int]) -> None:
+    pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
+    shuffled = rng.sample(pieces, len(pieces))
+    for together in (joined(shuffled), content_of([Plain(piece) for piece in shuffled])):
+        assert together.sequence.tolist() == sorted(together.sequence.tolist())
+        assert together.events.event.tolist() == sorted(together.events.event.tolist())
+        assert seen_in(together) == seen_in(*pieces)
+
+
+@given(contents, st.data())
+def test_every_flipped_bit_of_a_head_is_noticed(content: Content, data: Any) -> None:
+    head = Kept().write(content, 7).head
+    value = encode_head(b"its key", head)
+    assert decode_head(b"its key", value) == head
+    flipped = bytearray(value)
+    bit = data.draw(st.integers(0, len(value) * 8 - 1))
+    flipped[bit // 8] ^= 1 << bit % 8
+    for key, damaged in (
+        (b"its key", bytes(flipped)),
+        (b"no key", value),
+        (b"its key", value[:-1]),
+    ):
+        with pytest.raises(Damaged):
+            decode_head(key, damaged)
+
+
+def test_a_head_of_another_shape_is_noticed() -> None:
+    """As one of an earlier version of the program may be."""
+    packed = b"\x93\x01\x02\x03"
+    value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed
+    with pytest.raises(Damaged):
+        decode_head(b"its key", value)
+
+
+def test_events_of_views_elsewhere_stay_loose() -> None:
+    content = made(random.Random(1), 100, 5, 5)  # noqa: S311 - the same each time
+    kept = Kept()
+    part: Views = kept.open(kept.write(content, 1))
+    assert len(part.own) > 0
+    assert len(part.loose) > 0
+    assert in_order(seen(part)[1]) == seen_in(content)[1]

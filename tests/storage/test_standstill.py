@@ -1,0 +1,110 @@
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from attrs import define
+from support.daemon import PATIENCE_S
+from support.storage.hits import NOW_MS, a_view
+from support.storage.log_lines import told_in_log
+from support.storage.stalled_write import Stuck
+from support.storage.visible_hits import paths, seen
+from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel
+
+from medamad.domain.errors import Unavailable
+from medamad.storage.environment.writer import MOST_S, Standstill
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Outcome
+
+OpenStore = Callable[..., Store]
+
+
+@define
+class Time:
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> None:
+    time = Time()
+    standstill = Standstill(time)
+    with told_in_log(LogLevel.info) as lines:
+        assert standstill.tell() == ""
+        standstill.begin()
+        time.now += MOST_S - 1
+        assert standstill.tell() == ""
+        standstill.end()
+        time.now += MOST_S
+        standstill.begin()
+        assert standstill.tell() == ""
+        time.now += MOST_S
+        # Looked at once, all of the process may have been halted meanwhile.
+        assert standstill.tell() == standstill.lack == ""
+        standstill.end()
+        standstill.begin()
+        time.now += MOST_S
+        assert standstill.tell() == standstill.lack == ""
+        assert standstill.tell().startswith("a write into the store has not ended for 10 s")
+        time.now += 15
+        assert standstill.tell() == standstill.lack
+        assert standstill.lack.startswith("a write into the store has not ended for 25 s")
+        standstill.end()
+        assert standstill.lack == ""
+        assert [standstill.tell(), standstill.tell()] == ["", ""]
+    lack, again = lines
+    assert lack == (
+        "no hits are taken, reading goes on: a write into the store has not ended for 10 s, as its"
+        " disk does not answer or another process holds the lock of the store"
+    )
+    assert again == "the store is written to again"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
+    open_store: OpenStore,
+) -> None:
+    store, time = open_store(), Time()
+    website = await store.add_website("example.com", 1)
+    store._writer.standstill = Standstill(time)
+    stuck = Stuck.in_writer(store)
+    time.now += MOST_S - 1
+    waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
+    assert store.lack() == ""
+    time.now += 1
+    assert [store.standstill.tell(), store.standstill.tell()] == ["", store.lack()]
+    assert store.lack().startswith("a write into the store has not ended for 10 s")
+    for change in (store.append([a_view()]), store.add_website("other.example", 1)):
+        with pytest.raises(Unavailable, match="has not ended for 10 s") as refused:
+            await change
+        assert refused.value.retry_after == 10
+    with pytest.raises(Unavailable, match="has not ended for 10 s"):
+        await store.tidy(NOW_MS)
+    assert paths(seen(store, website)) == []
+    stuck.is_let_go.set()
+    assert await stuck.done
+    assert await waiting == [Outcome.STORED]
+    assert store.lack() == ""
+    assert await store.append([a_view(path="/later", beacon="l")]) == [Outcome.STORED]
+    await store.tidy(NOW_MS)
+    assert paths(seen(store, website)) == ["/waits", "/later"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_write_that_does_not_end_does_not_hold_the_end_up(open_store: OpenStore) -> None:
+    store = open_store()
+    stuck = Stuck.in_writer(store)
+    with told_in_log() as lines:
+        await store.close(within_s=0.01)
+    [line] = lines
+    assert line == (
+        f"{store._environment.path} is left open, as a write into it does not end:"
+        " all that was answered is stored"
+    )
+    stuck.is_let_go.set()
+    assert await stuck.done
+    assert store._writer.stop(PATIENCE_S)
+    store._environment.close()
+    await open_store().close()

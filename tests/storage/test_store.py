@@ -1,0 +1,383 @@
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from fcntl import F_GETFL, fcntl
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.daemon import finished
+from support.storage.hits import NOW_MS, a_view
+from support.storage.log_lines import told_in_log
+from support.storage.visible_hits import paths, reopened, seen, until_removed
+from twisted.internet.defer import Deferred
+
+from medamad.domain.errors import NotFound, Unavailable
+from medamad.domain.hits import Event, Leaving
+from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Outcome
+
+OpenStore = Callable[..., Store]
+
+
+def durations(snapshot: Snapshot) -> list[int]:
+    return [ms for part in snapshot.parts for ms in part.duration_ms.tolist()]
+
+
+def event_views(snapshot: Snapshot) -> list[int]:
+    return [view for events in snapshot.events for view in events.view.tolist()]
+
+
+def sequences(snapshot: Snapshot) -> list[int]:
+    return [number for part in snapshot.parts for number in part.sequence.tolist()]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_stored_is_seen_at_once_and_after_a_restart(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    before = seen(store, website)
+    outcomes = await store.append([a_view(path="/a"), a_view(path="/b")])
+    assert outcomes == [Outcome.STORED, Outcome.STORED]
+    assert paths(seen(store, website)) == ["/a", "/b"]
+    assert paths(before) == []
+    store, snapshot = await reopened(store, open_store)
+    assert paths(snapshot) == ["/a", "/b"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_repeated_load_is_stored_once_even_across_a_restart(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    view = a_view(beacon="same")
+    assert await store.append([view, view]) == [Outcome.STORED, Outcome.REPEATED]
+    assert await store.append([view]) == [Outcome.REPEATED]
+    store, _ = await reopened(store, open_store)
+    day_later = a_view(beacon="same", time_ms=NOW_MS + 86_400_001)
+    assert await store.append([view, day_later]) == [Outcome.REPEATED, Outcome.STORED]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_leavings_find_their_view_in_order_or_not(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+
+    def leaving(beacon: str, duration_ms: int, after_ms: int = 0) -> Leaving:
+        return Leaving(time_ms=NOW_MS + after_ms, beacon=beacon, duration_ms=duration_ms)
+
+    outcomes = await store.append([a_view(beacon="a"), leaving("a", 5), leaving("b", 7)])
+    assert outcomes == [Outcome.STORED, Outcome.STORED, Outcome.NO_VIEW]
+    await store.append([leaving("b", 6), leaving("c", 9)])
+    await store.append([a_view(beacon="b"), a_view(beacon="c", time_ms=NOW_MS + 60_001)])
+    await store.append([leaving("a", 4), leaving("b", 8)])
+    assert durations(seen(store, website)) == [5, 8, 0]
+    assert await store.append([leaving("a", 99, after_ms=86_400_001)]) == [Outcome.NO_VIEW]
+    store, snapshot = await reopened(store, open_store)
+    assert durations(snapshot) == [5, 8, 0]
+    assert await store.append([leaving("c", 3, after_ms=60_002)]) == [Outcome.STORED]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_belong_to_the_view_of_their_beacon(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+
+    def event(beacon: str, number: int = website.number) -> Event:
+        return Event(website=number, time_ms=NOW_MS, properties=(("k", "v"),), beacon=beacon)
+
+    await store.append([a_view(beacon="a", properties=(("x", "1"), ("y", "2"))), event("a")])
+    await store.append([event("early"), event(""), a_view(beacon="early")])
+    snapshot = seen(store, website)
+    first, early = sequences(snapshot)
+    assert event_views(snapshot) == [first, first, first, early, 0]
+    store, snapshot = await reopened(store, open_store)
+    assert event_views(snapshot) == [first, first, first, early, 0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_does_not_belong_to_another_websites_view(open_store: OpenStore) -> None:
+    store = open_store()
+    one = await store.add_website("one.example", 1)
+    two = await store.add_website("two.example", 1)
+    crossing = Event(website=two.number, time_ms=NOW_MS, properties=(("k", "v"),), beacon="b")
+    await store.append([a_view(one.number, beacon="b"), crossing])
+    assert event_views(seen(store, two)) == [0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_deleted_website_is_gone_at_once_and_its_keys_soon(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(path=f"/{number}") for number in range(2000)])
+    await store.delete_website(website)
+    assert store.websites.all() == []
+    assert paths(seen(store, website)) == []
+    assert await store.append([a_view(beacon="late")]) == [Outcome.NO_WEBSITE]
+    with pytest.raises(NotFound):
+        await store.delete_website(website)
+    await until_removed(store)
+    again = await store.add_website("example.com", 2)
+    assert again.number == website.number + 1
+    assert await store.append([a_view(again.number, beacon="late")]) == [Outcome.STORED]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_removal_goes_on_after_a_restart(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(path=f"/{number}") for number in range(2000)])
+    removal = Deferred.fromCoroutine(store.delete_website(website))
+    closing = Deferred.fromCoroutine(store.close())
+    await removal
+    await closing
+    store = open_store()
+    assert store.websites.all() == []
+    await until_removed(store)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_load_of_a_deleted_website_does_not_stop_the_next(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(beacon="b")])
+    await store.delete_website(website)
+    again = await store.add_website("example.com", 2)
+    assert await store.append([a_view(again.number, beacon="b")]) == [Outcome.STORED]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([a_view(path="/a"), a_view(path="/b"), a_view(path="/c")])
+    databases = store._environment.databases
+    with store._environment.lmdb.begin(write=True) as txn:
+        cursor = txn.cursor(db=databases.journal)
+        assert cursor.first()
+        assert cursor.next()
+        key, value = cursor.item()
+        txn.put(key, value[:10] + bytes([value[10] ^ 1]) + value[11:], db=databases.journal)
+    store, snapshot = await reopened(store, open_store)
+    assert paths(snapshot) == ["/a", "/c"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    taken = Deferred.fromCoroutine(store.append([a_view(path="/taken")]))
+    await store.close()
+    assert await taken == [Outcome.STORED]
+    with pytest.raises(Unavailable, match="the store is closed"):
+        await store.append([a_view(path="/late")])
+    store = open_store()
+    assert paths(seen(store, store.websites.all()[0])) == ["/taken"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable, match="the store has failed"):
+        await store.append([a_view()])
+    assert "the store has failed" in await store.broken
+    await store.close()
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, f"{FILE_NAME}-lock", LOCK_NAME])
+@pytest.mark.parametrize("is_replaced", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_has_its_name_no_more_stops_the_store(
+    open_store: OpenStore, tmp_path: Path, name: str, *, is_replaced: bool
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    assert store.lack() == ""
+    file = tmp_path / "data" / name
+    file.rename(tmp_path / "moved")
+    if is_replaced:
+        shutil.copy(tmp_path / "moved", file)
+    told = f"{name} is no longer the file that was opened"
+    assert store.lack().startswith(told)
+    with pytest.raises(Unavailable, match=f"the store has failed: {told}"):
+        await store.append([a_view()])
+    assert told in await store.broken
+    await store.close()
+    (tmp_path / "moved").rename(file)
+    store = open_store()
+    assert paths(seen(store, store.websites.all()[0])) == []
+    await store.close()
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_is_written_over_in_place_stops_the_store(
+    open_store: OpenStore, tmp_path: Path, *, is_older: bool
+) -> None:
+    """As by cp of a copy, older or of another store; what is written after that is nowhere."""
+    store, other = open_store(), open_store(name="other")
+    website = await store.add_website("example.com", 1)
+    content = (tmp_path / "data" / FILE_NAME).read_bytes()
+    await store.append([a_view(path="/before")])
+    if not is_older:
+        for number in range(9):
+            await other.add_website(f"{number}.example.com", 1)
+        content = (tmp_path / "other" / FILE_NAME).read_bytes()
+    await other.close()
+    assert paths(seen(store, website)) == ["/before"]
+    with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
+        file.write(content)
+    # Nor does a command write into it, which would make it look like ours.
+    ended = finished("token", tmp_path / "data", "add", "x")
+    assert (ended.returncode, "it was written over" in ended.stderr) == (1, True)
+    with pytest.raises(Unavailable, match="it was written over"):
+        await store.append([a_view(path="/after")])
+    assert "it was written over" in await store.broken
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    (tmp_path / "data" / FILE_NAME).rename(tmp_path / "moved")
+    with pytest.raises(Unavailable, match="is no longer the file"):
+        await store.tidy(NOW_MS)
+    assert "is no longer the file" in await store.broken
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    store._shelves.of(website.number).tail = None
+    with pytest.raises(AttributeError):
+        await store.append([a_view()])
+    assert "cannot be shown" in await store.broken
+    with pytest.raises(Unavailable, match="cannot be shown"):
+        await store.append([a_view()])
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
+    open_store: OpenStore,
+) -> None:
+    """LMDB does nothing more then, and an earlier transaction is the last."""
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([a_view()])
+    fill_what_first_pages_are_written_by(store._environment.path)
+    with pytest.raises(Unavailable, match="the store has failed"):
+        await store.append([a_view()])
+    assert "No space left on device" in await store.broken
+    assert store.lack().startswith("the store cannot be read")
+    assert not store.is_running_out(os.getpid())
+    await store.close()
+    with told_in_log() as lines:
+        store = open_store()
+    assert [line.rpartition(".mdb: ")[2] for line in lines] == [
+        "its last transaction may be missing: its number was changed, or its writing failed"
+    ]
+    assert len(paths(seen(store, store.websites.all()[0]))) == 1
+    await store.close()
+
+
+def fill_what_first_pages_are_written_by(file: Path) -> None:
+    """Have all writes fail by the one descriptor of a file whose writes are synced at once."""
+    for link in Path("/proc/self/fd").iterdir():
+        descriptor = int(link.name)
+        with suppress(OSError):
+            if link.readlink() == file and fcntl(descriptor, F_GETFL) & os.O_DSYNC:
+                full = os.open("/dev/full", os.O_WRONLY)
+                os.dup2(full, descriptor)
+                os.close(full)
+
+
+@pytest_twisted.ensureDeferred
+async def test_old_beacons_are_tidied_away(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([a_view() for _ in range(1200)])
+    databases = store._environment.databases
+    for now_ms, left in ((NOW_MS, 1200), (NOW_MS + 2 * 86_400_000, 0)):
+        await store.tidy(now_ms)
+        with store._environment.reading() as txn:
+            assert txn.stat(databases.beacons)["entries"] == left
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_live_figures(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    day_ms, minute_ms = 86_400_000, 60_000
+    await store.append(
+        [
+            a_view(time_ms=NOW_MS - day_ms - 1),
+            a_view(time_ms=NOW_MS - day_ms),
+            a_view(time_ms=NOW_MS - 5 * minute_ms - 1),
+            a_view(time_ms=NOW_MS - 5 * minute_ms, first_today=False),
+            a_view(time_ms=NOW_MS, beacon="left"),
+            Leaving(time_ms=NOW_MS, beacon="left", duration_ms=10),
+        ]
+    )
+    assert store.visitors_last_day(website, NOW_MS) == 3
+    assert store.live_visitors(website, NOW_MS) == 1
+    # Set back, the clock makes the latest views ones of a time to come.
+    assert store.live_visitors(website, NOW_MS - 1) == 2
+    assert store.live_visitors(website, NOW_MS - day_ms) == 2
+    assert store.live_visitors(website, NOW_MS - 2 * day_ms) == 0
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: OpenStore) -> None:
+    """The clock was a year ahead for a while."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    day_ms = 86_400_000
+    for ahead_ms, count in ((0, 3), (365 * day_ms, 5), (1_000, 2)):
+        await store.append([a_view(time_ms=NOW_MS + ahead_ms) for _ in range(count)])
+    for _ in range(2):
+        for days, counted in ((0, 5), (1, 2), (5, 0), (365, 5), (5, 0), (0, 5)):
+            now_ms = NOW_MS + days * day_ms + 1_000
+            assert store.visitors_last_day(website, now_ms) == counted
+            await store.tidy(now_ms, NOW_MS)
+            # From then on nothing is looked through for it.
+            assert store._shelves._visitors[website.number].count(now_ms) == counted
+        await store.close()
+        store = open_store()
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: OpenStore) -> None:
+    """To look through the blocks takes too long for a list of websites."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])
+    for _ in range(2):
+        while (counted := store._shelves._visitors.get(website.number)) is None:
+            await store.account.end_login(b"nobody's")
+        assert counted.count(NOW_MS) == 2
+        assert store.visitors_last_day(website, NOW_MS) == 2
+        await store.close()
+        store = open_store()
+    await store.close()

@@ -1,0 +1,305 @@
+from collections.abc import Iterable
+from itertools import count
+
+import numpy as np
+import pytest
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Tail
+from medamad.storage.wal.records import (
+    Record,
+    binding_record,
+    journal_key,
+    leaving_record,
+    property_record,
+    rows_by_kind,
+    sequence_of,
+    view_record,
+)
+
+
+def extend(tail: Tail, records: Iterable[Record]) -> None:
+    tail.extend(rows_by_kind(records))
+
+
+def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
+    codes = [path, *[0] * (len(VIEW_DIMENSIONS) - 1)]
+    return view_record(
+        journal_key(1, time_ms, sequence),
+        first_today=True,
+        first_of_page=True,
+        number_today=0,
+        width_px=0,
+        codes=codes,
+    )
+
+
+def leaving(sequence: int, of: int, duration_ms: int) -> Record:
+    return leaving_record(journal_key(1, 2000, sequence), of, duration_ms)
+
+
+def test_an_empty_tail_has_no_parts() -> None:
+    assert Tail().publish() == ((), ())
+
+
+def test_views_come_as_columns_in_order_of_sequence() -> None:
+    tail = Tail()
+    extend(tail, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
+    extend(tail, [view(4, time_ms=100)])
+    ((part,), events) = tail.publish()
+    assert events == ()
+    assert part.sequence.tolist() == [1, 3, 4]
+    assert part.time_ms.tolist() == [900, 500, 100]
+    assert part.codes(Dimension.PATH).tolist() == [9, 8, 0]
+    assert part.time_bounds == (100, 900)
+
+
+def test_what_was_published_never_changes() -> None:
+    tail = Tail()
+    extend(tail, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
+    ((before,), (events_before,)) = tail.publish()
+    extend(tail, [view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
+    ((after,), (events_after,)) = tail.publish()
+    assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
+    assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
+    assert (events_before.view.tolist(), events_after.view.tolist()) == ([0], [3])
+
+
+def test_bindings_reach_every_property_of_their_event() -> None:
+    tail = Tail()
+    properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
+    extend(
+        tail,
+        [
+            property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
+            for sequence, event in properties
+        ],
+    )
+    extend(tail, [binding_record(journal_key(1, 1, 7), 1, 70)])
+    extend(
+        tail,
+        [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)],
+    )
+    _, (events,) = tail.publish()
+    assert events.event.tolist() == [1, 1, 3, 5, 5]
+    assert events.view.tolist() == [70, 70, 0, 71, 71]
+
+
+def test_nobody_can_write_to_what_was_published() -> None:
+    tail = Tail()
+    extend(tail, [view(1)])
+    ((part,), _) = tail.publish()
+    with pytest.raises(ValueError, match="read-only"):
+        part.duration_ms[0] = 1
+
+
+def test_the_longest_leaving_counts() -> None:
+    tail = Tail()
+    extend(tail, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
+    extend(tail, [leaving(5, 1, 400), leaving(6, 2, 1)])
+    ((part,), _) = tail.publish()
+    assert part.duration_ms.tolist() == [500, 1]
+
+
+def test_how_long_each_view_was_seen_is_known() -> None:
+    tail = Tail(chunk_views=2)
+    assert tail.duration_ms(1) == 0
+    extend(tail, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
+    assert [tail.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
+
+
+def test_leavings_of_unknown_views_are_left_out() -> None:
+    tail = Tail()
+    extend(tail, [leaving(1, 99, 500)])
+    extend(tail, [view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)])
+    ((part,), _) = tail.publish()
+    assert part.duration_ms.tolist() == [0, 0]
+
+
+def test_chunks_are_filled_one_after_the_other() -> None:
+    sequences = count(1)
+    tail = Tail(chunk_views=100)
+    for size in (30, 250, 1):
+        extend(tail, [view(next(sequences)) for _ in range(size)])
+    extend(tail, [leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
+    parts, _ = tail.publish()
+    assert [len(part) for part in parts] == [100, 100, 81]
+    assert np.concatenate([part.sequence for part in parts]).tolist() == list(range(1, 282))
+    assert [int(part.duration_ms.max()) for part in parts] == [5, 6, 7]
+
+
+def test_unchanged_chunks_are_published_once() -> None:
+    tail = Tail()
+    extend(tail, [view(sequence) for sequence in range(1, CHUNK_VIEWS + 2)])
+    first, _ = tail.publish()
+    extend(tail, [view(CHUNK_VIEWS + 2)])
+    second, _ = tail.publish()
+    assert second[0] is first[0]
+    assert second[1] is not first[1]
+
+
+def test_a_cut_of_the_oldest_leaves_the_last_chunk_open() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(sequence) for sequence in range(1, 6)])
+    cut = tail.cut(everything=False)
+    assert (cut.watermark, [len(chunk) for chunk in cut.chunks]) == (3, [3])
+    extend(tail, [view(6)])
+    tail.drop(cut)
+    assert [len(part) for part in tail.publish()[0]] == [3]
+
+
+def test_a_cut_of_everything_closes_what_it_takes() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(1)])
+    cut = tail.cut(everything=True)
+    extend(tail, [view(2)])
+    tail.drop(cut)
+    assert [part.sequence.tolist() for part in tail.publish()[0]] == [[2]]
+
+
+def test_a_cut_knows_the_latest_record_also_of_those_that_came_while_another_was_made() -> None:
+    tail = Tail(chunk_views=3)
+    extend(tail, [view(1, time_ms=100)])
+    first = tail.cut(everything=True)
+    assert first.latest_ms == 100
+    extend(tail, [property_record(journal_key(1, 900, 2), 2, 0, 5)])
+    tail.drop(first)
+    second = tail.cut(everything=True)
+    assert (second.watermark, second.latest_ms) == (2, 900)
+
+
+def an_event(sequence: int, event: int, of: int = 0, time_ms: int = 1000) -> Record:
+    return property_record(journal_key(1, time_ms, sequence), event, of, 9)
+
+
+def binding(sequence: int, event: int, of: int) -> Record:
+    return binding_record(journal_key(1, 2000, sequence), event, of)
+
+
+def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
+    return [chunk.sequence.tolist() for chunk in cut.chunks], cut.events.event.tolist()
+
+
+def test_the_oldest_chunk_is_cut_off_with_its_events() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
+    extend(tail, [an_event(7, 7), leaving(8, 1, 50)])
+    cut = tail.cut(everything=False)
+    assert (numbers(cut), cut.watermark) == (([[1, 3]], [2, 4, 4]), 5)
+    extend(tail, [view(9), view(10)])
+    tail.drop(cut)
+    parts, (events,) = tail.publish()
+    assert [part.sequence.tolist() for part in parts] == [[6, 9], [10]]
+    assert events.event.tolist() == [7]
+    assert tail.oldest_ms == 1000
+
+
+def test_everything_is_cut_off() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
+    cut = tail.cut(everything=True)
+    assert (numbers(cut), cut.watermark) == (([[1, 3], [4]], [2]), 5)
+    assert not tail.is_empty
+    tail.drop(cut)
+    assert (tail.is_empty, len(tail), tail.rows, tail.publish()) == (True, 0, 0, ((), ()))
+    assert tail.oldest_ms > 1 << 60
+
+
+def test_events_alone_are_cut_off() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [an_event(1, 1, time_ms=500)])
+    cut = tail.cut(everything=True)
+    extend(tail, [an_event(2, 2, time_ms=400)])
+    assert (numbers(cut), cut.watermark, tail.oldest_ms) == (([], [1]), 1, 400)
+    tail.drop(cut)
+    _, (events,) = tail.publish()
+    assert (events.event.tolist(), tail.oldest_ms) == ([2], 400)
+
+
+def test_what_becomes_known_after_a_cut_is_told() -> None:
+    tail = Tail(chunk_views=2)
+    extend(tail, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
+    extend(tail, [leaving(7, 1, 500)])
+    cut = tail.cut(everything=False)
+    nothing = tail.since(cut)
+    assert (nothing.views.tolist(), nothing.events.tolist()) == ([], [])
+    extend(tail, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
+    extend(tail, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
+    since = tail.since(cut)
+    assert (since.views.tolist(), since.duration_ms.tolist()) == ([2], [80])
+    assert (since.events.tolist(), since.views_of_events.tolist()) == ([3, 3], [6, 6])
+    # The cut itself is as it was.
+    (chunk,) = cut.chunks
+    assert chunk.duration_ms.tolist() == [500, 0]
+    assert cut.events.view.tolist() == [0, 0, 0]
+    tail.drop(cut)
+    ((part,), (events,)) = tail.publish()
+    assert (part.sequence.tolist(), part.duration_ms.tolist()) == ([6], [9])
+    assert (events.event.tolist(), events.view.tolist()) == ([13], [6])
+
+
+def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
+    tail = Tail(chunk_views=4)
+    extend(tail, [view(1), view(2)])
+    first = tail.cut(everything=True)
+    extend(tail, [view(3), leaving(4, 1, 30)])
+    second = tail.cut(everything=True)
+    assert numbers(first) == ([[1, 2]], [])
+    assert (numbers(second), second.watermark) == (([[1, 2], [3]], []), 4)
+    assert [chunk.duration_ms.tolist() for chunk in second.chunks] == [[30, 0], [0]]
+
+
+@pytest.mark.parametrize("set_back_ms", [0, 700])
+def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
+    """The journal is cleared up to there; what stayed beyond would stay for ever."""
+    tail = Tail(chunk_views=2)
+    records = [
+        view(1, 3_000),
+        an_event(2, 2, time_ms=3_000 - set_back_ms),
+        leaving_record(journal_key(1, 3_900, 3), 1, 70),
+        view(4, 3_100),
+        an_event(5, 5, time_ms=4_000),
+        binding_record(journal_key(1, 4_100, 6), 5, 4),
+        view(7, 3_200 - set_back_ms),
+        leaving_record(journal_key(1, 5_000, 8), 4, 60),
+        view(9, 3_300),
+    ]
+    for record in records:
+        extend(tail, [record])
+    while not tail.is_empty:
+        cut = tail.cut(everything=False)
+        sealed = [key for key, _ in records if sequence_of(key) <= cut.watermark]
+        assert cut.latest_ms >= max(int.from_bytes(key[4:12], "big") for key in sealed)
+        tail.drop(cut)
+
+
+def test_a_large_chunk_is_counted() -> None:
+    tail = Tail()
+    extend(tail, [view(n, time_ms=n * 1000, path=n % 3) for n in range(1, 1_030)])
+    extend(tail, [leaving(2_000 + n, n, n) for n in range(1, 100)])
+    ((part,), _) = tail.publish()
+    counters = part.counters(Dimension.PATH)
+    assert counters is not None
+    assert counters.codes.tolist() == [0, 1, 2]
+    assert [row.tolist() for row in counters.sums] == [
+        [343, 343, 343],
+        [343, 343, 343],
+        [343, 343, 343],
+        [33, 33, 33],
+        [33, 33, 33],
+        [1683, 1617, 1650],
+    ]
+    slots = part.slots()
+    assert slots is not None
+    assert (slots.codes.tolist(), slots.sums[0].tolist()) == ([0, 1], [899, 130])
+    extend(tail, [leaving(3_000, 3, 9_000)])
+    ((after,), _) = tail.publish()
+    assert after.counters(Dimension.PATH).sums[5].tolist() == [1683 - 3 + 9_000, 1617, 1650]
+    assert part.counters(Dimension.PATH).sums[5].tolist() == [1683, 1617, 1650]
+
+
+def test_a_small_chunk_is_not_counted() -> None:
+    tail = Tail()
+    extend(tail, [view(n) for n in range(1, 1_024)])
+    ((part,), _) = tail.publish()
+    assert (part.counters(Dimension.PATH), part.slots(), part.event_counts()) == (None,) * 3

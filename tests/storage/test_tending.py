@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+
+import pytest_twisted
+from support.storage.hits import NOW_MS, a_view
+
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+
+@pytest_twisted.ensureDeferred
+async def test_whether_anything_waits_is_found_out_once_for_all_websites_that_are_kept_alike(
+    open_store: Callable[..., Store],
+) -> None:
+    """It is asked each minute, and for /metrics, in the reactor's thread."""
+    asked = []
+
+    class Zone(tzinfo):
+        def utcoffset(self, when: datetime | None) -> timedelta:
+            asked.append(when)
+            return timedelta(0)
+
+        def dst(self, _when: datetime | None) -> timedelta:
+            return timedelta(0)
+
+    retention = Retention(others=Keep(90), websites={"kept.example": Keep(900)}, zone=Zone())
+    store = open_store(retention=retention)
+    counts = []
+    for number in range(3):
+        await store.add_website("kept.example" if number == 1 else f"{number}.example", 1)
+        await store.append([a_view(website=number + 1)])
+        asked.clear()
+        assert not store._tending.has_past(NOW_MS)
+        counts.append(len(asked))
+    assert (counts[1], counts[2]) == (2 * counts[0], 2 * counts[0])
+    await store.close()

@@ -1,0 +1,174 @@
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from attrs import frozen
+from support.storage.log_lines import told_in_log
+
+from medamad.domain.dimensions import Dimension
+from medamad.storage.dictionary.decode import DAMAGED, Texts, keep_within
+from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.keys import NAME_KEY
+from medamad.storage.environment.environment import Environment
+
+LONG = ["/" + "x" * length for length in range(1_000, 1_050)]
+SIZE = sum(map(sys.getsizeof, LONG))
+
+
+@pytest.fixture
+def websites(environment: Environment) -> list[Texts]:
+    """Three websites with as many texts each, all of which were asked for."""
+    names = Names(environment.databases, {}, 1_000)
+    for website in (1, 2, 3):
+        with environment.lmdb.begin(write=True) as txn:
+            coding = names.coding(txn, 0)
+            for text in LONG:
+                coding.code(website, Dimension.PATH, text)
+        coding.adopt()
+    websites = [Texts(environment, website) for website in (1, 2, 3)]
+    for texts in websites:
+        assert list(texts(Dimension.PATH)) == LONG
+    return websites
+
+
+@frozen
+class Named:
+    """A store in which more is named after each reading."""
+
+    environment: Environment
+    names: Names
+
+    @property
+    def databases(self) -> Any:
+        return self.environment.databases
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        with self.environment.reading() as txn:
+            yield txn
+        with self.environment.lmdb.begin(write=True) as txn:
+            coding = self.names.coding(txn, 0)
+            coding.code(1, Dimension.PATH, f"/{txn.id()}")
+        coding.adopt()
+
+
+def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
+    environment: Environment,
+) -> None:
+    texts = Texts(Named(environment, Names(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
+    for asked in range(4):
+        assert len(texts(Dimension.PATH)) == asked
+    assert DAMAGED not in texts(Dimension.PATH)
+
+
+@pytest.mark.parametrize(("count", "code"), [(3, 0), (257, 256)])
+def test_a_name_whose_key_is_too_short_is_told(
+    environment: Environment, count: int, code: int
+) -> None:
+    names, database = Names(environment.databases, {}, 1_000), environment.databases.names
+    texts = Texts(environment, 1)
+    key = NAME_KEY.pack(1, Dimension.PATH, code)
+    for first, last in ((0, code), (code, count)):
+        with environment.lmdb.begin(write=True) as txn:
+            coding = names.coding(txn, 0)
+            for number in range(first, last):
+                coding.code(1, Dimension.PATH, f"/{number}")
+            if last == count:
+                assert txn.put(key[:-1], txn.pop(key, db=database), db=database)
+        coding.adopt()
+        with told_in_log() as lines:
+            read = list(texts(Dimension.PATH))
+    assert read[code:] == [DAMAGED, *(f"/{number}" for number in range(code + 1, count))]
+    assert f"a text is damaged and not shown: website 1, name {key[:-1].hex()}" in lines
+
+
+def sizes(websites: Sequence[Texts]) -> list[int]:
+    return [texts.size() for texts in websites]
+
+
+def look(websites: Sequence[Texts], bound: int, times: int) -> None:
+    for _ in range(times):
+        keep_within(bound, websites)
+
+
+def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
+    texts = websites[0]
+    held = texts(Dimension.PATH)
+    assert texts.size() == SIZE
+    texts.let_go()
+    assert texts.size() == 0
+    assert list(held) == LONG
+    again = texts(Dimension.PATH)
+    assert again is not held
+    assert list(again) == LONG
+    assert texts.size() == SIZE
+
+
+def test_texts_that_are_being_read_are_kept(websites: list[Texts]) -> None:
+    texts = websites[0]
+    with texts._lock:
+        texts.let_go()
+    assert texts.size() == SIZE
+
+
+def test_those_that_nobody_asks_for_go_while_there_are_too_many(websites: list[Texts]) -> None:
+    look(websites, 2 * SIZE, 20)
+    assert sizes(websites) == [SIZE, SIZE, SIZE]
+    websites[1](Dimension.PATH)
+    look(websites, 2 * SIZE, 10)
+    websites[2](Dimension.PATH)
+    look(websites, 2 * SIZE, 10)
+    assert sizes(websites) == [SIZE, SIZE, SIZE]
+    look(websites, 2 * SIZE, 1)
+    assert sizes(websites) == [0, SIZE, SIZE]
+    look(websites, SIZE, 20)
+    assert sizes(websites) == [0, 0, SIZE]
+    look(websites, 0, 11)
+    assert sizes(websites) == [0, 0, 0]
+
+
+def test_as_long_as_there_is_room_all_are_kept(websites: list[Texts]) -> None:
+    look(websites, 3 * SIZE, 100)
+    assert sizes(websites) == [SIZE, SIZE, SIZE]
+
+
+def test_those_that_are_asked_for_are_kept_however_many_there_are(websites: list[Texts]) -> None:
+    for _ in range(100):
+        look(websites, 0, 1)
+        for texts in websites:
+            texts(Dimension.PATH)
+    assert sizes(websites) == [SIZE, SIZE, SIZE]
+
+
+def give(environment: Environment, *texts: str) -> list[int]:
+    """Give codes after a start."""
+    names = Names(environment.databases, {}, 1_000)
+    with environment.lmdb.begin(write=True) as txn:
+        coding = names.coding(txn, 0)
+        return [coding.code(1, Dimension.PATH, text) for text in texts]
+
+
+@pytest.mark.parametrize("bit", [3, 6, 26, 31])
+def test_a_code_that_is_damaged_is_not_counted_up_to(environment: Environment, bit: int) -> None:
+    paths = [f"/{number}" for number in range(40)]
+    give(environment, *paths)
+    database = environment.databases.names
+    with environment.lmdb.begin(write=True) as txn:
+        name = txn.pop(NAME_KEY.pack(1, Dimension.PATH, 39), db=database)
+        txn.put(NAME_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
+    reader = Texts(environment, 1)
+    with told_in_log() as lines:
+        texts = list(reader(Dimension.PATH))
+    assert texts[:39] == paths[:39]
+    assert set(texts[39:]) == {DAMAGED}
+    assert len(texts) < 80
+    assert "a text is damaged and not shown" in lines[0]
+    (code,) = give(environment, "/new")
+    assert 40 <= code < 80
+    for each in (reader, Texts(environment, 1)):
+        texts = list(each(Dimension.PATH))
+        assert texts[:39] == paths[:39]
+        assert set(texts[39:code]) == {DAMAGED}
+        assert texts[code:] == ["/new"]

@@ -1,0 +1,141 @@
+"""Names that nothing uses are removed, once a day, and no others."""
+
+from collections.abc import Callable
+
+import pytest_twisted
+from support.storage.bulk_loads import expected, made
+from support.storage.contents import agrees, blocks_and_groups, held, idle, settled
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
+from support.storage.log_lines import told_in_log
+from support.storage.visible_hits import stored_texts
+from twisted.internet.defer import Deferred
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.websites import Website
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+SIZES = Sizes(chunk_views=2, group_members=2, counted_from=3)
+
+
+async def fill(store: Store) -> Website:
+    """Some in a group, some in blocks with and without counters, and some in the tail."""
+    website = await store.add_website("example.com", 1)
+    for number in range(3):
+        await store.append([*views(10 * number, 10 * number + 4), event(f"b{10 * number}")])
+        await idle(store)
+    await store.append([a_view(path="/country", country="DE", properties=(("x", "y"),))])
+    await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
+    await store.append(views(90, 92, NOW_MS + DAY_MS + HOUR_MS))
+    assert blocks_and_groups(store._environment)[1] > 0
+    return website
+
+
+async def name(store: Store, website: Website, *names: str) -> None:
+    """Have texts named that nothing uses, as by a load that failed."""
+    shelf = store._shelves.of(website.number)
+    dimensions = (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY)
+    when_ms, _ = made(1, 1, 0).time_bounds()
+    await store._coding.codes(shelf, [(one, names) for one in dimensions], when_ms)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_used_stays_wherever_it_is(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await fill(store)
+    before = held(store, website)
+    await name(store, website, "unused", "also", "the last")
+    for days in (10, 11):
+        await settled(store, NOW_MS + days * DAY_MS)
+        assert held(store, website) == before
+        assert stored_texts(store, website, Dimension.COUNTRY) == ["", "DE", "the last"]
+        assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PATH))
+        assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PROPERTY))
+        store.ask(website, agrees)
+        await store.close()
+        store = open_store(sizes=SIZES)
+    await store.append([a_view(path="/again", country="also", time_ms=NOW_MS + 11 * DAY_MS)])
+    (again,) = (row for row in held(store, website)[0] if row["path"] == "/again")
+    assert again["country"] == "also"
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await fill(store)
+    midnight_ms = -(-NOW_MS // DAY_MS) * DAY_MS + 9 * DAY_MS
+    await store.tidy(midnight_ms)
+    await name(store, website, "unused", "the last")
+    await store.tidy(midnight_ms + DAY_MS - 1)
+    assert "unused" in stored_texts(store, website, Dimension.PATH)
+    await store.tidy(midnight_ms + DAY_MS)
+    assert "unused" not in stored_texts(store, website, Dimension.PATH)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_is_past_its_time_stay_for_whoever_still_reads_it(
+    open_store: OpenStore,
+) -> None:
+    """And for nobody else, however many read on."""
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3, "nothing")))
+    website = await store.add_website("example.com", 1)
+    await store.append([a_view(path="/old"), a_view(path="/new", time_ms=NOW_MS + 5 * DAY_MS)])
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    reader = store.hold(website)
+    for days in (7, 8):
+        await settled(store, NOW_MS + days * DAY_MS)
+        assert held(store, website)[0][0]["path"] == "/new"
+        assert stored_texts(store, website, Dimension.PATH) == ["/old", "/new"]
+    later = store.hold(website)
+    reader.close()
+    await settled(store, NOW_MS + 8 * DAY_MS)
+    assert stored_texts(store, website, Dimension.PATH) == ["/new"]
+    later.close()
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await fill(store)
+    await name(store, website, "unused", "the last")
+    await store.close()
+    store = open_store(sizes=SIZES)
+    environment = store._environment
+    with environment.lmdb.begin(write=True) as txn:
+        for key, value in list(txn.cursor(db=environment.databases.counters)):
+            flipped = bytes([value[0] ^ 1]) + value[1:]
+            txn.put(key, flipped, db=environment.databases.counters)
+    with told_in_log() as lines:
+        await store.tidy(NOW_MS + 10 * DAY_MS)
+    assert any("names are kept" in line for line in lines)
+    assert "unused" in stored_texts(store, website, Dimension.PATH)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_many_names_go_bit_by_bit_while_hits_come(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    bulk = made(1, 5_000, 30)
+    await store.load(website, bulk)
+    await name(store, website, *(f"unused {number}" for number in range(5_000)))
+    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS))
+    for number in range(20):
+        await store.append(views(number, number))
+    await tidying
+    views_there, events = held(store, website)
+    whole = expected(bulk)
+    of_bulk = [row for row in views_there if row["path"].startswith("/bulk")]
+    assert (of_bulk, events) == whole
+    assert len(views_there) == 5_020
+    unused = [
+        text for text in stored_texts(store, website, Dimension.PATH) if text.startswith("unused")
+    ]
+    assert len(unused) <= 1, "the last one may have to stay"
+    await store.close()

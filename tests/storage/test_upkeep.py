@@ -1,0 +1,336 @@
+"""What lies is sealed, merged, grouped and corrected without a hit being lost or held up."""
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.storage.contents import (
+    agrees,
+    blocks_and_groups,
+    durations,
+    entries,
+    held,
+    idle,
+    orphans,
+    settled,
+)
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.reactor import Listening
+from twisted.internet.defer import CancelledError, Deferred
+
+from medamad.domain.hits import Hit
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Batch, Outcome
+
+OpenStore = Callable[..., Store]
+
+SETTLED_MS = DAY_MS + HOUR_MS
+ONE_EACH = Sizes(chunk_views=1, group_members=2, counted_from=0)
+
+
+# Sealing
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_tail_is_sealed_when_it_is_more_than_two_chunks(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=3))
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 6))
+    await idle(store)
+    assert blocks_and_groups(store._environment) == (0, 0)
+    await store.append(views(7, 7))
+    await idle(store)
+    assert blocks_and_groups(store._environment) == (1, 0)
+    assert entries(store, "journal") == [4]
+    assert len(held(store, website)[0]) == 7
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_has_lain_for_a_day_is_sealed_and_merged(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=10, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    # One view a day: each joins what is no more than twice as large, as long as all have room.
+    for day, blocks in enumerate((1, 1, 1, 2, 1, 2, 2, 1), 1):
+        now_ms = NOW_MS + day * 2 * DAY_MS
+        await store.append(views(day, day, now_ms))
+        await store.tidy(now_ms + DAY_MS)
+        assert entries(store, "journal") == [1]
+        await store.tidy(now_ms + DAY_MS + 1)
+        assert entries(store, "journal") == [0]
+        assert (day, blocks_and_groups(store._environment)) == (day, (blocks, 0))
+        assert store.ask(website, agrees) > 0
+        assert len(held(store, website)[0]) == day
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_alone_are_sealed_too(open_store: OpenStore) -> None:
+    """By size and by age: they must not gather in memory."""
+    store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    await store.append([event("") for _ in range(20)])
+    await store.tidy(NOW_MS)
+    assert entries(store, "journal") == [0]
+    await store.append([event("", NOW_MS + 1)])
+    await store.tidy(NOW_MS + 1 + DAY_MS)
+    assert entries(store, "journal") == [2]
+    await store.tidy(NOW_MS + 2 + DAY_MS)
+    assert entries(store, "journal") == [0]
+    assert len(held(store, website)[1]) == 21
+    assert store.ask(website, agrees) > 0
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_becomes_known_while_a_hit_is_being_sealed_is_kept(
+    open_store: OpenStore,
+) -> None:
+    sizes = Sizes(chunk_views=2, counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    await store.append([event("b9"), *views(1, 5)])
+    # The first step of the sealing waits in the queue: these come between it and the next.
+    between = [
+        Deferred.fromCoroutine(store.append(hits))
+        for hits in ([leaving(1, 700)], [leaving(1, 900), leaving(2, 5)], views(9, 9))
+    ]
+    for done in between:
+        await done
+    await idle(store)
+    # Two durations and the view of an event.
+    assert entries(store, "corrections") == [3]
+    for _ in range(2):
+        assert durations(store, website) == {"/1": 900, "/2": 5, "/3": 0, "/4": 0, "/5": 0, "/9": 0}
+        assert [row["view"] for row in held(store, website)[1]] == [("/9", NOW_MS)]
+        store.ask(website, agrees)
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_becomes_known_while_blocks_are_merged_is_kept(open_store: OpenStore) -> None:
+    sizes = Sizes(chunk_views=10, counted_from=0)
+    listening = Listening()
+    store = open_store(sizes=sizes, its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    now_ms = NOW_MS + DAY_MS
+    await store.append([*views(1, 1), *views(2, 2, NOW_MS + 10)])
+    await store.tidy(now_ms + 5)
+    await store.append(views(3, 3, now_ms - 6))
+    await store.append([leaving(2, 100, now_ms + 5)])
+    assert entries(store, "corrections") == [1]
+
+    between: list[Deferred[Any]] = []
+
+    def heard(result: object) -> None:
+        if type(result).__name__ == "Making":
+            listening.heard = lambda _: None
+            between.append(Deferred.fromCoroutine(store.append([leaving(2, 200, now_ms + 9)])))
+
+    # The clock is set back: this one lies for more than a day before the others can be settled.
+    await store.append(views(4, 4, NOW_MS))
+    listening.heard = heard
+    await store.tidy(now_ms + 9)
+    # It came when the blocks had been read, and before they were replaced.
+    assert await between[0] == [Outcome.STORED]
+    assert blocks_and_groups(store._environment) == (1, 0)
+    assert entries(store, "corrections") == [1]
+    for _ in range(2):
+        assert durations(store, website) == {"/1": 0, "/2": 200, "/3": 0, "/4": 0}
+        await store.close()
+        store = open_store(sizes=sizes)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_hits_are_acknowledged_between_the_steps_of_a_sealing(open_store: OpenStore) -> None:
+    """A block of 65,536 views takes many steps; no hit waits for more than one."""
+    listening = Listening()
+    store = open_store(its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    for first in range(0, 2 * 65_536 + 1, 4_096):
+        await store.append(
+            [
+                a_view(path=f"/{n % 5_003}", time_ms=NOW_MS + n, width_px=n * 7919 % 3_000)
+                for n in range(first, first + 4_096)
+            ]
+        )
+    # The first step of the sealing is in the queue by now.
+    sealing = Deferred.fromCoroutine(idle(store))
+    listening.results.clear()
+    appended = 0
+    while not sealing.called:
+        appended += 1
+        await store.append([a_view(time_ms=NOW_MS + DAY_MS)])
+    kinds = ["hit" if isinstance(result, Batch) else "step" for result in listening.results]
+    assert kinds.count("step") > 35, "65,536 records alone are cleared in 33 steps"
+    in_a_row = {len(list(steps)) for kind, steps in groupby(kinds) if kind == "step"}
+    assert in_a_row == {1}, "a hit waited for more than one step"
+    there = store.ask(website, lambda snapshot: sum(map(len, snapshot.parts)))
+    assert there == 2 * 65_536 + 4_096 + appended
+    assert blocks_and_groups(store._environment) == (1, 0)
+    await store.close()
+
+
+# Correcting
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_became_known_is_folded_in_when_nothing_more_can_come(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=Sizes(chunk_views=2, counted_from=0, group_members=9))
+    website = await store.add_website("example.com", 1)
+    await store.append([event("b9"), *views(1, 5)])
+    await idle(store)
+    await store.append([leaving(1, 5_000), leaving(2, 6_000), *views(9, 9)])
+    assert entries(store, "corrections") == [3]
+    assert store.ask(website, agrees) > 0
+    await store.tidy(NOW_MS + SETTLED_MS)
+    assert entries(store, "corrections") == [3]
+    before = held(store, website)
+    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    assert entries(store, "corrections") == [0]
+    assert held(store, website) == before
+    assert store.ask(website, agrees) > 0
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_shorter_leaving_corrects_nothing(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=1, group_members=9))
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 3), leaving(1, 500)])
+    await idle(store)
+    await store.append([leaving(1, 400), leaving(1, 600), leaving(1, 550)])
+    await store.append([leaving(1, 599)])
+    assert durations(store, website) == {"/1": 600, "/2": 0, "/3": 0}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore) -> None:
+    """It takes a clock that is set back: else nothing is corrected in a group."""
+    store = open_store(sizes=ONE_EACH)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 4))
+    now_ms = NOW_MS + SETTLED_MS + 1
+    await store.tidy(now_ms)
+    assert blocks_and_groups(store._environment) == (4, 3)
+    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
+    assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
+    assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
+    # The group of all, and the one of the latter two, are taken apart; that of the others is not.
+    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 3
+    store.ask(website, agrees)
+    await store.tidy(now_ms)
+    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
+    assert blocks_and_groups(store._environment) == (4, 3)
+    assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
+    store.ask(website, agrees)
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+# What is given up, and what fails
+
+
+@pytest.mark.parametrize("at", ["Making", "True"])
+@pytest_twisted.ensureDeferred
+async def test_a_block_whose_making_was_given_up_stays_if_it_is_shown(
+    open_store: OpenStore, at: str
+) -> None:
+    """The daemon gives up its tidying when it stops; hits come, and are sealed, after that."""
+    listening = Listening()
+    store = open_store(sizes=ONE_EACH, its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS + 2 * DAY_MS))
+
+    def heard(result: object) -> None:
+        # What this was the result of has led to the next step, which is in the queue by now.
+        if at in (str(result), type(result).__name__):
+            listening.heard = lambda _: None
+            tidying.cancel()
+
+    listening.heard = heard
+    with pytest.raises(CancelledError):
+        await tidying
+    assert listening.results
+    await store.append(views(3, 5, NOW_MS + 2 * DAY_MS))
+    await settled(store, NOW_MS + 4 * DAY_MS)
+    assert sorted(durations(store, website)) == ["/1", "/2", "/3", "/4", "/5"]
+    await store.close()
+    store = open_store(sizes=ONE_EACH)
+    assert sorted(durations(store, website)) == ["/1", "/2", "/3", "/4", "/5"]
+    await settled(store, NOW_MS + 4 * DAY_MS)
+    assert orphans(store._environment) == []
+    await store.close()
+
+
+@pytest.mark.parametrize("step", range(9))
+@pytest_twisted.ensureDeferred
+async def test_a_website_deleted_while_it_is_sealed_leaves_nothing(
+    open_store: OpenStore, step: int
+) -> None:
+    listening = Listening()
+    store = open_store(sizes=ONE_EACH, its_reactor=listening)
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 2), event("b1"), leaving(1, 300)])
+    await idle(store)
+    deleted: list[Deferred[None]] = []
+
+    def heard(_: object) -> None:
+        if len(listening.results) == step + 1 and not deleted:
+            deleted.append(Deferred.fromCoroutine(store.delete_website(website)))
+
+    listening.results.clear()
+    listening.heard = heard
+    await store.tidy(NOW_MS + 2 * DAY_MS)
+    await deleted[0]
+    await settled(store, NOW_MS + 2 * DAY_MS)
+    assert orphans(store._environment) == []
+    assert entries(store, "heads", "blocks", "journal", "doomed") == [0] * 4
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    await store.delete_website(website)
+    hits: list[Hit] = [*views(3, 4), event("b1"), leaving(1, 7)]
+    outcomes = await store.append(hits)
+    assert outcomes == [Outcome.NO_WEBSITE] * 3 + [Outcome.NO_VIEW]
+    assert [shelf.website for shelf in store._shelves.all()] == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_corrections_that_change_nothing_go_too(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=4, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    await store.append([*views(1, 4), *(leaving(number, 9_000) for number in range(1, 5))])
+    await store.append(views(5, 9))
+    await idle(store)
+    await store.append([leaving(number, 10) for number in range(1, 5)])
+    assert entries(store, "corrections") == [4]
+    seen = durations(store, website)
+    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    assert entries(store, "corrections") == [0]
+    assert durations(store, website) == seen
+    assert (
+        store._shelves.of(website.number).idle_corrections(
+            store._shelves.of(website.number).leaves()
+        )
+        == []
+    )
+    await store.close()

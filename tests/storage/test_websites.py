@@ -1,0 +1,86 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.storage.hits import a_view
+from support.storage.visible_hits import paths, reopened
+
+from medamad.domain.errors import BadRequest, Conflict
+from medamad.domain.websites import Website
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+@pytest_twisted.ensureDeferred
+async def test_websites_keep_their_number_through_a_rename(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("old.example", 10)
+    await store.append([a_view(path="/kept")])
+    renamed = await store.rename_website(website, "new.example", 20)
+    assert renamed == Website(website.number, "new.example", created=10, updated=20)
+    assert store.websites.by_hostname("old.example") is None
+    store, snapshot = await reopened(store, open_store)
+    assert paths(snapshot) == ["/kept"]
+    assert store.websites.all() == [renamed]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_website_is_found_by_its_number_without_going_through_all(
+    open_store: OpenStore,
+) -> None:
+    looked_at = []
+
+    class Looked(dict[str, Website]):
+        def values(self) -> Any:
+            looked_at.append("all")
+            return super().values()
+
+    store = open_store()
+    one = await store.add_website("one.example", 1)
+    two = await store.add_website("two.example", 1)
+    store.websites._publish(Looked({each.hostname: each for each in (one, two)}))
+    looked_at.clear()
+    found = [store.websites.by_number(number) for number in (one.number, two.number, 99)]
+    assert (found, looked_at) == ([one, two, None], [])
+    renamed = await store.rename_website(one, "new.example", 2)
+    await store.delete_website(two)
+    found = [store.websites.by_number(number) for number in (one.number, two.number)]
+    assert found == [renamed, None]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_hostnames_are_unique(open_store: OpenStore) -> None:
+    store = open_store()
+    one = await store.add_website("one.example", 1)
+    await store.add_website("two.example", 1)
+    with pytest.raises(Conflict, match=r"one\.example is registered already"):
+        await store.add_website("one.example", 2)
+    with pytest.raises(BadRequest, match=r"two\.example is the name of another website"):
+        await store.rename_website(one, "two.example", 2)
+    await store.rename_website(one, "one.example", 3)
+    assert [website.hostname for website in store.websites.all()] == ["one.example", "two.example"]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("registered", "asked", "served"),
+    [
+        ("example.com", "example.com", True),
+        ("example.com", "www.example.com", True),
+        ("www.example.com", "example.com", True),
+        ("example.com", "blog.example.com", False),
+        ("example.com", "www.www.example.com", False),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_page_on_www_belongs_to_the_bare_name_and_back(
+    open_store: OpenStore, registered: str, asked: str, served: bool
+) -> None:
+    store = open_store()
+    website = await store.add_website(registered, 1)
+    assert store.websites.serving(asked) == (website if served else None)
+    await store.close()

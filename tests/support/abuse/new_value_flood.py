@@ -1,0 +1,214 @@
+"""Hits in which everything is new, sent into a store, and what they take there."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+from support.abuse.process_usage import anonymous_bytes
+from support.storage.contents import idle
+from support.web.daemon_in_memory import SOURCES
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, DeferredList
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.errors import TooMany
+from medamad.domain.websites import Website
+from medamad.ingest.networks import Address, Sender
+from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rejections import Refusals
+from medamad.ingest.write_queue import HitQueue
+from medamad.query.reports import dimensions, pages
+from medamad.query.reports.properties import report as report_properties
+from medamad.query.request import Question
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+from medamad.storage.wal.memtable import CHUNK_VIEWS
+
+NOW = 1_790_000_000
+PER_MINUTE = 600
+AT_ONCE = 2_000
+BOUNDS = {
+    Dimension.PATH: 400,
+    Dimension.REFERRER: 300,
+    Dimension.UTM_SOURCE: 100,
+    Dimension.UTM_MEDIUM: 100,
+    Dimension.UTM_CAMPAIGN: 100,
+    Dimension.UTM_TERM: 100,
+    Dimension.UTM_CONTENT: 100,
+    Dimension.PROPERTY_NAME: 20,
+    Dimension.PROPERTY: 30,
+}
+OTHERS = 50
+AGENTS = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/{0}.0.0.0 Safari/537.36"
+
+
+def one_network(number: int) -> Address:
+    return IPv4Address((203 << 24) + (113 << 8) + number % 256)
+
+
+def many_networks(number: int) -> Address:
+    return IPv6Address((0x2001 << 112) + (number << 80))
+
+
+@frozen
+class Kept:
+    """How many of the latest are in memory, whatever they are; once there are so many, no more."""
+
+    views: int = CHUNK_VIEWS
+    beacons: int = StoreSettings().recent_beacons
+    networks: int = 65_536
+
+
+FEW = Kept(views=500, beacons=500, networks=500)
+
+
+@frozen
+class Used:
+    """What a store and all before it take."""
+
+    objects: int
+    memory_bytes: int
+    disk_bytes: int
+
+
+@define(eq=False)
+class Place:
+    """A store and what is before it. `now` is the time."""
+
+    folder: Path
+    kept: Kept
+    now: float = NOW
+    store: Store = field(init=False)
+    collector: Collector = field(init=False)
+    attacked: Website = field(init=False)
+    other: Website = field(init=False)
+
+    async def open(self) -> None:
+        """Open the store, and make the websites where there are none."""
+        settings = StoreSettings(
+            map_size=8 << 30,
+            min_free_disk=0,
+            new_values=BOUNDS,
+            other_new_values=OTHERS,
+            recent_beacons=self.kept.beacons,
+        )
+        self.store = start_store(self.folder, settings, reactor, Sizes(self.kept.views))
+        self.attacked, self.other = self.store.websites.all() or [
+            await self.store.add_website(host, NOW)
+            for host in ("attacked.example", "other.example")
+        ]
+        self.collector = Collector(
+            self.store.websites,
+            HitQueue(self.store.append, reactor),
+            Refusals(),
+            Rates(PER_MINUTE, self.kept.networks),
+            Rules(),
+            lambda: self.now,
+        )
+
+    async def open_again(self) -> None:
+        """Close the store and open it, as a restart does."""
+        await self.store.close()
+        await self.open()
+
+    async def send(self, host: str, number: int, address: Address, text: str = "") -> bool:
+        """Send a load and a custom event; tells whether both were taken."""
+        said = text or f"{number}-x"
+        agent = AGENTS.format(number if not text else 120)
+        sender = Sender(address, agent, "de-DE", gpc=False)
+        utm = "&".join(f"utm_{one}={said}" for one in ("source", "medium", "campaign", "term"))
+        load = (
+            f'{{"e":"load","b":"{said}-{number}","u":"https://{host}/{said}?{utm}",'
+            f'"r":"https://r{said}.example/{said}","p":true,"q":true,"d":{{"n{said}":"v{said}"}}}}'
+        )
+        custom = (
+            f'{{"e":"custom","b":"{said}-{number}","g":"{host}",'
+            f'"d":{{"kept":"{said}","m{said}":1}}}}'
+        )
+        try:
+            for body in (load, custom):
+                await self.collector.collect(body.encode(), sender)
+        except TooMany:
+            return False
+        return True
+
+    async def flood(self, numbers: range, address_of: Callable[[int], Address]) -> int:
+        """Send what is new with each number, many at once; gives how many were taken."""
+        taken = 0
+        for first in range(0, len(numbers), AT_ONCE):
+            some = [
+                Deferred.fromCoroutine(self.send("attacked.example", number, address_of(number)))
+                for number in numbers[first : first + AT_ONCE]
+            ]
+            results = await DeferredList(some, fireOnOneErrback=True)
+            taken += sum(bool(result) for _, result in results)
+        return taken
+
+    async def leave(self, beacon: str, durations_ms: Sequence[int]) -> None:
+        """Send unloads of one view, each from a network of its own, many of them at once."""
+        for first in range(0, len(durations_ms), AT_ONCE):
+            some = [
+                Deferred.fromCoroutine(
+                    self.collector.collect(
+                        f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
+                        Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
+                    )
+                )
+                for number, duration_ms in enumerate(durations_ms[first : first + AT_ONCE], first)
+            ]
+            await DeferredList(some, fireOnOneErrback=True)
+
+    def rows(self, website: Website, report: Callable[..., object]) -> Any:
+        """Give all the rows of a report, as they are sent."""
+        found = self.store.ask(website, lambda seen: report(seen, Question(), SOURCES))
+        return msgspec.json.decode(msgspec.json.encode(found))
+
+    def figures(self, website: Website) -> list[object]:
+        """Give what the statistics say of a website."""
+        columns = (dimensions.REFERRERS, dimensions.CAMPAIGNS, dimensions.BROWSERS)
+        return [
+            self.rows(website, pages.report),
+            self.rows(website, report_properties),
+            *(
+                self.rows(website, lambda *asked, one=column: dimensions.report(*asked, column=one))
+                for column in columns
+            ),
+        ]
+
+    def views(self) -> dict[str, int]:
+        """Give how many views each page of the attacked website has."""
+        return {row["path"]: row["pageviews"] for row in self.rows(self.attacked, pages.report)}
+
+    def visitors(self, column: dimensions.Column) -> dict[str, int]:
+        """Give how many visitors each value of a column has there."""
+        rows = self.rows(self.attacked, lambda *asked: dimensions.report(*asked, column=column))
+        return {row[column.name]: row["visitors"] for row in rows}
+
+    def customs(self) -> int:
+        """Give how many custom events were taken there."""
+        rows = self.rows(self.attacked, report_properties)
+        return sum(row["events"] for row in rows if row["name"] == "kept")
+
+    def names(self, website: Website, dimension: Dimension) -> set[str]:
+        """Give the texts of a dimension."""
+        return self.store.ask(website, lambda seen: set(seen.texts(dimension)))
+
+    async def used(self) -> Used:
+        """Measure what it takes, once nothing goes on by itself any more."""
+        await idle(self.store)
+        gc.collect()
+        return Used(sys.getallocatedblocks(), anonymous_bytes(os.getpid()), self.used_bytes())
+
+    def used_bytes(self) -> int:
+        """Give what the files take on the disk."""
+        files = (file for file in self.folder.rglob("*") if file.is_file())
+        return sum(file.stat().st_blocks * 512 for file in files)

@@ -1,0 +1,170 @@
+"""The dashboard in a browser, as its owner sees it."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pytest
+from attrs import define, field
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Response,
+    expect,
+)
+from support.browser.chromium import close
+from support.daemon import (
+    MEDAMAD,
+    PASSWORD,
+    PATIENCE_S,
+    USERNAME,
+    Client,
+    Daemon,
+    free_port,
+    running,
+)
+
+PHONE_WIDTH = 360
+DESKTOP_WIDTH = 1280
+BUSY = "websites/gardenpost.example"
+"""The page of a website of the demonstration that has most visits."""
+_FAULTS_FROM = 500
+
+
+@define(slots=False)  # Playwright puts marks on objects whose methods it calls.
+class Dashboard:
+    """The dashboard in a browser profile of its own; `complaints` is what went wrong in it."""
+
+    page: Page
+    base: str
+    complaints: list[str] = field(factory=list)
+
+    def open(self, path: str = "") -> Page:
+        """Open a page below /dashboard/ and wait for its heading."""
+        self.page.goto(f"{self.base}/dashboard/{path}")
+        self.page.get_by_role("heading", level=1).first.wait_for()
+        return self.page
+
+    def violations(self) -> list[str]:
+        """Give what axe finds, now that the page stands still."""
+        self.page.wait_for_load_state("networkidle")
+        results = Axe().run(self.page).response["violations"]
+        return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
+
+    def is_wider_than_the_window(self) -> bool:
+        """Tell whether the page scrolls sideways."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def hear(self, message: ConsoleMessage) -> None:
+        """Note an error. What the daemon refuses is no complaint: pages ask who is logged in."""
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def see(self, answer: Response) -> None:
+        """Note a fault of the daemon."""
+        if answer.status >= _FAULTS_FROM:
+            self.complaints.append(f"{answer.status} {answer.url}")
+
+
+def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
+    """Make a browser profile for a client, logged in if the client is.
+
+    Nothing moves in it: what moves would be looked at as it is at that moment.
+    """
+    usual = {
+        "locale": "en-GB",
+        "reduced_motion": "reduce",
+        "timezone_id": "Europe/Berlin",
+        "viewport": {"width": DESKTOP_WIDTH, "height": 800},
+    }
+    context = chromium.new_context(**(usual | options))
+    base = f"http://localhost:{client.port}"
+    if client.cookie is not None:
+        name, _, value = client.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": base}])
+    return Dashboard(context.new_page(), base)
+
+
+def loaded(page: Page) -> Locator:
+    """Give the figures of a website's page, once they are there."""
+    figures = page.locator(".tile-figure")
+    expect(figures).to_have_count(4)
+    return figures
+
+
+@pytest.fixture
+def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
+    """Make dashboards: each for a client, logged in if the client is.
+
+    A test fails when the browser complained of anything that it did not clear.
+    """
+    contexts: list[BrowserContext] = []
+    made: list[Dashboard] = []
+
+    def make(client: Client, **options: Any) -> Dashboard:
+        dashboard = opened(chromium, client, **options)
+        contexts.append(dashboard.page.context)
+        made.append(dashboard)
+        dashboard.page.on("console", dashboard.hear)
+        dashboard.page.on("response", dashboard.see)
+        dashboard.page.on("pageerror", lambda error: dashboard.complaints.append(str(error)))
+        return dashboard
+
+    yield make
+    for context in contexts:
+        close(context)
+    assert [dashboard.complaints for dashboard in made if dashboard.complaints] == []
+
+
+@pytest.fixture
+def new_daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon of the test's own, without a website."""
+    with running(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[Client]:
+    with demonstration() as client:
+        yield client
+
+
+@contextmanager
+def demonstration() -> Iterator[Client]:
+    """Run a demonstration with traffic on four websites; gives a client that is logged in."""
+    port = free_port()
+    with NamedTemporaryFile() as output:
+        process = subprocess.Popen(
+            [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+        )
+
+        def said() -> str:
+            return Path(output.name).read_text("utf-8", "replace")
+
+        try:
+            client = Client(port)
+            deadline = time.monotonic() + PATIENCE_S
+            while client.cookie is None:
+                assert process.poll() is None, f"the demonstration stopped:\n{said()}"
+                assert time.monotonic() < deadline, f"the demonstration is silent:\n{said()}"
+                try:
+                    client.log_in()
+                except OSError:
+                    time.sleep(0.05)
+            yield client
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)

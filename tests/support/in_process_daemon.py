@@ -1,0 +1,60 @@
+"""A daemon in this process, and what it tells whoever starts it."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+from attrs import define, evolve, field
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+
+from medamad.config.schema import Config
+from medamad.config.values import Endpoints, MapSize
+from medamad.daemon.service import Daemon, Started
+from medamad.daemon.systemd import Supervisor
+from medamad.web.backend import Backend
+
+GIVEN = {"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "correct horse"}
+
+
+def config_in(folder: Path, *listen: str) -> Config:
+    config = Config()
+    server = msgspec.structs.replace(
+        config.server,
+        data_dir=str(folder),
+        listen=Endpoints(listen or ("tcp:0:interface=127.0.0.1",)),
+    )
+    store = msgspec.structs.replace(config.store, map_size=MapSize(64 << 20))
+    return evolve(config, server=server, store=store)
+
+
+@define
+class Told:
+    """What a daemon tells whoever started it: `Started`, or an exit status."""
+
+    first: "Deferred[Started | int]" = field(factory=Deferred)
+    all: list[Started | int] = field(factory=list)
+
+    def __call__(self, said: Started | int) -> None:
+        self.all.append(said)
+        if len(self.all) == 1:
+            self.first.callback(said)
+
+
+def daemon_of(
+    config: Config,
+    told: Told,
+    *,
+    prepare: Callable[[Backend], Awaitable[None]] | None = None,
+    read_config: Callable[[], Config] | None = None,
+) -> Daemon:
+    return Daemon(
+        config=config,
+        reactor=reactor,
+        environ=GIVEN,
+        supervisor=Supervisor(),
+        read_config=read_config or (lambda: config),
+        ended=told,
+        started=told,
+        prepare=prepare,
+    )

@@ -1,0 +1,258 @@
+"""The answers as the contract words them, computed naively over lists of dicts.
+
+A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where not timed), and its
+texts as stored: `path`, `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`,
+`country` (ISO code), `locale` (tag); a text left out is "".
+An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
+value). A question is the name of an endpoint and the decoded pairs of a valid query.
+"""
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from support.query.naive_filters import TEXTS, Asked, Pairs, calendar, holds
+
+from medamad.lookup.countries import country_name
+from medamad.lookup.languages import language_name, locale_name
+
+Entry = dict[str, Any]
+
+
+class Oracle:
+    """All that is known of one website. `source_of` gives a stored referrer's source name."""
+
+    def __init__(
+        self,
+        views: Iterable[Entry],
+        events: Iterable[Entry],
+        *,
+        source_of: Callable[[str], str] = lambda referrer: referrer.partition("/")[0],
+        now_ms: int,
+    ) -> None:
+        self.views = [{**dict.fromkeys(TEXTS, ""), **view} for view in views]
+        self.events = list(events)
+        self.source_of = source_of
+        self.now_ms = now_ms
+
+    def answer(self, endpoint: str, query: Pairs) -> Any:
+        """Give what GET /website/{hostname}/{endpoint} answers."""
+        asked = Asked(query)
+        if endpoint == "summary":
+            return self._summary(asked)
+        if endpoint == "properties":
+            return self._properties(asked)
+        chosen = [v for v in self.views if asked.has(v["time_ms"]) and self._passes(v, asked)]
+        if endpoint == "pages":
+            rows = self._pages(chosen, asked)
+        elif endpoint == "time":
+            rows = self._times(chosen, asked)
+        else:
+            rows = self._dimension(endpoint, chosen, asked)
+        return rows[asked.offset :][: asked.limit]
+
+    # What passes
+
+    def _names(self, view: Entry | None, field: str) -> list[str]:
+        if view is None:
+            return [""]
+        if field == "referrer":
+            return [self.source_of(view["referrer"]), view["referrer"]]
+        if field == "language":
+            return [language_name(view["locale"]), locale_name(view["locale"])]
+        if field == "country":
+            return [country_name(view["country"])]
+        return [view[field]]
+
+    def _passes_itself(self, view: Entry | None, asked: Asked) -> bool:
+        return all(
+            holds(operator, self._names(view, field), values)
+            for field, operator, values in asked.conditions
+            if not field.startswith("prop_")
+        )
+
+    def _passes(self, view: Entry, asked: Asked) -> bool:
+        carried = [
+            pair for event in self.events if event["view"] == view["id"] for pair in pairs_of(event)
+        ]
+        return self._passes_itself(view, asked) and (
+            not asked.names_property or any(asked.matches(*pair) for pair in carried)
+        )
+
+    # The statistics
+
+    def _summary(self, asked: Asked) -> Entry:
+        passing = [view for view in self.views if self._passes(view, asked)]
+
+        def figures(has: Callable[[int], bool]) -> Entry:
+            chosen = [view for view in passing if has(view["time_ms"])]
+            return {
+                "visitors": visitors(chosen, "q" if asked.names_page else "p"),
+                "pageviews": len(chosen),
+                "bounce_percentage": bounces(chosen),
+                "duration": quantile(times(chosen), Fraction(1, 2)),
+            }
+
+        found: Entry = {"current": figures(asked.has)}
+        if asked.flag("previous"):
+            length = asked.end_us // 1000 - asked.start_ms + 1
+            before, after = asked.start_ms - length, asked.start_ms - 1
+            found["previous"] = figures(lambda time_ms: before <= time_ms <= after)
+        if interval := asked.one("interval"):
+            first = min((view["time_ms"] for view in self.views), default=None)
+            start_ms = first if asked.start is None else asked.start_ms
+            end_ms = self.now_ms if asked.end is None else asked.end_us // 1000
+            found["interval"] = []
+            if start_ms is None or start_ms > end_ms:
+                return found
+            zone = ZoneInfo(asked.one("timezone")) if asked.one("timezone") else asked.zone
+            edges = calendar(interval, start_ms // 1000, end_ms // 1000, zone)
+            for number, (begin_s, date) in enumerate(edges):
+                low = max(begin_s * 1000, start_ms)
+                high = min(
+                    edges[number + 1][0] * 1000 - 1 if number + 1 < len(edges) else end_ms, end_ms
+                )
+                row = figures(lambda time_ms, low=low, high=high: low <= time_ms <= high)
+                found["interval"].append({"date": date, **row})
+        return found
+
+    def _pages(self, chosen: list[Entry], asked: Asked) -> list[Entry]:
+        groups = grouped(chosen, lambda view: view["path"])
+        ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], "q"), -len(g[1]), g[0]))
+        rows = []
+        for path, views in ordered:
+            row = {
+                "path": path,
+                "visitors": visitors(views, "q"),
+                "visitors_percentage": ratio(visitors(views, "q"), visitors(chosen, "q")),
+            }
+            if not asked.flag("summary"):
+                row["pageviews"] = len(views)
+                row["pageviews_percentage"] = ratio(len(views), len(chosen))
+                row["bounce_percentage"] = bounces(views)
+                row["duration"] = sum(times(views))
+            rows.append(row)
+        return rows
+
+    def _times(self, chosen: list[Entry], asked: Asked) -> list[Entry]:
+        rows = []
+        for path, views in grouped(chosen, lambda view: view["path"]).items():
+            if times(views):
+                row = {
+                    "path": path,
+                    "duration": quantile(times(views), Fraction(1, 2)),
+                    "duration_percentage": ratio(sum(times(views)), sum(times(chosen))),
+                }
+                if not asked.flag("summary"):
+                    row["visitors"] = visitors(views, "q")
+                    row["duration_upper_quartile"] = quantile(times(views), Fraction(3, 4))
+                    row["duration_lower_quartile"] = quantile(times(views), Fraction(1, 4))
+                rows.append(row)
+        first = "duration_percentage" if asked.flag("summary") else "visitors"
+        return sorted(rows, key=lambda row: (-row[first], -row["duration"], row["path"]))
+
+    def _dimension(self, endpoint: str, chosen: list[Entry], asked: Asked) -> list[Entry]:
+        name, value_of = {
+            "referrers": (
+                "referrer",
+                (lambda view: self.source_of(view["referrer"]))
+                if asked.flag("grouped", default=True)
+                else (lambda view: view["referrer"]),
+            ),
+            "sources": ("source", lambda view: view["utm_source"]),
+            "mediums": ("medium", lambda view: view["utm_medium"]),
+            "campaigns": ("campaign", lambda view: view["utm_campaign"]),
+            "terms": ("term", lambda view: view["utm_term"]),
+            "contents": ("content", lambda view: view["utm_content"]),
+            "browsers": ("browser", lambda view: view["browser"]),
+            "os": ("os", lambda view: view["os"]),
+            "devices": ("device", lambda view: view["device"]),
+            "countries": ("country", lambda view: country_name(view["country"])),
+            "languages": (
+                "language",
+                lambda view: (locale_name if asked.flag("locale") else language_name)(
+                    view["locale"]
+                ),
+            ),
+        }[endpoint]
+        kind = "q" if asked.names_page else "p"
+        groups = grouped(chosen, value_of)
+        ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], kind), -len(g[1]), g[0]))
+        rows = []
+        for value, views in ordered:
+            row = {
+                name: value,
+                "visitors": visitors(views, kind),
+                "visitors_percentage": ratio(visitors(views, kind), visitors(chosen, kind)),
+            }
+            if not asked.flag("summary"):
+                row["bounce_percentage"] = bounces(views)
+                row["duration"] = sum(times(views))
+            rows.append(row)
+        return rows
+
+    def _properties(self, asked: Asked) -> list[Entry]:
+        by_id = {view["id"]: view for view in self.views}
+        by_value = any(field == "prop_name" for field, *_ in asked.conditions)
+        carrying: dict[tuple[str, ...], int] = {}
+        total = 0
+        for event in self.events:
+            view = by_id.get(event["view"])
+            if asked.has(event["time_ms"]) and self._passes_itself(view, asked):
+                labels = {
+                    (name, value) if by_value else (name,)
+                    for name, value in pairs_of(event)
+                    if asked.matches(name, value)
+                }
+                total += bool(labels)
+                for label in labels:
+                    carrying[label] = carrying.get(label, 0) + 1
+        ordered = sorted(carrying.items(), key=lambda entry: (-entry[1], entry[0]))
+        return [
+            {
+                **dict(zip(("name", "value"), label, strict=False)),
+                "events": events,
+                "events_percentage": ratio(events, total),
+            }
+            for label, events in ordered
+        ][asked.offset :][: asked.limit]
+
+
+def pairs_of(event: Entry) -> list[tuple[str, str]]:
+    properties = event["properties"]
+    return list(properties.items() if isinstance(properties, dict) else properties)
+
+
+def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, list[Entry]]:
+    groups: dict[str, list[Entry]] = {}
+    for view in views:
+        groups.setdefault(value_of(view), []).append(view)
+    return groups
+
+
+def visitors(views: list[Entry], kind: str) -> int:
+    return len([view for view in views if view[kind]])
+
+
+def times(views: list[Entry]) -> list[int]:
+    return [view["duration_ms"] for view in views if view["duration_ms"]]
+
+
+def bounces(views: list[Entry]) -> float:
+    timed = times([view for view in views if view["p"]])
+    return ratio(len([time for time in timed if time <= 5000]), len(timed))
+
+
+def ratio(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0
+
+
+def quantile(values: list[int], share: Fraction) -> int:
+    if not values:
+        return 0
+    ascending = sorted(values)
+    place = (len(values) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return round(ascending[low] + (ascending[high] - ascending[low]) * (place - low))

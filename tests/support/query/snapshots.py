@@ -1,0 +1,382 @@
+"""Snapshots made out of the oracle's dicts, and the questions put to them as the web does."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise, zip_longest
+from typing import Any
+
+import msgspec
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+from support.query.naive_filters import TEXTS, Pairs
+from support.query.oracle import Entry, pairs_of
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
+from medamad.lookup.referrers import Sources
+from medamad.query.filters import conditions_of
+from medamad.query.period import period_of
+from medamad.query.reports import dimensions, pages, properties, summary, time
+from medamad.query.request import Question
+from medamad.storage.segments.build import content_of
+from medamad.storage.segments.counters import (
+    BOUNCES,
+    DURATION_MS,
+    SLOT_MS,
+    TIMED_VISITORS,
+    Counters,
+    count,
+    merge,
+)
+from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, Ascending, timed_flags
+from medamad.storage.segments.rollup import DaySums, sums_of
+from medamad.storage.segments.snapshot import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventCounts,
+    EventRows,
+    Events,
+    Group,
+    Snapshot,
+    Texts,
+    joint,
+)
+
+SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
+
+
+@frozen(eq=False)
+class MadePart:
+    """A run of views as columns, with counters if it `is_counted`."""
+
+    time_ms: NDArray[np.int64]
+    sequence: NDArray[np.uint64]
+    flags: NDArray[np.uint8]
+    duration_ms: NDArray[np.uint32]
+    number_today: NDArray[np.uint16]
+    width_px: NDArray[np.uint16]
+    columns: dict[Dimension, Codes]
+    own: Events
+    loose: Events
+    texts: Texts
+    is_counted: bool
+    batch: int = 0
+
+    @property
+    def ascends(self) -> bool:
+        return bool(np.all(self.time_ms[1:] >= self.time_ms[:-1]))
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        return bounds(self.time_ms)
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        return bounds(np.concatenate([self.own.time_ms, self.loose.time_ms]))
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
+
+    def codes(self, dimension: Dimension) -> Codes:
+        return self.columns[dimension]
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        if not self.is_counted:
+            return None
+        return count(self.codes(dimension), self.flags, self.duration_ms)
+
+    def slots(self) -> Counters | None:
+        if not self.is_counted or self.time_ms.min(initial=0) < 0:
+            return None
+        return count(self.time_ms // SLOT_MS, self.flags, self.duration_ms)
+
+    def event_counts(self) -> EventCounts | None:
+        rows = [
+            row
+            for events in (self.own, self.loose)
+            for row in zip(events.event.tolist(), events.property.tolist(), strict=True)
+        ]
+        names = [
+            (event, split_property(self.texts(Dimension.PROPERTY)[code])[0]) for event, code in rows
+        ]
+        if not self.is_counted or len(set(names)) < len(names):
+            return None
+        codes, events = np.unique([code for _, code in rows], return_counts=True)
+        return EventCounts(codes.astype(np.uint32), events, len({event for event, _ in rows}))
+
+    def __len__(self) -> int:
+        return len(self.time_ms)
+
+
+@frozen(eq=False)
+class MadeGroup(Group):
+    """Parts counted as one."""
+
+    members: Sequence[MadePart]
+    batch: int = 0
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        return joint(member.time_bounds for member in self.members)
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        return joint(member.event_time_bounds for member in self.members)
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        return joint(member.sequence_bounds for member in self.members if len(member))
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        return merge([evolve(each, is_counted=True).counters(dimension) for each in self.members])
+
+    def slots(self) -> Counters | None:
+        slots = [evolve(each, is_counted=True).slots() for each in self.members]
+        return None if None in slots else merge(slots)
+
+    def event_counts(self) -> EventCounts | None:
+        counts = [evolve(member, is_counted=True).event_counts() for member in self.members]
+        if None in counts:
+            return None
+        sums: Counter[int] = Counter()
+        for each in counts:
+            sums.update(dict(zip(each.codes.tolist(), each.events.tolist(), strict=True)))
+        codes = sorted(sums)
+        return EventCounts(
+            np.array(codes, np.uint16),
+            np.array([sums[code] for code in codes], np.uint32),
+            sum(each.total for each in counts),
+        )
+
+    def durations(self) -> Ascending | None:
+        timed = [member.duration_ms[member.duration_ms > 0] for member in self.members]
+        return Ascending.of(np.sort(np.concatenate(timed)))
+
+
+def bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
+    return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+
+class Names:
+    """Texts by code, learned in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.texts: dict[Dimension, list[str]] = {
+            dimension: ["never seen"] for dimension in Dimension
+        }
+
+    def code(self, dimension: Dimension, text: str) -> int:
+        texts = self.texts[dimension]
+        if text not in texts:
+            texts.append(text)
+        return texts.index(text)
+
+    def of_properties(self, codes: NDArray[Any]) -> NDArray[np.intp]:
+        texts = self.texts[Dimension.PROPERTY]
+        names = [split_property(texts[code])[0] for code in codes.tolist()]
+        return np.array([names.index(name) for name in names], np.intp)
+
+
+def cut(entries: Sequence[Any], cuts: Iterable[int]) -> list[Sequence[Any]]:
+    """Cut a list into pieces at some places; none is empty."""
+    bounds = [0, *sorted(place for place in cuts if place < len(entries)), len(entries)]
+    return [entries[low:high] for low, high in pairwise(bounds) if high > low]
+
+
+@frozen
+class Cuts:
+    """How a snapshot is made of parts: where each begins, which have counters, which are grouped.
+
+    The events are cut at the same places; those of the first `in_parts` pieces are in the parts.
+    """
+
+    places: tuple[int, ...] = ()
+    counted: tuple[bool, ...] = ()
+    grouped: int = 0
+    in_parts: int = 0
+
+
+@frozen
+class MadeDay:
+    """A day of which there are sums: its number, its bounds, what it had, and what is known."""
+
+    number: int
+    span: tuple[int, int]
+    views: Sequence[Entry]
+    events: Sequence[Entry]
+    known: str = "all"
+    """Or "sums", without single durations; or "views", without anything of time."""
+
+
+def snapshot_of(
+    views: Sequence[Entry],
+    events: Sequence[Entry],
+    cuts: Cuts = Cuts(),
+    days: Iterable[MadeDay] = (),
+) -> Snapshot:
+    """Make a snapshot; the ids of the views are ascending whole numbers from 1.
+
+    `days` have views and events of their own, none of them twice.
+    """
+    names = Names()
+    sums = [_day(day, names) for day in days if day.views or day.events]
+    event_pieces = [_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts.places)]
+    in_parts, rest = event_pieces[: cuts.in_parts], event_pieces[cuts.in_parts :]
+    view_pieces = cut(views, cuts.places)
+    parts: list[MadePart | MadeGroup] = [
+        _part(piece, loose, names, is_counted=is_counted)
+        for piece, loose, is_counted in zip_longest(
+            view_pieces, in_parts, cuts.counted[: max(len(view_pieces), len(in_parts))]
+        )
+    ]
+    if cuts.grouped and parts:
+        parts = [MadeGroup(parts[: cuts.grouped]), *parts[cuts.grouped :]]
+    return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__, days=sums)
+
+
+def _day(day: MadeDay, names: Names) -> DaySums:
+    # Numbers of events only have to differ within a part.
+    events = _events(list(enumerate(day.events, 1)), names)
+    content = content_of([_part(day.views, events, names, is_counted=False)])
+    sums = sums_of(content, day.number, day.span, names.of_properties)
+    if day.known == "all":
+        return sums
+    if day.known == "views":
+        by_dimension = {key: _timeless(each) for key, each in sums.by_dimension.items()}
+        sums = evolve(sums, total=_timeless(sums.total), by_dimension=by_dimension)
+    return evolve(sums, durations=None)
+
+
+def _timeless(counters: Counters) -> Counters:
+    sums = list(counters.sums)
+    for row in (TIMED_VISITORS, BOUNCES, DURATION_MS):
+        sums[row] = np.zeros_like(sums[row])
+    return Counters(counters.codes, tuple(sums))
+
+
+def _part(
+    views: Sequence[Entry] | None, events: Events | None, names: Names, *, is_counted: bool | None
+) -> MadePart:
+    views = views or ()
+
+    def column(value_of: Callable[[Entry], int], dtype: type[np.generic]) -> NDArray[Any]:
+        found = np.array([value_of(view) for view in views], dtype)
+        found.flags.writeable = False
+        return found
+
+    def codes(dimension: Dimension) -> Codes:
+        key = dimension.attribute
+        return column(
+            lambda view: names.code(dimension, view.get(key, "") if key in TEXTS else ""),
+            np.uint16,
+        )
+
+    sequence = column(lambda view: view["id"], np.uint64)
+    duration_ms = column(lambda view: view["duration_ms"], np.uint32)
+    flags = column(lambda view: VISITOR * view["p"] | PAGE_VISITOR * view["q"], np.uint8)
+    own, loose = _own_and_loose(events or NO_EVENTS, sequence.tolist())
+    return MadePart(
+        time_ms=column(lambda view: view["time_ms"], np.int64),
+        sequence=sequence,
+        flags=timed_flags(flags, duration_ms),
+        duration_ms=duration_ms,
+        number_today=column(lambda _: 0, np.uint16),
+        width_px=column(lambda _: 0, np.uint16),
+        columns={dimension: codes(dimension) for dimension in VIEW_DIMENSIONS},
+        own=own,
+        loose=loose,
+        texts=names.texts.__getitem__,
+        is_counted=bool(is_counted),
+    )
+
+
+def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]:
+    is_own = np.array([view in sequence for view in events.view.tolist()], np.bool_)
+    place = [sequence.index(view) for view in events.view[is_own].tolist()]
+    own = EventRows(
+        events.event[is_own],
+        events.time_ms[is_own],
+        np.array(place, np.uint16),
+        events.property[is_own],
+    )
+    return own, EventRows(
+        events.event[~is_own],
+        events.time_ms[~is_own],
+        events.view[~is_own],
+        events.property[~is_own],
+    )
+
+
+def _events(events: Sequence[tuple[int, Entry]], names: Names) -> Events:
+    rows = [
+        (
+            number,
+            event["time_ms"],
+            event["view"] or 0,
+            names.code(Dimension.PROPERTY, property_text(*pair)),
+        )
+        for number, event in events
+        for pair in pairs_of(event)
+    ]
+    event, time_ms, view, prop = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return EventRows(
+        event=np.array(event, np.uint64),
+        time_ms=np.array(time_ms, np.int64),
+        view=np.array(view, np.uint64),
+        property=np.array(prop, np.uint32),
+    )
+
+
+ENDPOINTS = (
+    "summary",
+    "pages",
+    "time",
+    "referrers",
+    *dimensions.BY_REPORT,
+    "languages",
+    "properties",
+)
+
+
+def question_of(query: Pairs) -> Question:
+    """Read the common parameters of a query."""
+    given = dict(query)
+    return Question(
+        period=period_of(given.get("start"), given.get("end")),
+        conditions=conditions_of(query),
+        summary=given.get("summary") == "true",
+        limit=int(given["limit"]) if "limit" in given else None,
+        offset=int(given.get("offset", "0")),
+    )
+
+
+def answer(snapshot: Snapshot, endpoint: str, query: Pairs, *, now_ms: int = 0) -> Any:
+    """Put a question to a snapshot."""
+    return msgspec.to_builtins(report(snapshot, endpoint, query, now_ms))
+
+
+def report(snapshot: Snapshot, endpoint: str, query: Pairs, now_ms: int) -> Any:
+    given, question = dict(query), question_of(query)
+    if endpoint == "summary":
+        return summary.report(
+            snapshot,
+            question,
+            SOURCES,
+            now_ms=now_ms,
+            with_previous=given.get("previous") == "true",
+            interval=given.get("interval"),
+            timezone=given.get("timezone"),
+        )
+    if endpoint in ("pages", "time", "properties"):
+        module = {"pages": pages, "time": time, "properties": properties}[endpoint]
+        return module.report(snapshot, question, SOURCES)
+    if endpoint == "referrers":
+        grouped = given.get("grouped") != "false"
+        column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
+    elif endpoint == "languages":
+        column = dimensions.LOCALES if given.get("locale") == "true" else dimensions.LANGUAGES
+    else:
+        column = dimensions.BY_REPORT[endpoint]
+    return dimensions.report(snapshot, question, SOURCES, column)

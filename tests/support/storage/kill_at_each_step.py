@@ -1,0 +1,84 @@
+"""Kills a piece of work at each of its steps, one after another, until it comes to its end.
+
+    python kill_at_each_step.py take-over DIRECTORY
+    python kill_at_each_step.py backup DIRECTORY FILE
+    python kill_at_each_step.py restore DIRECTORY FILE
+
+A step is whenever it tells how far it is. After each kill the store has to be whole, of one format
+or the other. Writes the steps at which the work was killed.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from medamad.storage.backup import read_note, unpacked
+from medamad.storage.environment.environment import FILE_NAME, open_environment
+from medamad.storage.environment.formats import Tell
+from medamad.storage.environment.pages import check_pages, doubt_of_last
+from medamad.storage.offline import make_backup
+from medamad.storage.restore import restore
+
+MAP_SIZE = 64 << 20
+
+
+def killed(*arguments: object) -> set[str]:
+    """Have a piece of work killed at each of its steps; returns what these are of."""
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {step.rpartition(" ")[0] for step in done.stdout.splitlines()}
+
+
+def is_killed(work: Callable[[Tell], object], told: Path) -> bool:
+    """Work until something is told that `told` does not name yet; add that, and die."""
+    child = os.fork()
+    if child == 0:
+        known = told.read_text().splitlines()
+
+        def tell(what: str, done: int, _total: int) -> None:
+            step = f"{what} {done}"
+            if step not in known:
+                told.write_text("\n".join([*known, step]))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        work(tell)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or status == 0, status
+    return os.WIFSIGNALED(status)
+
+
+def main() -> None:
+    what, directory = sys.argv[1], Path(sys.argv[2])
+    file = Path(*sys.argv[3:])
+
+    def work(tell: Tell) -> None:
+        if what == "take-over":
+            open_environment(directory, MAP_SIZE, tell).close()
+        elif what == "backup":
+            make_backup(directory, file, tell, 0)
+        else:
+            restore(file, directory, tell)
+
+    with NamedTemporaryFile() as told:
+        while is_killed(work, Path(told.name)):
+            check_pages(directory / FILE_NAME)
+            assert doubt_of_last(directory / FILE_NAME) == ""
+            if what == "backup" and file.exists():
+                with file.open("rb") as backup:
+                    for _ in unpacked(backup, read_note(backup)):
+                        pass
+        sys.stdout.write(Path(told.name).read_text())
+
+
+if __name__ == "__main__":
+    main()

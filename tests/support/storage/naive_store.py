@@ -1,0 +1,102 @@
+"""What a store has to hold after some hits, kept naively as lists of dicts."""
+
+import copy
+from typing import Any
+
+from attrs import asdict, define, field
+from support.storage.contents import Held, Row, in_order
+
+from medamad.domain.hits import Event, Hit, Leaving, View
+
+DAY_MS = 86_400_000
+EARLY_MS = 60_000
+_OWN_NAMES = {"first_today": "p", "first_of_page": "q"}
+
+
+@define(eq=False)
+class Told:
+    """Hits in the order in which they were appended, and what became of them."""
+
+    websites: dict[int, tuple[list[Row], list[Row]]] = field(factory=dict)
+    _known: dict[str, tuple[int, Row]] = field(factory=dict)
+    _early: list[tuple[str, int, int | tuple[int, Row]]] = field(factory=list)
+
+    def add_website(self, number: int) -> None:
+        self.websites[number] = ([], [])
+
+    def delete_website(self, number: int) -> None:
+        del self.websites[number]
+
+    def restart(self) -> None:
+        """What came early is in memory alone."""
+        self._early.clear()
+
+    def hear(self, hit: Hit) -> None:
+        match hit:
+            case View():
+                self._view(hit)
+            case Leaving():
+                self._leaving(hit)
+            case Event():
+                self._event(hit)
+
+    def held(self, number: int) -> Held:
+        """Give what `held.held` is to give of a website."""
+        views, events = self.websites[number]
+        shown = [
+            {**event, "view": of and (of["path"], of["time_ms"])}
+            for event in events
+            for of in (event["view"],)
+        ]
+        return in_order(copy.deepcopy(views)), in_order(shown)
+
+    def _view(self, view: View) -> None:
+        if view.website not in self.websites or self._find(view.beacon, view.time_ms) is not None:
+            return
+        said: dict[str, Any] = asdict(view)
+        row = {_OWN_NAMES.get(name, name): value for name, value in said.items()}
+        for name in ("website", "beacon", "properties", "happened_ms", "visitor"):
+            del row[name]
+        row["duration_ms"] = 0
+        views, _ = self.websites[view.website]
+        views.append(row)
+        self._known[view.beacon] = (view.website, row)
+        if view.properties:
+            self._happens(view.website, view.time_ms, row, view.properties)
+        for beacon, came_ms, early in self._early:
+            if beacon != view.beacon or abs(view.time_ms - came_ms) > EARLY_MS:
+                continue
+            if isinstance(early, int):
+                row["duration_ms"] = max(row["duration_ms"], early)
+            elif early[0] == view.website:
+                early[1]["view"] = row
+        self._early = [early for early in self._early if early[0] != view.beacon]
+
+    def _leaving(self, leaving: Leaving) -> None:
+        known = self._find(leaving.beacon, leaving.time_ms)
+        if known is None:
+            self._early.append((leaving.beacon, leaving.time_ms, leaving.duration_ms))
+        else:
+            known[1]["duration_ms"] = max(known[1]["duration_ms"], leaving.duration_ms)
+
+    def _event(self, event: Event) -> None:
+        if event.website not in self.websites:
+            return
+        known = self._find(event.beacon, event.time_ms) if event.beacon else None
+        of = known[1] if known is not None and known[0] == event.website else None
+        row = self._happens(event.website, event.time_ms, of, event.properties)
+        if event.beacon and known is None:
+            self._early.append((event.beacon, event.time_ms, (event.website, row)))
+
+    def _happens(
+        self, website: int, time_ms: int, view: Row | None, properties: tuple[tuple[str, str], ...]
+    ) -> Row:
+        row = {"time_ms": time_ms, "view": view, "properties": sorted(properties)}
+        self.websites[website][1].append(row)
+        return row
+
+    def _find(self, beacon: str, now_ms: int) -> tuple[int, Row] | None:
+        known = self._known.get(beacon)
+        if known is None or known[0] not in self.websites:
+            return None
+        return known if now_ms - known[1]["time_ms"] <= DAY_MS else None

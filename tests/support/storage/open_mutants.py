@@ -1,0 +1,245 @@
+"""Opens changed copies of a store, each in a process of its own, and tells what came of each.
+
+Each is looked at as it is, and where it is not refused, once more after it took hits and was
+tidied as over some days; then its websites are deleted. Whatever is other than of the store that
+was not changed has to be named in the log, and nothing may fail.
+
+Called with the file of a sound store, a folder to work in, the first seed and how many. Writes a
+line of JSON for each: seed, change, what came of it, and what was said.
+"""
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from support.query.snapshots import ENDPOINTS, answer
+from support.storage.contents import agrees, rows
+from support.storage.hits import DAY_MS, NOW_MS, a_view
+from support.storage.log_lines import told_in_log
+from support.storage.page_damage import change
+from twisted.internet.defer import Deferred
+
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.environment.environment import FILE_NAME
+from medamad.storage.environment.trusted_clock import read_trusted
+from medamad.storage.errors import StoreError
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+from medamad.storage.wal.journal import Outcome
+
+SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
+LOGIN = b"digest"
+LATER_MS = NOW_MS + 365 * DAY_MS
+MOST_S = 60
+"""After which an answer counts as none; a sound store takes less than one."""
+MOST_BYTES = 2 << 30
+"""How much memory may be asked for; a sound store takes far less."""
+WITHOUT_NAME = ("what had another name is not found", "what is stored belongs to no website")
+"""Where a key was changed, of what is found by a name and of websites: it cannot be told whose."""
+QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
+
+
+class AtOnce:
+    """A reactor to a store: what a thread wants to be called is called there and then."""
+
+    def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
+        call(*args)
+
+
+def opened(folder: Path) -> Store:
+    return start_store(folder, SETTINGS, AtOnce(), SIZES)
+
+
+def close(store: Store) -> None:
+    assert not store.broken.called
+    Deferred.fromCoroutine(store.close())
+
+
+def awaited(store: Store, work: Any) -> Any:
+    """Give what became of something, once the writer has come to it."""
+    came: list[Any] = []
+    Deferred.fromCoroutine(work).addBoth(came.append)
+    while not came:
+        store._writer._thread.join(0.001)
+    return came[0]
+
+
+def figures(store: Store) -> dict[str, Any]:
+    """Give all that can be asked, by what the log calls it where it is damaged.
+
+    What is counted is compared with what is there.
+    """
+    environment = store._environment
+    with environment.reading() as txn:
+        trusted = read_trusted(txn, environment)
+    found: dict[str, Any] = {
+        "account": str(store.account.read()),
+        "login": str(store.account.login(LOGIN)),
+        "tokens": str(store.tokens.all()),
+        "share links": str(store.shares.all()),
+        "time that was trusted": str(trusted),
+    }
+    for website in store.websites.all():
+        store.ask(website, agrees)
+        found[f"website {website.number}"] = {
+            "hostname": website.hostname,
+            "rows": store.ask(website, rows),
+            "answers": store.ask(website, answers),
+            "batches": str(store.imports.batches(website)),
+        }
+    plain: dict[str, Any] = json.loads(json.dumps(found))
+    return plain
+
+
+def answers(snapshot: Snapshot) -> dict[str, Any]:
+    """Ask everything about all time, so that the sums of days are in it."""
+    return {
+        endpoint: answer(snapshot, endpoint, QUERIES.get(endpoint, []), now_ms=LATER_MS)
+        for endpoint in ENDPOINTS
+    }
+
+
+def silently_wrong(found: dict[str, Any], truth: dict[str, Any], lines: list[str]) -> list[str]:
+    """Name what differs and is not named in the log."""
+    return [
+        what
+        for what in sorted(found.keys() | truth.keys())
+        if found.get(what) != truth.get(what) and not any(is_named(what, line) for line in lines)
+    ]
+
+
+def is_named(what: str, line: str) -> bool:
+    """Tell whether a line of the log says that something may not be what it was."""
+    of_any = WITHOUT_NAME[what.startswith("website")]
+    return line.startswith(of_any) or bool(re.search(rf"\b{what}\b", line))
+
+
+def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Open the store; give its figures and what was told in the log. Raises StoreError."""
+    with told_in_log() as lines:
+        store = opened(folder)
+        found = figures(store)
+        close(store)
+    return found, lines
+
+
+def go_on(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Have it do what a store does; give its figures after another start, and what was told."""
+    with told_in_log() as lines:
+        store = opened(folder)
+        take_hits(store)
+        for days in (0, 3, 6):
+            do(store, store.tidy(LATER_MS + days * DAY_MS))
+        before = figures(store)
+        close(store)
+    found, more = look(folder)
+    assert found == before, "it is another after a start"
+    lines += more
+    for website, held in found.items():
+        if website.startswith("website"):
+            views, _ = held["rows"]
+            late = [view["path"] for view in views if view["time_ms"] == LATER_MS]
+            assert late == [f"/late/{website}"], "an acknowledged hit is not there"
+    return found, lines
+
+
+def take_hits(store: Store) -> None:
+    websites = [website.number for website in store.websites.all()]
+    hits = [
+        a_view(number, path=f"/late/website {number}", beacon=f"late-{number}", time_ms=LATER_MS)
+        for number in websites
+    ]
+    outcomes = awaited(store, store.append(hits))
+    assert outcomes == [Outcome.STORED] * len(hits), outcomes
+
+
+def delete_all(folder: Path) -> None:
+    """Whatever is stored of a website can be deleted."""
+    store = opened(folder)
+    for website in store.websites.all():
+        do(store, store.delete_website(website))
+    do(store, store.tidy(LATER_MS + 9 * DAY_MS))
+    assert store.websites.all() == []
+    close(store)
+
+
+def do(store: Store, work: Any) -> None:
+    came = awaited(store, work)
+    assert came is None, came
+
+
+def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """Tell in a word what came of a store, and what was said.
+
+    `truths`: the figures of one that was not changed, before and after it goes on.
+    """
+    told: list[str] = []
+    try:
+        for look_at, truth in zip((look, go_on), truths, strict=True):
+            found, lines = look_at(folder)
+            told += lines
+            if found["login"] == "None":
+                found["login"] = truth["login"]  # who was logged in logs in again
+            if wrong := silently_wrong(found, truth, told):
+                return "silently wrong", ", ".join([look_at.__name__, *wrong, *told])
+        delete_all(folder)
+        if told:
+            return "told", told[0]
+    except StoreError as error:
+        return "refused" if look_at is look else "refused too late", str(error)
+    except BaseException:  # noqa: BLE001 - it is what is looked for
+        return "fell over", traceback.format_exc()
+    return "no harm", ""
+
+
+def one(
+    sound: Path, folder: Path, seed: int, truths: Sequence[dict[str, Any]]
+) -> tuple[str, str, str]:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copyfile(sound, folder / FILE_NAME)
+    changed = change(folder / FILE_NAME, random.Random(seed))  # noqa: S311 - the same each time
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(MOST_S)
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        os.write(writing, json.dumps(came_of(folder, truths)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        answer = said.read()
+    _, status = os.waitpid(child, 0)
+    came, told = json.loads(answer) if answer else ("crashed", f"wait status {status}")
+    return changed, came, told
+
+
+def main() -> None:
+    sound, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    first, count = int(sys.argv[3]), int(sys.argv[4])
+    (folder / "sound").mkdir(parents=True)
+    shutil.copyfile(sound, folder / "sound" / FILE_NAME)
+    before, lines = look(folder / "sound")
+    after, more = go_on(folder / "sound")
+    assert lines + more == []
+    assert before != after
+    for seed in range(first, first + count):
+        came = one(sound, folder / "changed", seed, (before, after))
+        sys.stdout.write(json.dumps([seed, *came]) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Random hits over some days on two websites, and what else happens to a store meanwhile."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+from attrs import define, evolve, field, frozen
+from support.storage.contents import held, settled
+from support.storage.hits import NOW_MS
+from support.storage.naive_store import Told
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from medamad.domain.hits import Event, Hit, Leaving, View
+from medamad.domain.websites import Website
+from medamad.storage.store import Store
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+_AHEAD_MS = (
+    *(0, 0, 0, 1, 900, 9_000, 20_000, 40_000, 60_000),
+    *(HOUR_MS, 7 * HOUR_MS, DAY_MS, 26 * HOUR_MS, -HOUR_MS),
+)
+_DURATIONS_MS = (1, 200, 4999, 5000, 5001, 70_000, DAY_MS)
+_PROPERTIES = ((("plan", "free"),), (("plan", "pro"), ("n", "3")), (("Plan", ""),))
+
+
+@frozen
+class Append:
+    hits: Sequence[Hit]
+
+
+@frozen
+class Tidy:
+    """`is_awaited` says whether anything else happens meanwhile."""
+
+    now_ms: int
+    is_awaited: bool = True
+
+
+@frozen
+class Delete:
+    """The website of that place is deleted, and another made in its place."""
+
+    place: int
+
+
+Step = Append | Tidy | Delete
+
+
+@define
+class Scene:
+    """Makes up the steps. `numbers` are those of the websites that hits go to."""
+
+    rng: random.Random
+    numbers: list[int]
+    now_ms: int = NOW_MS
+    _newest_ms: int = NOW_MS
+    _count: Iterator[int] = field(factory=count)
+    _beacons: list[str] = field(factory=list)
+    _early: list[str] = field(factory=list)
+    """Beacons that something has named, and no load yet."""
+
+    def steps(self, length: int) -> Iterator[Step]:
+        for _ in range(length):
+            # A beacon is known for an hour more than a day: so far a clock may be set back.
+            self._newest_ms = max(self._newest_ms, self.now_ms)
+            ahead_ms = self.rng.choice(_AHEAD_MS)
+            self.now_ms = max(self.now_ms + ahead_ms, self._newest_ms - HOUR_MS)
+            kind = self.rng.random()
+            if ahead_ms >= DAY_MS:
+                yield from self._overtaken()
+            elif kind < 0.75:
+                yield Append([self._hit() for _ in range(self.rng.choice((1, 1, 2, 3, 7)))])
+            elif kind < 0.98:
+                yield Tidy(self.now_ms, is_awaited=self.rng.random() < 0.5)
+            else:
+                yield Delete(self.rng.randrange(len(self.numbers)))
+
+    def _overtaken(self) -> Iterator[Step]:
+        """What lay for a day is sealed between an event and the load that it belongs to."""
+        event, load = self._event(self._new()), self._view()
+        yield Append([event])
+        yield Tidy(self.now_ms)
+        yield Append([evolve(load, beacon=event.beacon, website=event.website)])
+
+    def _hit(self) -> Hit:
+        kind = self.rng.random()
+        if kind < 0.5:
+            return self._view()
+        beacon = self._named()
+        if kind < 0.8:
+            return Leaving(
+                time_ms=self.now_ms, beacon=beacon, duration_ms=self.rng.choice(_DURATIONS_MS)
+            )
+        return self._event(self.rng.choice(("", beacon, beacon)))
+
+    def _event(self, beacon: str) -> Event:
+        return Event(
+            website=self.rng.choice(self.numbers),
+            time_ms=self.now_ms,
+            properties=self.rng.choice(_PROPERTIES),
+            beacon=beacon,
+        )
+
+    def _view(self) -> View:
+        rng, number = self.rng, next(self._count)
+        return View(
+            website=rng.choice(self.numbers),
+            time_ms=self.now_ms,
+            beacon=self._loaded(),
+            first_today=rng.random() < 0.6,
+            first_of_page=rng.random() < 0.6,
+            path=f"/{number}",
+            referrer=rng.choice(("", "google.com")),
+            browser=rng.choice(("Firefox", "Chrome")),
+            browser_version=rng.choice(("1.0", "2.0")),
+            country=rng.choice(("", "DE", "GB")),
+            locale=rng.choice(("", "de-DE")),
+            host="example.com",
+            number_today=rng.choice((0, 1, 70_000 % 65_536)),
+            width_px=rng.choice((0, 390, 1920)),
+            properties=rng.choice(((), (), *_PROPERTIES)),
+        )
+
+    def _loaded(self) -> str:
+        """Give the beacon of a load: a new one, or one that came early, or one that is repeated."""
+        kind = self.rng.random()
+        if self._early and kind < 0.4:
+            return self._early.pop(self.rng.randrange(len(self._early)))
+        if self._beacons and kind > 0.95:
+            return self.rng.choice(self._beacons[-12:])
+        return self._new()
+
+    def _named(self) -> str:
+        """Give the beacon of what belongs to a load: one that was, or is to come."""
+        if self._beacons and self.rng.random() < 0.7:
+            return self.rng.choice(self._beacons[-12:])
+        self._early = [*self._early[-2:], self._new()]
+        return self._early[-1]
+
+    def _new(self) -> str:
+        self._beacons.append(f"b{len(self._beacons)}")
+        return self._beacons[-1]
+
+
+@define
+class Telling:
+    """Does the steps of a scene to a store, and tells them."""
+
+    store: Store
+    websites: list[Website]
+    told: Told = field(factory=Told)
+    acknowledged: Callable[[], None] = lambda: None
+    """Called whenever a change is known to be stored."""
+    _under_way: list[Deferred[None]] = field(factory=list)
+
+    @classmethod
+    async def begin(cls, store: Store) -> "Telling":
+        websites = [await store.add_website(f"{number}.example", 1) for number in range(2)]
+        telling = cls(store, websites)
+        for website in websites:
+            telling.told.add_website(website.number)
+        return telling
+
+    async def tell_all(self, scene: Scene, length: int) -> None:
+        """Make up so many steps, and do them."""
+        for step in scene.steps(length):
+            await self.tell(step)
+            scene.numbers = [website.number for website in self.websites]
+
+    async def tell(self, step: Step) -> None:
+        match step:
+            case Append(hits):
+                await self.store.append(hits)
+                for hit in hits:
+                    self.told.hear(hit)
+                self.acknowledged()
+            case Tidy(now_ms, is_awaited):
+                tidying = Deferred.fromCoroutine(self.store.tidy(now_ms))
+                if is_awaited:
+                    await tidying
+                else:
+                    tidying.addErrback(Failure.trap, CancelledError)
+                    self._under_way.append(tidying)
+            case Delete(place):
+                old = self.websites[place]
+                await self.store.delete_website(old)
+                self.told.delete_website(old.number)
+                self.acknowledged()
+                website = await self.store.add_website(old.hostname, 1)
+                self.told.add_website(website.number)
+                self.websites[place] = website
+                self.acknowledged()
+
+    def check(self) -> None:
+        for website in self.websites:
+            there, expected = held(self.store, website), self.told.held(website.number)
+            if there == expected:
+                continue
+            for found, told in zip(there, expected, strict=True):
+                assert [row for row in found if row not in told] == [], "never told so"
+                assert [row for row in told if row not in found] == [], "told, and not there"
+                assert len(found) == len(told)
+
+    async def restart(self, open_store: Callable[[], Store]) -> None:
+        """Stop as the daemon does, and begin anew."""
+        for tidying in self._under_way:
+            tidying.cancel()
+        self._under_way.clear()
+        await self.store.close()
+        self.told.restart()
+        self.store = open_store()
+
+    async def settle(self, now_ms: int) -> None:
+        for tidying in self._under_way:
+            await tidying
+        self._under_way.clear()
+        await settled(self.store, now_ms)

@@ -1,0 +1,125 @@
+"""TLS without sockets: bytes of OpenSSL's client in, bytes of ours out."""
+
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import define, field, frozen
+from OpenSSL import SSL
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+
+from medamad.web.server.admission import HANDSHAKES_AT_ONCE, Turns
+from medamad.web.server.tls import OverTLS
+
+
+class Echo(Protocol):
+    """Sends back what it receives."""
+
+    idle = True
+
+    def __init__(self, network: bytes | None) -> None:
+        self.network = network
+        self.received: list[bytes] = []
+        self.lost: list[type[Exception]] = []
+
+    def dataReceived(self, data: bytes) -> None:
+        self.received.append(data)
+        self.transport.write(data)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.lost.append(reason.type)
+
+
+@define(eq=False)
+class EchoSite(Factory):
+    """Takes every connection, of the network that its address begins with."""
+
+    clock: Clock = field(factory=Clock)
+    handshakes: Turns[object] = field(init=False)
+    records: Turns[object] = field(init=False)
+    working: list[Echo] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.handshakes = Turns(self.clock.callLater, HANDSHAKES_AT_ONCE)
+        self.records = Turns(self.clock.callLater)
+
+    def buildProtocol(self, address: IPv4Address) -> Echo:
+        return Echo(address.host.encode())
+
+    def works(self, connection: Echo) -> None:
+        self.working.append(connection)
+
+
+@define(eq=False)
+class Client:
+    """A connection over TLS, and both of its ends."""
+
+    factory: OverTLS
+    network: str = "a"
+    wire: StringTransport = field(factory=StringTransport)
+    came: ssl.MemoryBIO = field(factory=ssl.MemoryBIO)
+    sent: ssl.MemoryBIO = field(factory=ssl.MemoryBIO)
+    tls: ssl.SSLObject = field(init=False)
+    server: Protocol = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        self.tls = context.wrap_bio(self.came, self.sent)
+        self.server = self.factory.buildProtocol(IPv4Address("TCP", self.network, 50_000))
+        self.server.makeConnection(self.wire)
+
+    @property
+    def echo(self) -> Echo:
+        return self.server.wrappedProtocol
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything came back."""
+        return bool(self.wire.value())
+
+    def shake(self) -> bytes:
+        """Go on with the handshake; gives what is to be sent for it."""
+        self.came.write(self.wire.value())
+        self.wire.clear()
+        with suppress(ssl.SSLWantReadError):
+            self.tls.do_handshake()
+        return self.sent.read()
+
+    def shake_hands(self) -> "Client":
+        """Do all of the handshake."""
+        while data := self.shake():
+            self.push(data)
+            self.factory.wrappedFactory.clock.advance(0)
+        return self
+
+    def records(self, *texts: bytes) -> bytes:
+        """Give each text as a record of its own."""
+        for text in texts:
+            self.tls.write(text)
+        return self.sent.read()
+
+    def push(self, data: bytes) -> None:
+        self.server.dataReceived(data)
+
+    def close(self) -> None:
+        self.server.connectionLost(Failure(ConnectionDone()))
+
+
+@frozen
+class Options:
+    """What Twisted's CertificateOptions are to the certificates in a folder."""
+
+    folder: Path
+
+    def getContext(self) -> SSL.Context:
+        context = SSL.Context(SSL.TLS_METHOD)
+        context.use_certificate_chain_file(self.folder / "fullchain.pem")
+        context.use_privatekey_file(self.folder / "privkey.pem")
+        return context

@@ -1,0 +1,39 @@
+"""A store with views in blocks, groups and the tail, and with odd texts."""
+
+from support.storage.bulk_loads import made
+from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+
+from medamad.domain.hits import Event, View
+from medamad.domain.websites import Website
+from medamad.storage.store import Store
+
+NASTY = (
+    *("=1+1", "+49", "-2", "@cmd", "'", "''=x", "\t=1", "\r\n=1", "\n", 'a"b,c;d', "\u2028"),
+    *("a;=1", "\uff1d1", "a;'\t@b", ';"=1;'),
+    *("\ufeffbom", "\x00", "\x1a", "", " ", "ünï", "\U0001f600", "null", "None", "(other)"),
+)
+
+
+async def fill(store: Store) -> Website:
+    """Store views in blocks, groups and the tail, with corrections, late events, and odd texts."""
+    website = await store.add_website("example.com", 1)
+    odd = [
+        View(
+            website=1, time_ms=NOW_MS + n, beacon=f"odd{n}", first_today=n % 2 == 0,
+            first_of_page=n % 3 == 0, path=text, referrer=text, utm_source=text, browser=text,
+            country=("DE", "", "(other)")[n % 3], locale=("en-GB", "", "de")[n % 3],
+            number_today=n, width_px=7 * n, properties=(("name" + text, text), ("=n", text)),
+        )
+        for n, text in enumerate(NASTY)
+    ]  # fmt: skip
+    await store.append([event("b1"), *odd, *views(1, 9), leaving(2, 700)])
+    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.load(website, made(1, 30, 12))
+    await store.append([*views(10, 30, NOW_MS + DAY_MS), event("b3", NOW_MS + DAY_MS)])
+    await store.append([leaving(3, 900, NOW_MS + 5)])
+    await store.append(
+        [Event(website=1, time_ms=NOW_MS + DAY_MS + 1, properties=(("lost", "1"),), beacon="none")]
+    )
+    async with store._one_at_a_time:
+        pass
+    return website

@@ -1,0 +1,139 @@
+"""Exports and imports of stores in this process, without a daemon."""
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from support.storage.hits import DAY_MS, NOW_MS
+
+from medamad.admin.import_requests import rows_request
+from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportDesk
+from medamad.domain.websites import Website
+from medamad.lookup.referrers import Sources
+from medamad.query.buckets import INTERVALS
+from medamad.query.filters import Condition
+from medamad.query.period import Period
+from medamad.query.reports import summary
+from medamad.query.request import Question
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+from medamad.transfer.existing import Known
+from medamad.transfer.export import Asked, Exported
+from medamad.transfer.gather import Gathering, gather
+from medamad.transfer.survey import Given, Survey, digest_of, survey
+from medamad.transfer.visitors import Into
+
+SOURCES = Sources({"google.com": "Google"})
+LATER_MS = NOW_MS + 9 * DAY_MS
+
+
+def exported(store: Store, website: Website, asked: Asked) -> bytes:
+    """Give a whole file."""
+    held = store.hold(website)
+    source = Exported(
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
+    )
+    pieces = list(asked.written(source, LATER_MS))
+    held.close()
+    assert all(one.done <= other.done for one, other in pairwise(pieces))
+    assert pieces[-1].done == pieces[-1].total
+    return b"".join(piece.data for piece in pieces)
+
+
+def files_of(store: Store, website: Website, folder: Path, format_name: str) -> list[Path]:
+    """Write the views and the events of a website into files."""
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for what in ("views", "events"):
+        path = folder / f"{what}.{format_name}"
+        path.write_bytes(exported(store, website, Asked(what=what, format=format_name)))
+        paths.append(path)
+    return paths
+
+
+@frozen
+class Taken:
+    ended: Ended
+    gathering: Gathering
+    survey: Survey
+    waiting: int
+    """How many pieces were not stored at once, at most."""
+
+
+async def take_in(
+    store: Store,
+    website: Website,
+    paths: Iterable[Path],
+    most_bytes: int = MOST_BYTES,
+    *,
+    overlapping: bool = False,
+) -> Taken:
+    """Import files, as the command does."""
+    desk = ImportDesk(store, lambda: 7, most_bytes)
+    waiting = 0
+    files = [Given.of(path, None, Into(website.hostname)) for path in paths]
+    *_, found = survey(files)
+    held = store.hold(website)
+    origins = store.imports.origins(website)
+    batches = store.imports.batches(website)
+    known = Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
+    held.close()
+
+    def tell(_: object) -> None:
+        pass
+
+    begun = await desk.begin(
+        BeginImport(
+            website=website.hostname,
+            source="files",
+            digest=digest_of(files),
+            ranges=tuple(found.ranges),
+            newest=99,
+        ),
+        tell,
+    )
+    gathering = Gathering(known, found, begun.spans)
+    told = 0
+    for piece in gather(files, gathering):
+        assert told <= gathering.rows
+        told = gathering.rows
+        if piece is not None:
+            await desk.rows(rows_request(begun.number, piece), tell)
+            waiting = max(waiting, len(desk._incoming[begun.number].pieces))
+    assert told == found.rows, "progress reaches its end"
+    ended = await desk.finish(FinishImport(begun.number), tell)
+    return Taken(ended, gathering, found, waiting)
+
+
+FILTERS = (
+    (),
+    (Condition("path", "contains", ("1",)),),
+    (Condition("browser", "neq", ("one",)), Condition("country", "neq", ("Germany",))),
+    (Condition("prop_name", "eq", ("plan",)),),
+    (Condition("prop_value", "in", ("a", "v")), Condition("path", "not_contains", ("2",))),
+    (Condition("language", "eq", ("English",)),),
+)
+PERIODS = (Period(), Period(NOW_MS - 9 * DAY_MS + 40_000_000, NOW_MS + 7))
+
+
+def answers(store: Store, website: Website) -> list[Any]:
+    """Put every report, with several filters, periods and intervals."""
+    found: list[Any] = []
+    for period in PERIODS:
+        for conditions in FILTERS:
+            asked = Asked(what="statistics", format="ndjson", period=period, conditions=conditions)
+            found.append(exported(store, website, asked).decode())
+        found += [
+            store.ask(website, partial(_over_time, period, interval))
+            for interval in INTERVALS
+            if interval != "minute" or period.start_ms is not None
+        ]
+    return found
+
+
+def _over_time(period: Period, interval: str, snapshot: Snapshot) -> str:
+    question = Question(period)
+    return repr(summary.report(snapshot, question, SOURCES, now_ms=LATER_MS, interval=interval))

@@ -1,0 +1,124 @@
+"""The daemon without its sockets."""
+
+from collections.abc import Callable
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve
+from support.web.client import HOST, Browser
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, execute
+from twisted.internet.task import Clock
+
+from medamad.accounts.accounts import Accounts
+from medamad.accounts.credentials import hash_password
+from medamad.accounts.sessions import digest, new_token
+from medamad.domain.accounts import Account, Login
+from medamad.domain.hits import View
+from medamad.ingest.networks import Networks
+from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rejections import Refusals
+from medamad.ingest.write_queue import HitQueue
+from medamad.lookup.referrers import Sources, SpamHosts
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.settings import StoreSettings
+from medamad.storage.startup import start_store
+from medamad.storage.store import Store
+from medamad.web.app import make_site
+from medamad.web.server.site import Site
+from medamad.web.settings import WebSettings
+
+NOW = 1_750_000_000
+"""2025-06-15T15:06:40Z, a Sunday."""
+USERNAME, PASSWORD = "ada", "correct horse"
+HASH = hash_password(PASSWORD)
+SOURCES = Sources({"google.com": "Google"})
+
+
+def at_once(question: Callable[[], Any], asker: object = ()) -> Deferred[Any]:
+    """Answer a question in this thread."""
+    assert isinstance(asker, tuple)
+    return execute(question)
+
+
+@define(eq=False)
+class House:
+    """The daemon without its sockets. `now` is the time, in Unix seconds."""
+
+    site: Site
+    store: Store
+    collector: Collector
+    reactor: Clock
+    now: float = NOW
+
+    def browser(self, peer: str | None = "203.0.113.9", host: str = HOST) -> Browser:
+        return Browser(self.site, peer=peer, host=host)
+
+    async def owner(self) -> Browser:
+        """Give a browser that is logged in."""
+        token = new_token()
+        await self.store.account.add_login(
+            digest(token), Login(since=int(self.now), last_seen=int(self.now))
+        )
+        return Browser(self.site, token)
+
+    def set(self, **settings: object) -> None:
+        """Change settings of the web side."""
+        self.site.settings = evolve(self.site.settings, **settings)
+
+    async def doubt_the_clock(self, days: int) -> None:
+        """Store a view of so many days ago, and have the clock not be believed yet."""
+        now_ms = int(self.now * 1000)
+        website = await self.store.add_website("example.com", 1)
+        first = {"first_today": True, "first_of_page": True, "path": "/"}
+        at_ms = now_ms - days * 86_400_000
+        await self.store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
+        await self.store.tidy(now_ms, 0)
+
+
+async def build_house(
+    data_dir: Path,
+    now: float = NOW,
+    sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+    map_size: int = 64 << 20,
+) -> House:
+    """Put the daemon together on what there is in a directory, if anything."""
+    store = start_store(
+        data_dir / "data", StoreSettings(map_size=map_size, min_free_disk=0), reactor, sizes
+    )
+
+    def clock() -> float:
+        return built.now
+
+    accounts = Accounts(
+        records=store.account,
+        replace=store.replace_account,
+        data_dir=data_dir,
+        hashing=execute,
+        clock=clock,
+        environ={"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
+    )
+    collector = Collector(
+        store.websites,
+        HitQueue(store.append, reactor),
+        Refusals(),
+        Rates(0),
+        Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
+        clock,
+    )
+    turns = Clock()
+    site = make_site(
+        store=store,
+        collector=collector,
+        accounts=accounts,
+        ask=at_once,
+        settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
+        clock=clock,
+        reactor=turns,
+    )
+    built = House(site, store, collector, turns, now)
+    if store.account.read() is None:
+        await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
+    return built

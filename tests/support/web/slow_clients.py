@@ -1,0 +1,36 @@
+"""Connections whose client takes one piece of an answer after the other, or none any more."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from support.web.client import Connection
+from support.web.daemon_in_memory import House
+
+HEAD_BYTES: Final = 1_000
+"""More than the head of an answer, and than what stands around a piece."""
+
+
+def slow(house: House, peer: str = "203.0.113.9") -> Connection:
+    """Give a connection of which the transport is full after each piece."""
+    connection = Connection(house.site, peer)
+    wire = connection.wire
+    write = type(wire).write
+
+    def full(data: bytes) -> None:
+        write(wire, data)
+        if len(data) > HEAD_BYTES and wire.producer is not None:
+            wire.producer.pauseProducing()
+
+    wire.write = full
+    return connection
+
+
+def leave(house: House, connections: Iterable[Connection], *, goes: bool) -> None:
+    """Have those who receive nothing more go by themselves, or be cut for it."""
+    for connection in connections:
+        if not goes:
+            for _ in range(2):
+                house.reactor.advance(house.site.settings.reading_seconds + 1)
+                house.site.sweep()
+            assert connection.wire.aborted
+        connection.close()

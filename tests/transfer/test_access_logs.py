@@ -1,0 +1,267 @@
+"""Which lines of access logs are views, and whose."""
+
+import os
+import tracemalloc
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from support.transfer.log_samples import (
+    CRAWLER,
+    FIREFOX,
+    RULES,
+    caddy,
+    left_out,
+    line,
+    ms,
+    nginx,
+    read,
+)
+
+from medamad.domain.errors import BadRequest
+from medamad.ingest.pipeline import Rules
+from medamad.transfer.rows import Refused, ViewRow
+from medamad.transfer.survey import Given, numbered, survey
+from medamad.transfer.visitors import Into, Noted, Visits
+
+
+def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
+    into = Into("example.com", RULES, ms("2026-02-01T00:30:00+00:00"))
+    later = line(time="31/Jan/2026:23:30:01 -0100")
+    view, refused = read(tmp_path, line() + later, into=into)
+    assert isinstance(view, ViewRow)
+    assert refused == Refused(2, "time", "expected a time that is at most a day ahead")
+
+
+def test_a_pipe_is_no_file_to_import() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, line().encode())
+    os.close(writing)
+    path = Path(f"/dev/fd/{reading}")
+    with pytest.raises(BadRequest, match=f"{path}: expected a file, not a pipe"):
+        Given.of(path, None)
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"request": "POST /a HTTP/1.1"},
+        {"request": "HEAD /a HTTP/1.1"},
+        {"request": r"\x16\x03\x01", "status": 400},
+        {"request": "-", "status": 408},
+        {"status": 301},
+        {"status": 404},
+        {"status": 206},
+        {"request": "GET /style.CSS?v=1 HTTP/1.1"},
+        {"request": "GET /favicon.ico HTTP/1.1"},
+        {"request": "GET /robots.txt HTTP/1.1"},
+        {"agent": CRAWLER},
+        {"address": "203.0.113.9"},
+        {"referrer": "http://www.spam.example/"},
+    ],
+)
+def test_what_is_no_view_is_passed_over(tmp_path: Path, fields: dict[str, str]) -> None:
+    assert read(tmp_path, line(**fields)) == []  # type: ignore[arg-type]
+
+
+PROGRAMS = (
+    *("curl/8.5.0", "Wget/1.21", "python-requests/2.31", "Go-http-client/1.1", "libwww-perl/6"),
+    *("-", "kube-probe/1.29", "Mozilla/5.0", CRAWLER),
+)
+
+
+def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
+    """It may count when it brings a hit, but a log has whatever asked."""
+    content = line() + "".join(line(agent=agent) for agent in PROGRAMS)
+    content += caddy() + caddy(headers={"Accept": ["*/*"]}) + caddy(headers={})
+    assert left_out(tmp_path, content) == (2, {"programs": len(PROGRAMS) + 2})
+    assert left_out(tmp_path, content, Rules(bots="off")) == (len(PROGRAMS) + 4, {})
+    common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
+    assert left_out(tmp_path, common, Rules(bots="strict")) == (1, {}), "it does not say"
+    assert left_out(tmp_path, caddy() + caddy(headers=None)) == (2, {}), "nor does this line"
+
+
+LESSER = (
+    *("Lynx/2.8.9rel.1 libwww-FM/2.14", "w3m/0.5.3", "Dillo/3.0.5", "NetSurf/3.10 (Linux)"),
+    *("Links (2.29; Linux x86_64; text)", "Links/2.28", "ELinks/0.16.1 (textmode; Linux)"),
+    *("Mozilla/4.0 (compatible; Dillo 3.0)", "Mozilla/5.0 (X11; Linux x86_64) NetSurf/3.11"),
+    "Mozilla/5.0 (X11; Linux x86_64) KHTML/5.105.0 (like Gecko) Konqueror/5 KIO/5.105",
+    "Mozilla/5.0 (Nintendo Switch) AppleWebKit/606.4 (KHTML, like Gecko) NintendoBrowser/5.1.0.20",
+)
+
+
+def test_lesser_browsers_are_no_programs(tmp_path: Path) -> None:
+    content = "".join(line(agent=agent) for agent in LESSER)
+    assert left_out(tmp_path, content) == (len(LESSER), {})
+    crawling = ("check-links/2.0", "Mozilla/5.0 (compatible; LinksCrawler/1.0)")
+    content = "".join(line(agent=agent) for agent in crawling)
+    assert left_out(tmp_path, content) == (0, {"programs": 2})
+
+
+def test_a_log_may_be_kept_without_user_agents(tmp_path: Path) -> None:
+    """It is, where no line has one; of others whatever has none is a program."""
+    bare = caddy(headers={"Accept": ["*/*"]})
+    without = bare + bare + line(agent="-") + line(agent="-", status=404)
+    rows = read(tmp_path, without)
+    visitors = [row.first_today for row in rows if isinstance(row, ViewRow)]
+    assert visitors == [True, False, True], "the last is of another day"
+    assert left_out(tmp_path, without) == (3, {"no_view": 1})
+    for other in (line(), line(status=404)):
+        told = {"programs": 3, "no_view": 1 + (other != line())}
+        assert left_out(tmp_path, without + other) == (other == line(), told)
+        assert left_out(tmp_path, other + without) == (other == line(), told)
+
+
+def test_a_user_agent_may_be_late(tmp_path: Path) -> None:
+    """After health checks of a night, and in whichever of the files."""
+    checks = line(agent="-", request="GET /a.css HTTP/1.1") * 20_000 + line(agent="-")
+    assert left_out(tmp_path, checks + line()) == (1, {"no_view": 20_000, "programs": 1})
+    for contents in ((line(agent="-"), line()), (line(), line(agent="-"))):
+        assert len(read(tmp_path, *contents)) == 1
+
+
+def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
+    content = (
+        line(status=404)
+        + line(request="GET /style.css HTTP/1.1", agent="curl/8.5.0")
+        + line(agent="curl/8.5.0")
+        + line(address="203.0.113.9")
+        + line(referrer="http://www.spam.example/")
+        + line(request="GET foo/bar HTTP/1.1")
+        + caddy(host="another.example")
+        + '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
+    )
+    assert left_out(tmp_path, content) == (
+        0,
+        {"no_view": 3, "programs": 1, "blocked": 1, "spam": 1, "no_page": 1, "other_hosts": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("203.0.114.9", "203.0.114.9:80", "[2001:db8::1]:443", "[", "-example.com", ":80"),
+        *("my_host.internal", "_example.com", "localhost", "other.example"),
+    ],
+)
+def test_what_is_no_hostname_is_another_host(tmp_path: Path, host: str) -> None:
+    content = nginx(http_host="www.example.com") + nginx(http_host=host) + caddy(host=host)
+    assert left_out(tmp_path, content) == (1, {"other_hosts": 2})
+
+
+@pytest.mark.parametrize("before", ["my_host.example.com:80 ", "203.0.114.9:80 ", "my_host "])
+def test_what_is_no_hostname_is_another_virtual_host(tmp_path: Path, before: str) -> None:
+    assert left_out(tmp_path, before + line()) == (0, {"other_hosts": 1})
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("//blog/post-1", "//blog/post-1"),
+        ("/a?b=http://other.example/c", "/a"),
+        ("/a//b", "/a//b"),
+        ("http://example.com/proxied/?utm_source=x", "/proxied"),
+        ("HTTPS://www.example.com", "/"),
+        ("http://example.com?x=/y", "/"),
+        ("http://other.example/proxy-test", None),
+        ("http://[::1/x", None),
+        ("foo/bar", None),
+        ("*", None),
+        ("", None),
+    ],
+)
+def test_a_target_is_a_path_or_a_whole_url(tmp_path: Path, target: str, path: str | None) -> None:
+    rows = read(tmp_path, line(request=f"GET {target} HTTP/1.1"))
+    assert [row.path for row in rows if isinstance(row, ViewRow)] == ([path] if path else [])
+
+
+@pytest.mark.parametrize("path", ["/release/1.2", "/index.html", "/a.php", "/j.s/", "/me@b.co"])
+def test_a_path_with_a_dot_may_be_a_page(tmp_path: Path, path: str) -> None:
+    assert len(read(tmp_path, line(request=f"GET {path} HTTP/1.1"))) == 1
+
+
+DOWNLOADS = (
+    *("exe", "7z", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "mp3", "mp4", "txt", "gz"),
+    *("dmg", "csv", "rar", "zip", "odt", "ods", "odp", "rtf", "epub", "mobi", "apk", "jar", "iso"),
+    *("AppImage", "flatpak", "mkv", "opus", "aac", "heic", "sig", "asc", "sha256", "sha512"),
+)
+"""First what the tracker takes for downloads."""
+
+
+@pytest.mark.parametrize("ending", DOWNLOADS)
+def test_a_download_is_no_page(tmp_path: Path, ending: str) -> None:
+    assert left_out(tmp_path, line(request=f"GET /a.{ending} HTTP/1.1")) == (0, {"no_view": 1})
+
+
+def test_the_browser_may_have_had_the_page_already(tmp_path: Path) -> None:
+    assert len(read(tmp_path, line(status=304))) == 1
+
+
+def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
+    def at(time: str, path: str, **more: str) -> str:
+        request = f"GET {path} HTTP/1.1"
+        return line(time=f"{time} +0000", request=request, **more)  # type: ignore[arg-type]
+
+    first = [
+        at("01/Feb/2026:10:00:00", "/a"),
+        at("01/Feb/2026:10:00:01", "/b"),
+        at("01/Feb/2026:10:00:02", "/a", address="192.0.2.2"),
+    ]
+    second = [
+        at("01/Feb/2026:10:00:03", "/a"),
+        at("01/Feb/2026:10:00:04", "/a", agent=FIREFOX.replace("128", "129")),
+        at("02/Feb/2026:00:00:00", "/a"),
+    ]
+    rows = read(tmp_path, "".join(first), "".join(second))
+    found = [(row.first_today, row.first_of_page) for row in rows if isinstance(row, ViewRow)]
+    yes, no = (True, True), (False, False)
+    assert found == [yes, (False, True), yes, no, yes, yes]
+
+
+def test_logs_of_several_servers_may_come_in_any_order(tmp_path: Path) -> None:
+    def at(time: str, path: str, referrer: str = "-") -> str:
+        request = f"GET {path} HTTP/1.1"
+        return line(time=f"01/Feb/2026:{time} +0000", request=request, referrer=referrer)
+
+    first = at("10:00:00", "/second") + at("12:00:00", "/first")
+    second = at("09:00:00", "/first", "https://www.google.com/")
+    rows = read(tmp_path, first, second)
+    found = [
+        (row.referrer, row.first_today, row.first_of_page)
+        for row in rows
+        if isinstance(row, ViewRow)
+    ]
+    assert found == [("", False, True), ("", False, False), ("google.com", True, True)]
+
+
+def test_rotated_logs_may_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """access.log.1 is the newest, and access.log.10 comes before access.log.2."""
+    days = [f"{day:02}/Jan/2026" for day in range(1, 31)]
+    weeks = [
+        line(time=f"{first}:02:30:00 +0000") + line(time=f"{last}:02:00:00 +0000")
+        for first, last in pairwise(days)
+    ]
+    rows = read(tmp_path, *weeks[20:], *weeks[:10], *weeks[10:20])
+    assert sum(row.first_today for row in rows if isinstance(row, ViewRow)) == len(days)
+
+
+@pytest.mark.parametrize("lines", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_log_takes_little_memory(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "access.log"
+    begin = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    with path.open("w") as file:
+        for n in range(lines):
+            time = datetime.fromtimestamp(begin + n, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+            request = f"GET /{n % 50} HTTP/1.1"
+            file.write(line(address=f"192.0.2.{n % 200}", time=time, request=request))
+    files = [Given.of(path, None, Into("example.com"))]
+    next(numbered(files, Visits(Noted(UTC))))
+    tracemalloc.start()
+    try:
+        *_, found = survey(files)
+        assert sum(1 for _ in numbered(files, Visits(found.noted))) == lines
+        assert tracemalloc.get_traced_memory()[1] < (2 << 20) + 100 * lines
+    finally:
+        tracemalloc.stop()

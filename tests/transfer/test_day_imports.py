@@ -1,0 +1,308 @@
+"""Days that other programs have added up: what comes in is what they say, once, and goes again."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import pytest_twisted
+from support.storage.contents import orphans, rows, settled
+from support.storage.hits import DAY_MS, NOW_MS, a_view, views
+from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible, Sums
+from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
+from support.transfer.round_trips import SOURCES, answers, files_of, take_in
+
+from medamad.domain.errors import Conflict
+from medamad.domain.websites import Website
+from medamad.domain.zones import start_of_day
+from medamad.query.filters import Condition
+from medamad.query.reports import properties, summary
+from medamad.query.request import Question
+from medamad.storage.check import Checking
+from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def check(store: Store, website: Website, expected: Sums, reports: Iterable[str]) -> None:
+    """Compare what the reports say with figures by name."""
+    found: dict[str, dict[Any, dict[str, Any]]] = {}
+    for row in statistics(store, website):
+        name: Any = row.get("name", row.get("date", ""))
+        if row["report"] == "property_values":
+            name = (row["name"], row["value"])
+        if row["report"] == "days":
+            name = row["date"][:10]
+        found.setdefault(row["report"], {})[name] = row
+    for report in reports:
+        known = expected.of[report]
+        shown = {name: row for name, row in found[report].items() if row.get("pageviews") != 0}
+        assert set(shown) == set(known), report
+        for name, (count, visitors, of_page, bounces, visits, duration_ms) in known.items():
+            row = shown[name]
+            if report.startswith("propert"):
+                assert row["events"] == count
+                continue
+            assert row["visitors"] == (of_page if report == "pages" else visitors), (report, name)
+            assert row.get("pageviews", count) == count, (report, name)
+            share = pytest.approx(round(bounces / visits, 4), abs=1e-4) if visits else None
+            assert row.get("bounce_percentage") == share, (report, name)
+            assert row.get("duration", 0) == duration_ms, (report, name)
+            assert ("duration" in row) == any(of[5] for of in known.values()), (report, name)
+
+
+OF_PLAUSIBLE = (
+    *("summary", "pages", "referrer_urls", "sources", "mediums", "campaigns", "terms"),
+    *("contents", "browsers", "os", "devices", "countries", "properties"),
+)
+
+
+def findings(store: Store) -> list[str]:
+    with store._environment.reading() as txn:
+        return list(Checking(store._environment, txn).findings())
+
+
+OF_GOATCOUNTER = (
+    *("summary", "pages", "referrer_urls", "sources", "browsers", "os", "countries"),
+    *("languages", "properties", "property_values"),
+)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_plausible_says_comes_in_and_goes_again(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    export = Plausible()
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await store.append(views(1, 9))
+    before = answers(store, website), rows_of(store, website)
+    zipped = export.zip(tmp_path / "export.zip")
+    taken = await take_days(store, website, [zipped])
+    assert (taken.survey.refused, taken.gathering.days) == ([], export.days)
+    assert taken.ended is not None
+    (count, visitors, *_) = export.sums().of["summary"][""]
+    events = sum(of[0] for of in export.sums().of["properties"].values())
+    assert (taken.ended.views, taken.ended.visitors, taken.ended.events) == (
+        *(count, visitors, events),
+    )
+    assert (taken.gathering.views, taken.gathering.visitors) == (count, visitors)
+    assert taken.gathering.events == events
+    assert findings(store) == orphans(store._environment) == []
+    with pytest.raises(Conflict, match="the same was imported before, as number 1"):
+        await take_days(store, website, [zipped])
+    other = await store.add_website("other.example", 1)
+    folder = export.folder(tmp_path / "single")
+    await take_days(store, other, folder, most_bytes=1)
+    check(store, other, export.sums(), (*OF_PLAUSIBLE, "days"))
+    # Of values, those of one name can be told.
+    values = export.sums().of["property_values"]
+    asked = Question(conditions=(Condition("prop_name", "eq", ("Outbound Link: Click",)),))
+    told = store.ask(other, lambda snapshot: properties.report(snapshot, asked, SOURCES))
+    assert {(row.name, row.value): row.events for row in told} == {
+        name: of[0] for name, of in values.items() if name[0] == "Outbound Link: Click"
+    }
+    await store.close()
+    store = open_store()
+    check(store, other, export.sums(), (*OF_PLAUSIBLE, "days"))
+    await store.imports.undo(website, taken.ended.number)
+    assert (answers(store, website), rows_of(store, website)) == before
+    await settled(store, NOW_MS + 9 * DAY_MS)
+    assert findings(store) == orphans(store._environment) == []
+    check(store, other, export.sums(), OF_PLAUSIBLE)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("days", "share"),
+    [
+        ([(1, 2, 1)] * 30, 0.5),
+        ([(1, 3, 1), (2, 2, 1), (3, 7, 0), (1, 1, 1)], round(3 / 13, 4)),
+        ([(1, 1, 5)], 1),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_bounces_are_the_same_share_of_many_small_days(
+    open_store: OpenStore, tmp_path: Path, days: list[tuple[int, int, int]], share: float
+) -> None:
+    """Visitors, visits and bounces of a day are too few each for a share of their own."""
+    path = tmp_path / "visitors.csv"
+    head = "date,visitors,visits,bounces,pageviews,visit_duration\n"
+    rows = (
+        f"{BEGIN + timedelta(days=n)},{','.join(map(str, figures))},9,1\n"
+        for n, figures in enumerate(days)
+    )
+    path.write_text(head + "".join(rows), "utf-8")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_days(store, website, [path])
+    found = summary_of(store, website)
+    assert found["bounce_percentage"] == share
+    assert found["visitors"] == sum(visitors for visitors, _, _ in days)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_without_views_have_no_visitors(open_store: OpenStore, tmp_path: Path) -> None:
+    """What is said of them is what the statistics have then."""
+    days = [BEGIN + timedelta(days=n) for n in range(3)]
+    total = tmp_path / "total.csv"
+    head = "date,visitors,pageviews\n"
+    total.write_text(f"{head}{days[0]},5,0\n{days[1]},4,0\n{days[2]},3,7\n", "utf-8")
+    events = tmp_path / "events.csv"
+    events.write_text(f"date,name,events\n{days[0]},Signup,2\n", "utf-8")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    taken = await take_days(store, website, [total, events])
+    gathering = taken.gathering
+    assert (gathering.days, gathering.days_without_views) == (2, 1)
+    assert (gathering.views, gathering.visitors, gathering.events) == (7, 3, 2)
+    found = summary_of(store, website)
+    assert (found["pageviews"], found["visitors"]) == (7, 3)
+    assert taken.ended is not None
+    assert (taken.ended.visitors, taken.ended.events) == (3, 2)
+    assert findings(store) == []
+    await store.close()
+
+
+def rows_of(store: Store, website: Website) -> Any:
+    return store.ask(website, rows)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Honolulu"])
+@pytest_twisted.ensureDeferred
+async def test_what_goatcounter_says_comes_in_and_goes_again(
+    open_store: OpenStore, tmp_path: Path, zone: str
+) -> None:
+    export = GoatCounter(zone=ZoneInfo(zone))
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    before = answers(store, website)
+    zipped = export.zip(tmp_path / "export.zip")
+    taken = await take_days(store, website, [zipped], zone=export.zone)
+    assert taken.survey.refused == []
+    in_all = ("summary", "pages", "referrer_urls", "sources", "properties", "property_values")
+    check(store, website, export.found, OF_GOATCOUNTER if zone == "UTC" else in_all)
+    by_day = store.ask(
+        website,
+        lambda snapshot: summary.report(
+            snapshot, Question(), SOURCES, now_ms=END_MS, interval="day", timezone=zone
+        ),
+    )
+    shown = {str(row.date)[:10]: row.pageviews for row in by_day["interval"] if row.pageviews}
+    assert shown == {day: of[0] for day, of in export.found.of["days"].items()}
+    assert taken.ended is not None
+    assert findings(store) == []
+    await store.imports.undo(website, taken.ended.number)
+    assert answers(store, website) == before
+    assert findings(store) == orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_of_which_there_is_something_are_left_out(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    """Whether it was counted here or came from elsewhere; and so is the day that is not over."""
+    export = Plausible()
+    days = [BEGIN + timedelta(days=n) for n in range(export.days)]
+    store = open_store(retention=Retention(others=Keep(1), zone=BERLIN))
+    website = await store.add_website(HOST, 1)
+    first_s = [start_of_day(BERLIN, (day - EPOCH).days) for day in days]
+    await store.append(
+        # The last second of a day, and the first of another.
+        [a_view(time_ms=(first_s[1] - 1) * 1000), a_view(time_ms=first_s[3] * 1000)]
+    )
+    zipped = export.zip(tmp_path / "export.zip")
+    today = (days[-1] - EPOCH).days
+    for _ in range(2):
+        taken = await take_days(store, website, [zipped], zone=BERLIN, today=today)
+        gathering = taken.gathering
+        assert (gathering.days, gathering.days_there, gathering.days_not_over) == (3, 2, 1)
+        left_out = frozenset([days[0], days[3], days[5]])
+        expected = export.sums(left_out).of["summary"][""][0]
+        assert summary_of(store, website)["pageviews"] == expected + 2
+        assert taken.ended is not None
+        await store.imports.undo(website, taken.ended.number)
+        # Of the views only sums remain now.
+        await store.tidy(first_s[5] * 1000 + 2 * DAY_MS)
+        async with store._one_at_a_time:
+            pass
+        assert not list(store.ask(website, lambda snapshot: list(snapshot.parts)))
+    await take_days(store, website, [zipped], zone=BERLIN)
+    again = await take_days(
+        store,
+        website,
+        [Plausible(seed=3).zip(tmp_path / "other.zip")],
+        zone=BERLIN,
+        is_finished=False,
+    )
+    assert (again.gathering.days, again.gathering.days_there) == (0, export.days)
+    await store.close()
+
+
+def summary_of(store: Store, website: Website) -> dict[str, Any]:
+    return next(row for row in statistics(store, website) if row["report"] == "summary")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_not_finished_is_gone_after_a_start(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    before = answers(store, website)
+    zipped = Plausible().zip(tmp_path / "export.zip")
+    taken = await take_days(store, website, [zipped], most_bytes=1, is_finished=False)
+    assert taken.gathering.days == 6
+    assert store._shelves.of(website.number).days
+    assert answers(store, website) == before
+    await store.close()
+    store = open_store()
+    await settled(store, NOW_MS)
+    assert answers(store, website) == before
+    assert not store._shelves.of(website.number).days
+    assert findings(store) == orphans(store._environment) == []
+    assert (await take_days(store, website, [zipped])).ended is not None
+    await store.close()
+
+
+@pytest.mark.parametrize("after", ["sums", "nothing"])
+@pytest_twisted.ensureDeferred
+async def test_retention_keeps_sums_or_nothing_of_what_was_imported(
+    open_store: OpenStore, tmp_path: Path, after: str
+) -> None:
+    store = open_store(retention=Retention(others=Keep(30, after), zone=UTC))
+    website = await store.add_website(HOST, 1)
+    export = Plausible()
+    await take_days(store, website, [export.zip(tmp_path / "export.zip")])
+    await settled(store, END_MS + 60 * DAY_MS)
+    if after == "sums":
+        check(store, website, export.sums(), OF_PLAUSIBLE)
+    else:
+        assert summary_of(store, website)["pageviews"] == 0
+    assert findings(store) == orphans(store._environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_exports_of_views_pass_over_sums(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await store.append(views(1, 9))
+    before = [path.read_bytes() for path in files_of(store, website, tmp_path / "a", "csv")]
+    await take_days(store, website, [Plausible().zip(tmp_path / "export.zip")])
+    files = files_of(store, website, tmp_path / "b", "csv")
+    assert [path.read_bytes() for path in files] == before
+    # What is imported of rows knows of the days.
+    umami = tmp_path / "website_event.csv"
+    umami.write_text(
+        "session_id,url_path,event_type,created_at\ns1,/,1,2024-03-29 12:00:00\n", "utf-8"
+    )
+    taken = await take_in(store, website, [umami])
+    assert (taken.gathering.views, taken.gathering.there) == (0, 1)
+    await store.close()

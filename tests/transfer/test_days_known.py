@@ -1,0 +1,133 @@
+"""Of days that other programs have added up, it is said what nobody knows of them."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest_twisted
+from support.storage.hits import a_view, leaving
+from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible
+from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
+from support.transfer.round_trips import SOURCES
+
+from medamad.query.request import Question
+from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
+from medamad.storage.store import Store
+from medamad.transfer import export
+from medamad.transfer.export import Asked, Exported
+
+OpenStore = Callable[..., Store]
+
+
+@pytest_twisted.ensureDeferred
+async def test_answers_say_of_which_days_they_know_nothing(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    folder = [
+        path
+        for path in Plausible().folder(tmp_path / "some")
+        if "browsers" not in path.name and "entry" not in path.name
+    ]
+    await take_days(store, website, folder)
+    numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
+
+    def missed(report: str, *, summary: bool = False) -> list[list[int]]:
+        return store.ask(website, missed_by(report, Question(summary=summary)))
+
+    assert missed("browsers") == [numbers, [], []]
+    assert missed("os") == [[], numbers, []]
+    assert missed("os", summary=True) == [[], [], []]
+    assert missed("languages") == [numbers, [], []]
+    assert missed("summary") == [[], numbers, []]
+    assert missed("pages") == [[], [], numbers], "of these the total time is known"
+    assert missed("pages", summary=True) == [[], [], []]
+    assert missed("time") == [[], numbers, []]
+    assert missed("property_values") == [[], [], []]
+    await store.close()
+
+
+def missed_by(report: str, question: Question) -> Callable[[Snapshot], list[list[int]]]:
+    def ask(snapshot: Snapshot) -> list[list[int]]:
+        export._reports(END_MS)[report](snapshot, question, SOURCES)
+        kinds = (Missing.FIGURES, Missing.DURATIONS, Missing.BOUNCES)
+        return [snapshot.missed.days(each) for each in kinds]
+
+    return ask
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_empty(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    export = GoatCounter()
+    await take_days(store, website, [export.zip(tmp_path / "export.zip")])
+    numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
+    for report in ("summary", "days", "pages", "referrers", "countries", "locales"):
+        missed = store.ask(website, missed_by(report, Question()))
+        assert (report, missed) == (report, [[], numbers, numbers])
+    for number, (path, duration_ms) in enumerate((("/", 9_000), ("/own", 9_000), ("/untimed", 0))):
+        await store.append([a_view(time_ms=END_MS, beacon=f"b{number}", path=path)])
+        if duration_ms:
+            await store.append([leaving(number, duration_ms, END_MS)])
+    found = {
+        (row["report"], row.get("name", row.get("date", "")[:10])): (
+            row.get("bounce_percentage"),
+            row.get("duration"),
+        )
+        for row in statistics(store, website)
+    }
+    assert found["pages", "/"] == (0.0, 9_000)
+    assert found["pages", "/own"] == (0.0, 9_000)
+    assert found["pages", "/api"] == found["pages", "/untimed"] == (None, None)
+    assert found["os", "Android"] == (None, None)
+    assert found["summary", ""] == (0.0, 9_000)
+    assert found["days", "2024-03-28"] == (None, None)
+    assert found["days", "2024-04-20"] == (0.0, 0), "of no view there is nothing to know"
+    assert found["days", "2024-06-01"] == (0.0, 9_000)
+    assert {name for report, name in found if report == "time"} == {"/", "/own"}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_are_of_the_days_of_which_there_are_sums(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    tokyo = ZoneInfo("Asia/Tokyo")
+    export = Plausible()
+    await take_days(store, website, [export.zip(tmp_path / "export.zip")], zone=tokyo)
+
+    def written(zone: tzinfo) -> tuple[dict[str, Any], Missed]:
+        held = store.hold(website)
+        asked = Asked(what="statistics", format="ndjson")
+        source = Exported(
+            held=held,
+            origins=store.imports.origins(website),
+            sources=SOURCES,
+            period=asked.period,
+            zone=zone,
+        )
+        data = b"".join(piece.data for piece in asked.written(source, END_MS))
+        held.close()
+        rows = [json.loads(line) for line in data.splitlines()]
+        return {
+            row["date"]: row["pageviews"]
+            for row in rows
+            if row["report"] == "days" and row.get("pageviews")
+        }, source.missed
+
+    days, missed = written(tokyo)
+    assert days == {f"{day}T00:00:00+09:00": of[0] for day, of in export.sums().of["days"].items()}
+    numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
+    assert missed.days(Missing.INTERVAL) == []
+    assert missed.days(Missing.FIGURES) == numbers, "of languages"
+    assert written(UTC)[0] == {}
+    await store.close()

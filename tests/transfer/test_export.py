@@ -1,0 +1,263 @@
+"""What is exported says all that is stored, in every format."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import pytest_twisted
+from support.storage.bulk_loads import made
+from support.storage.contents import agrees, in_order, rows, settled
+from support.storage.hits import DAY_MS, NOW_MS, a_view, leaving, views
+from support.transfer.filled_store import NASTY, fill
+from support.transfer.round_trips import LATER_MS, SOURCES, exported
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.errors import BadRequest
+from medamad.query.filters import Condition
+from medamad.query.period import Period
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.store import Store
+from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, Asked, Exported, taken
+from medamad.transfer.tables import TABLES, Kind
+
+OpenStore = Callable[..., Store]
+
+
+def read(data: bytes, asked: Asked) -> list[dict[str, Any]]:
+    """Read a file as anybody would by the documents."""
+    kinds = {column.name: column.kind for column in TABLES[asked.what].columns}
+    if asked.format == "parquet":
+        table = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
+        return [
+            {name: _ms(value) if name == "time" else value for name, value in row.items()}
+            for row in table
+        ]
+    if asked.format == "ndjson":
+        found = [dict.fromkeys(kinds) | json.loads(line) for line in data.splitlines()]
+        return [row | ({"time": _ms(row["time"])} if "time" in row else {}) for row in found]
+    text = io.StringIO(data.decode("utf-8"), newline="")
+    return [
+        {name: _cell(kinds[name], cell) for name, cell in row.items()}
+        for row in csv.DictReader(text, strict=True)
+    ]
+
+
+def _cell(kind: Kind, cell: str) -> Any:
+    if kind is Kind.TEXT:
+        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+        return re.sub(r"(^|[;\t\r\n])'", r"\1", cell)
+    if cell == "":
+        return None
+    if kind is Kind.TIMESTAMP:
+        return _ms(cell)
+    return json.loads(cell)
+
+
+def _ms(moment: Any) -> int:
+    if isinstance(moment, str):
+        assert moment.endswith("Z")
+        moment = datetime.fromisoformat(moment)
+    assert moment.tzinfo is not None
+    return round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def as_held(
+    view_rows: list[dict[str, Any]], event_rows: list[dict[str, Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Give rows of files as those that a store is asked for directly."""
+    found = {}
+    for row in view_rows:
+        assert row["view"] not in found
+        found[row["view"]] = {
+            "time_ms": row["time"],
+            "p": row["first_today"],
+            "q": row["first_of_page"],
+            **{name: row[name] or 0 for name in ("duration_ms", "number_today", "width_px")},
+            **{dimension.attribute: row[dimension.attribute] for dimension in VIEW_DIMENSIONS},
+        }
+    events: dict[int, Any] = {}
+    for row in event_rows:
+        of = found.get(row["view"])
+        one = events.setdefault(
+            row["event"],
+            {
+                "time_ms": row["time"],
+                "view": None if row["view"] is None else (of["path"], of["time_ms"]),
+                "properties": [],
+            },
+        )
+        one["properties"].append((row["name"], row["value"]))
+    for one in events.values():
+        one["properties"].sort()
+    return in_order(found.values()), in_order(events.values())
+
+
+@pytest.mark.parametrize("sizes", [Sizes(), Sizes(chunk_views=8, group_members=2, counted_from=2)])
+@pytest.mark.parametrize("format_name", FORMAT_NAMES)
+@pytest_twisted.ensureDeferred
+async def test_views_and_events_say_all_that_is_stored(
+    open_store: OpenStore, sizes: Sizes, format_name: str
+) -> None:
+    store = open_store(sizes=sizes)
+    website = await fill(store)
+    store.ask(website, agrees)
+    found = []
+    for what in ("views", "events"):
+        asked = Asked(what=what, format=format_name)
+        found.append(read(exported(store, website, asked), asked))
+    assert as_held(*found) == store.ask(website, rows)
+    (name,) = {row["store"] for table in found for row in table}
+    assert len(name) == 16
+    named = {row["referrer"]: (row["source"], row["country_name"]) for row in found[0]}
+    assert named["=1+1"] == ("=1+1", "Germany")
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=8))
+    website = await fill(store)
+    period = Period(NOW_MS + 3, NOW_MS + DAY_MS)
+    all_views, all_events = store.ask(website, rows)
+    for what, there in (("views", all_views), ("events", all_events)):
+        asked = Asked(what=what, period=period)
+        found = read(exported(store, website, asked), asked)
+        numbers = {row[what[:-1]] for row in found}
+        inside = [row for row in there if period.start_ms <= row["time_ms"] <= period.end_ms]
+        assert 0 < len(inside) < len(there)
+        assert len(numbers) == len(inside)
+        assert {row["time"] for row in found} == {row["time_ms"] for row in inside}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> None:
+    """Whatever is sealed, merged, removed or added meanwhile."""
+    store = open_store(sizes=Sizes(chunk_views=8, group_members=2, counted_from=2))
+    website = await fill(store)
+    asked = Asked(what="views", format="ndjson")
+    whole = exported(store, website, asked)
+    held = store.hold(website)
+    source = Exported(
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
+    )
+    pieces = asked.written(source, LATER_MS)
+    data = b"".join(next(pieces).data for _ in range(4))
+    await store.append(views(100, 120, NOW_MS + 2 * DAY_MS))
+    await settled(store, NOW_MS + 4 * DAY_MS)
+    data += b"".join(piece.data for piece in pieces)
+    held.close()
+    assert data == whole
+    later = exported(store, website, asked)
+    assert len(later.splitlines()) == len(whole.splitlines()) + 21
+    await settled(store, NOW_MS + 5 * DAY_MS)
+    assert exported(store, website, asked) == later
+    await store.close()
+
+
+@pytest.mark.parametrize("format_name", FORMAT_NAMES)
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_a_file_without_rows(open_store: OpenStore, format_name: str) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    for what in ("views", "events"):
+        asked = Asked(what=what, format=format_name)
+        assert read(exported(store, website, asked), asked) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=8))
+    website = await fill(store)
+    asked = Asked(what="statistics", conditions=(Condition("path", "not_contains", ("nothing",)),))
+    found = read(exported(store, website, asked), asked)
+    reports = [row["report"] for row in found]
+    assert list(dict.fromkeys(reports)) == [
+        *("summary", "days", "pages", "time", "referrers", "referrer_urls", "sources", "mediums"),
+        *("campaigns", "terms", "contents", "browsers", "os", "devices", "countries", "languages"),
+        *("locales", "properties", "property_values"),
+    ]
+    there = store.ask(website, rows)[0]
+    (summary,) = [row for row in found if row["report"] == "summary"]
+    assert summary["pageviews"] == len(there)
+    days = [row for row in found if row["report"] == "days"]
+    assert sum(row["pageviews"] for row in days) == len(there)
+    pages = {row["name"]: row["pageviews"] for row in found if row["report"] == "pages"}
+    assert pages["=1+1"] == 1
+    assert set(pages) == {row["path"] for row in there}
+    values = [
+        (row["name"], row["value"], row["events"])
+        for row in found
+        if row["report"] == "property_values" and row["name"] == "=n"
+    ]
+    assert sorted(values) == sorted(("=n", text, 1) for text in NASTY)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: OpenStore) -> None:
+    """The beacon that tells of a time may not come; bounces are of pages on which a day began."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    later = a_view(beacon="b3", path="/3", first_today=False)
+    await store.append([*views(1, 2), later, leaving(1, 70_000), leaving(3, 500)])
+    for format_name in FORMAT_NAMES:
+        asked = Asked(what="statistics", format=format_name)
+        found = read(exported(store, website, asked), asked)
+        known = {
+            row["name"]: (row["bounce_percentage"], row["duration"])
+            for row in found
+            if row["report"] == "pages"
+        }
+        assert known == {"/1": (0, 70_000), "/2": (None, None), "/3": (None, 500)}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    views = 2 * STEP_ROWS + 100
+    await store.load(website, made(1, views, 10))
+    asked = Asked(what="statistics")
+    held = store.hold(website)
+    source = Exported(
+        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
+    )
+    pieces = list(asked.pieces(source, LATER_MS))
+    held.close()
+    assert max(len(column) for piece in pieces for column in piece.rows) == STEP_ROWS
+    reports = [name for piece in pieces for name in piece.rows[0]]
+    paths = [
+        name
+        for piece in pieces
+        for report, name in zip(piece.rows[0], piece.rows[2], strict=True)
+        if report == "pages"
+    ]
+    assert reports.count("pages") == len(set(paths)) == views
+    await store.close()
+
+
+def test_rows_are_let_go_of_some_at_a_time() -> None:
+    rows = list(range(2 * STEP_ROWS + 100))
+    steps = taken(rows)
+    assert next(steps) == list(range(STEP_ROWS))
+    assert len(rows) == STEP_ROWS + 100
+    assert [len(some) for some in steps] == [STEP_ROWS, 100]
+    rows = list(range(3 * STEP_ROWS))
+    steps = taken(rows)
+    next(steps)
+    steps.close()
+    assert rows == []
+
+
+def test_filters_are_for_statistics_alone() -> None:
+    with pytest.raises(BadRequest, match="path: expected a filter with statistics alone"):
+        Asked(what="events", conditions=(Condition("path", "eq", ("/",)),))

@@ -1,0 +1,229 @@
+"""Exports of other programs: what comes in is what they counted, and goes again as a whole."""
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.storage.contents import rows
+from support.storage.hits import views
+from support.transfer.foreign_files import (
+    BEGIN,
+    GOAT,
+    GOAT_VIEW,
+    HOST,
+    INTO,
+    PROGRAMS,
+    UMAMI,
+    UMAMI_VIEW,
+    Seen,
+    goatcounter,
+    read,
+    seen,
+    umami,
+    write,
+)
+from support.transfer.round_trips import answers, take_in
+
+from medamad.domain.errors import Conflict
+from medamad.storage.store import Store
+from medamad.transfer.rows import Refused, ViewRow
+from medamad.transfer.survey import Given, survey
+from medamad.transfer.visitors import Into
+
+OpenStore = Callable[..., Store]
+Write = Callable[[Sequence[Seen], Path], Path]
+
+
+def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
+    """Give what the store has, counted in the most simple way."""
+    found, events = store.ask(website, rows)
+    return {
+        "paths": Counter(row["path"] for row in found),
+        "browsers": Counter(row["browser"] for row in found),
+        "countries": Counter(row["country"] for row in found),
+        "days": Counter(row["time_ms"] // 86_400_000 for row in found),
+        "visitors": Counter(row["time_ms"] // 86_400_000 for row in found if row["p"]),
+        "events": Counter(pair for row in events for pair in row["properties"]),
+        "viewless": Counter(row["view"] is None for row in events),
+    }
+
+
+def counted(things: Sequence[Seen]) -> dict[str, Counter[Any]]:
+    """Give the same of what was seen, without any of ours."""
+    found = [each for each in things if each.event is None]
+    visits = {(each.time.date(), each.visitor) for each in found}
+
+    def number(day: Any) -> int:
+        return int((day - BEGIN.date()).days + BEGIN.timestamp() // 86_400)
+
+    return {
+        "paths": Counter(each.path for each in found),
+        "browsers": Counter(each.browser for each in found),
+        "countries": Counter(each.country for each in found),
+        "days": Counter(number(each.time.date()) for each in found),
+        "visitors": Counter(number(day) for day, _ in visits),
+    }
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest_twisted.ensureDeferred
+async def test_what_another_program_counted_comes_in_and_goes_again(
+    program: str, open_store: OpenStore, tmp_path: Path
+) -> None:
+    things = seen(400)
+    file = PROGRAMS[program](things, tmp_path / "export")
+    assert Given.of(file, None).source == program
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await store.append(views(1, 30))
+    before, known = answers(store, website), told(store, website)
+    taken = await take_in(store, website, [file])
+    assert taken.survey.refused_rows == 0
+    found, wanted = told(store, website), counted(things)
+    for name, counts in wanted.items():
+        assert found[name] - known[name] == counts, name
+    events = Counter(each.event for each in things if each.event is not None)
+    assert found["events"] - known["events"] == expected_events(program, events)
+    has_views = program != "goatcounter"
+    assert (found["viewless"] - known["viewless"]) == {not has_views: events.total()}
+    with pytest.raises(Conflict, match="the same was imported before, as number 1"):
+        await take_in(store, website, [file])
+    await store.imports.undo(website, taken.ended.number)
+    assert answers(store, website) == before
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_an_export_that_has_grown_the_later_part_comes_in(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    things = seen(300)
+    middle = things[150].time
+    first = goatcounter([each for each in things if each.time <= middle], tmp_path / "first")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_in(store, website, [first])
+    taken = await take_in(store, website, [goatcounter(things, tmp_path / "second")])
+    assert taken.gathering.there == sum(each.time <= middle for each in things)
+    found = told(store, website)
+    for name, counts in counted(things).items():
+        assert found[name] == counts, name
+    await store.imports.undo(website, 1)
+    later = [each for each in things if each.time > middle]
+    assert told(store, website)["paths"] == counted(later)["paths"]
+    again = await take_in(store, website, [first])
+    assert again.gathering.there == 0
+    assert told(store, website)["paths"] == counted(things)["paths"]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_after_the_last_view_count_once(open_store: OpenStore, tmp_path: Path) -> None:
+    event = UMAMI_VIEW | {"event_type": "2", "event_name": "buy"}
+    records = [UMAMI_VIEW | {"created_at": "2026-01-31 10:00:00"}]
+    records += [
+        event | {"created_at": f"2026-01-31 10:0{n}:00", "event_id": f"e{n}"} for n in (2, 3, 4)
+    ]
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    # The first has an event alone.
+    for first, end, came in ((1, 2, (0, 1)), (0, 3, (1, 1)), (0, 4, (0, 1))):
+        file = write(tmp_path / f"export-{end}", UMAMI, *records[first:end])
+        taken = await take_in(store, website, [file])
+        assert (taken.ended.views, taken.ended.events) == came, end
+    assert told(store, website)["events"] == {("buy", ""): 3}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_came_after_the_first_hit_of_ours_is_left_out_unless_wanted(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    things = seen(60)
+    file = umami(things, tmp_path / "export.zip")
+    middle = things[30].time
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    own = views(1, 30, round(middle.timestamp() * 1_000))
+    await store.append(own)
+    first_ms = min(view.time_ms for view in own)
+    before = sum(each.time.timestamp() * 1_000 < first_ms for each in things)
+    assert 0 < before < len(things)
+    taken = await take_in(store, website, [file])
+    assert taken.ended.views + taken.ended.events == before
+    assert taken.gathering.there == len(things) - before
+    await store.imports.undo(website, taken.ended.number)
+    taken = await take_in(store, website, [file], overlapping=True)
+    assert taken.ended.views + taken.ended.events == len(things)
+    await store.close()
+
+
+def expected_events(program: str, events: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Give the properties that a program's events become."""
+    match program:
+        case "umami":
+            return events + Counter({("signup", ""): events.total()})
+        case "goatcounter":
+            return Counter({("-".join(pair), ""): count for pair, count in events.items()})
+    return events
+
+
+@pytest.mark.parametrize(
+    ("names", "record", "field"),
+    [
+        (UMAMI, UMAMI_VIEW | {"created_at": "yesterday"}, "created_at"),
+        (UMAMI, UMAMI_VIEW | {"created_at": "1969-12-31 00:00:00"}, "created_at"),
+        (GOAT, GOAT_VIEW | {"Date": ""}, "Date"),
+    ],
+)
+def test_a_bad_row_is_named_and_the_others_come_in(
+    tmp_path: Path, names: list[str], record: dict[str, Any], field: str
+) -> None:
+    good = UMAMI_VIEW | {"event_id": "e9"} if names is UMAMI else GOAT_VIEW
+    found = read(write(tmp_path / "export", names, record, good))
+    assert [(row.line, row.field) for row in found if isinstance(row, Refused)] == [(2, field)]
+    assert sum(isinstance(row, ViewRow) for row in found) == 1
+
+
+def test_a_row_of_too_few_cells_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "export", GOAT, GOAT_VIEW)
+    with path.open("a") as file:
+        file.write("/b,,false\n")
+    assert read(path)[1] == Refused(3, "2Path", f"expected {len(GOAT)} cells, got 3")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
+    """Or all that comes in later would be of a time that was counted."""
+    things = seen(60)
+    path = PROGRAMS[program](things, tmp_path / "export")
+    latest_ms = round(things[30].time.timestamp() * 1_000)
+    found = read(path, into=Into(HOST, latest_ms=latest_ms))
+    refused = [row for row in found if isinstance(row, Refused)]
+    assert {row.reason for row in refused} == {"expected a time that is at most a day ahead"}
+    assert len(refused) == 29
+    taken = {row.time_ms for row in found if not isinstance(row, Refused)}
+    assert max(taken) == latest_ms
+    assert all(row.line for row in refused if row.field != "events: date_created")
+
+
+def test_many_rows_take_little_memory(tmp_path: Path) -> None:
+    """The rows are read one after the other."""
+    path = tmp_path / "export"
+    with path.open("w") as file:
+        file.write(",".join(UMAMI) + "\n")
+        for number in range(60_000):
+            file.write(
+                f",s{number % 99},,e{number},,chrome,Linux,desktop,,,DE,/{number % 50},,,,,1,,"
+                "2026-01-31 12:00:00\n"
+            )
+    tracemalloc.start()
+    count = sum(1 for _ in survey([Given.of(path, None, INTO)]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count > 1
+    assert peak < 16 << 20

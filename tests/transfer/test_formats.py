@@ -1,0 +1,96 @@
+"""A file is told by how it begins, also where a program has put a mark of its encoding first."""
+
+from pathlib import Path
+
+import pytest
+from support.transfer.log_samples import caddy, line, nginx
+
+from medamad.domain.errors import BadRequest
+from medamad.transfer.formats.registry import guessed
+from medamad.transfer.rows import ViewRow
+from medamad.transfer.survey import Given, survey
+from medamad.transfer.visitors import Into
+
+VIEW = '{"time":"2026-01-01T00:00:00Z","path":"/a"}\n'
+
+
+def test_ndjson_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "views.ndjson"
+    path.write_text(VIEW * 2, "utf-8-sig")
+    given = Given.of(path, None)
+    assert given.source == "ndjson"
+    assert [row.path for row in given.rows() if isinstance(row, ViewRow)] == ["/a", "/a"]
+
+
+@pytest.mark.parametrize("text", [VIEW, "time,path\n", "date,visitors,pageviews\n"])
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_what_is_in_utf_16_is_said(tmp_path: Path, text: str, order: str) -> None:
+    path = tmp_path / "saved.txt"
+    path.write_bytes(f"\ufeff{text}".encode(f"utf-16-{order}"))
+    with pytest.raises(BadRequest, match=r"saved\.txt: expected text in UTF-8, it is in UTF-16"):
+        Given.of(path, None)
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_a_database_may_begin_as_utf_16_does(mark: bytes) -> None:
+    """Its first bytes are a checksum."""
+    assert guessed(mark + bytes(6) + b"DUCK") == "medama"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "session_id event_type",
+        "x,session_id,url_path,event_type,created_at,y",
+        "x,date,page,visitors,pageviews,y",
+        "2Path,Title,Event,FirstVisit,",
+        ",time,",
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_log_is_one_whatever_a_stranger_has_sent_first(
+    tmp_path: Path, mark: str, sent: str
+) -> None:
+    path = tmp_path / "access.log"
+    for first in (
+        line(agent=sent),
+        line(agent=sent).replace("\n", "\r\n"),
+        f"12345678DUCK {line(agent=sent)}",
+        f"PAR1 {line(agent=sent)}",
+        f"PK:80 {line(agent=sent)}",
+        nginx(http_user_agent=sent),
+        nginx(http_user_agent=sent).replace('"200"', "000"),
+        caddy(headers={"User-Agent": [sent]}),
+    ):
+        path.write_text(mark + first + line())
+        assert Given.of(path, None).source == "access-log", first
+
+
+@pytest.mark.parametrize(
+    ("first", "sent"),
+    [
+        (nginx(http_referer="SENT", http_user_agent="session_id event_type"), r"\u0001"),
+        (caddy(headers={"X": ["SENT"]}), r"\ufffd"),
+        (line(referrer="SENT", agent="session_id event_type"), r"\x01"),
+        (line(request="GET SENT HTTP/1.1", agent="session_id event_type"), r"\x01"),
+    ],
+)
+@pytest.mark.parametrize("times", [12_000, 1 << 20])
+def test_a_log_is_one_however_much_a_stranger_has_sent_first(
+    tmp_path: Path, first: str, sent: str, times: int
+) -> None:
+    """Its other lines come in, if there are any."""
+    path = tmp_path / "access.log"
+    for others in (0, 2):
+        path.write_text(first.replace("SENT", sent * times) + line() * others)
+        given = Given.of(path, None, Into("example.com"))
+        *_, found = survey([given])
+        views = found.views + found.left_out["repeated"]
+        assert (given.source, views, found.refused_rows) == ("access-log", others, 0)
+
+
+def test_no_line_of_another_file_makes_it_a_log() -> None:
+    row = f",,{line(agent='-')}"
+    assert guessed(f"session_id,url_path,event_type,created_at\n{row}".encode()) == "umami"
+    assert guessed(f"date,visitors,pageviews\n{row}".encode()) == "plausible"
+    assert guessed(bytes(8) + b"DUCK" + bytes(8) + line().encode()) == "medama"

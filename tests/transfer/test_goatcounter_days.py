@@ -1,0 +1,102 @@
+import re
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from support.transfer.day_files import HOST, GoatCounter
+
+from medamad.domain.errors import BadRequest
+from medamad.transfer.day_rows import DayRow
+from medamad.transfer.rows import Refused
+from medamad.transfer.survey import Given
+from medamad.transfer.visitors import Into
+
+HIT = {"hour": "2024-04-01T10:00:00Z", "path_id": 211, "ref_id": 1, "count": 1}
+BROWSER = {"day": "2024-04-01", "path_id": 211, "browser_id": 1, "count": 1}
+
+
+def read(path: Path) -> list[DayRow | Refused]:
+    file = Given.of(path, None, Into(HOST))
+    assert file.source == "goatcounter-json"
+    return list(file.day_rows())
+
+
+@pytest.mark.parametrize(
+    ("file", "row", "field", "reason"),
+    [
+        ("hit_stats", HIT | {"path_id": 5}, "hit_stats.jsonl: path_id", "no other file says"),
+        ("hit_stats", HIT | {"ref_id": 9}, "hit_stats.jsonl: ref_id", "no other file says"),
+        ("hit_stats", HIT | {"hour": "soon"}, "hit_stats.jsonl: hour", "expected an hour"),
+        ("hit_stats", HIT | {"hour": "1969-01-01T00:00:00Z"}, "hit_stats.jsonl: hour", "an hour"),
+        ("hit_stats", HIT | {"count": -1}, "hit_stats.jsonl", r"`int` >= 0 - at `\$.count`"),
+        ("hit_stats", {"hour": "2024-04-01T10:00:00Z"}, "hit_stats.jsonl", "required field"),
+        ("browser_stats", BROWSER | {"day": "2024-4-1"}, "browser_stats.jsonl: day", "a date"),
+        ("browser_stats", BROWSER | {"browser_id": 9}, "browser_stats.jsonl: browser_id", "no"),
+        ("browser_stats", BROWSER | {"path_id": 5}, "browser_stats.jsonl: path_id", "no other"),
+        (
+            "paths",
+            {"id": "x", "path": "/"},
+            "paths.jsonl",
+            r"Expected `int`, got `str` - at `\$.id`",
+        ),
+    ],
+)
+def test_a_bad_line_is_named(
+    tmp_path: Path, file: str, row: dict[str, Any], field: str, reason: str
+) -> None:
+    export = GoatCounter(days=1, more={file: [row]})
+    refused = [row for row in read(export.zip(tmp_path / "a.zip")) if isinstance(row, Refused)]
+    (found,) = refused
+    assert (found.line, found.field) == (len(export.files[file]), field)
+    assert re.search(reason, found.reason)
+
+
+def test_what_is_no_such_export_is_said(tmp_path: Path) -> None:
+    newer = GoatCounter(days=1).zip(tmp_path / "newer.zip", version="2.0")
+    with pytest.raises(BadRequest, match=r"info\.json: expected an export of version 1, got 2\.0"):
+        read(newer)
+    without = tmp_path / "without.zip"
+    with ZipFile(without, "w") as archive:
+        archive.writestr("hit_stats.jsonl", "")
+        archive.writestr("paths.jsonl", "")
+    with pytest.raises(BadRequest, match=r"info\.json: there is no such file"):
+        read(without)
+    other = tmp_path / "other.zip"
+    with ZipFile(other, "w") as archive:
+        archive.writestr("a.txt", "")
+    with pytest.raises(BadRequest, match="expected a file of umami"):
+        Given.of(other, None)
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(newer.read_bytes()[:-30])
+    with pytest.raises(BadRequest, match="not a sound zip"):
+        Given.of(broken, None)
+
+
+def test_later_minor_versions_are_read(tmp_path: Path) -> None:
+    more = {"hit_stats": [HIT | {"mood": "good"}], "moods": [{"id": 1}]}
+    rows = read(GoatCounter(days=1, more=more).zip(tmp_path / "a.zip", version="1.3"))
+    assert not [row for row in rows if isinstance(row, Refused)]
+
+
+def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:
+    export = GoatCounter(days=1)
+    found = [
+        read(export.zip(tmp_path / f"{number}.zip", folder=folder))
+        for number, folder in enumerate(("", "a/", "some/other/"))
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[0]
+
+
+def test_a_zip_of_several_exports_is_refused(tmp_path: Path) -> None:
+    path = GoatCounter(days=1).zip(tmp_path / "a.zip", folder="a/")
+    with ZipFile(path, "a") as archive:
+        for name in ("__MACOSX/a/._info.json", "__MACOSX/.DS_Store", "a/.DS_Store", "a/", "b/"):
+            archive.writestr(name, "")
+    assert read(path)
+    with ZipFile(path, "a") as archive:
+        archive.writestr("b/paths.jsonl", "")
+    reason = r"a\.zip: expected one export, got a/paths\.jsonl and b/paths\.jsonl"
+    with pytest.raises(BadRequest, match=reason):
+        read(path)

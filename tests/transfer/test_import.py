@@ -1,0 +1,257 @@
+"""What was exported comes in again as it was, once, and goes again as a whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.bulk_loads import made
+from support.storage.contents import agrees, rows, settled
+from support.storage.hits import DAY_MS, NOW_MS, views
+from support.transfer.filled_store import fill
+from support.transfer.round_trips import answers, exported, files_of, take_in
+
+from medamad.domain.errors import BadRequest, Conflict
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.store import Store
+from medamad.transfer.export import FORMAT_NAMES, Asked
+from medamad.transfer.rows import EventRow, Refused, ViewRow
+from medamad.transfer.survey import Given, survey
+
+OpenStore = Callable[..., Store]
+SMALL = Sizes(chunk_views=8, group_members=2, counted_from=2)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_long_is_stored_before_it_is_many_rows(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    files = files_of(origin, website, tmp_path / "out", "ndjson")
+    for most_bytes, waiting in ((1 << 20, 1), (1, 0)):
+        there = open_store(name=f"there-{most_bytes}")
+        twin = await there.add_website("example.org", 1)
+        taken = await take_in(there, twin, files, most_bytes)
+        assert taken.waiting == waiting
+        assert there.ask(twin, rows) == origin.ask(website, rows)
+        await there.close()
+    await origin.close()
+
+
+@pytest.mark.parametrize("format_name", FORMAT_NAMES)
+@pytest_twisted.ensureDeferred
+async def test_every_answer_is_the_same_there(
+    open_store: OpenStore, tmp_path: Path, format_name: str
+) -> None:
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    files = files_of(origin, website, tmp_path / "out", format_name)
+    there = open_store(name="there")
+    await there.add_website("before.example", 1)
+    twin = await there.add_website("example.org", 1)
+    taken = await take_in(there, twin, files)
+    assert taken.ended.views == len(origin.ask(website, rows)[0])
+    assert (taken.gathering.there, taken.survey.refused_rows) == (0, 0)
+    assert there.ask(twin, rows) == origin.ask(website, rows)
+    there.ask(twin, agrees)
+    assert answers(there, twin) == answers(origin, website)
+    again = files_of(there, twin, tmp_path / "again", format_name)
+    for first, second in zip(files, again, strict=True):
+        if format_name != "parquet":
+            # In what order events are is where they came with their views.
+            in_order = (sorted(file.read_bytes().splitlines()) for file in (first, second))
+            assert len({tuple(lines) for lines in in_order}) == 1
+    await origin.close()
+    await there.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_beside_hits_can_be_undone(open_store: OpenStore, tmp_path: Path) -> None:
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    files = files_of(origin, website, tmp_path / "out", "csv")
+    there = open_store(sizes=SMALL, name="there")
+    twin = await there.add_website("example.org", 1)
+    await there.append(views(1, 30))
+    await there.load(twin, made(5, 20, 6))
+    await settled(there, NOW_MS + DAY_MS + 1)
+    before = answers(there, twin), exported(there, twin, Asked(what="views"))
+    taken = await take_in(there, twin, files)
+    assert answers(there, twin) != before[0]
+    await settled(there, NOW_MS + 3 * DAY_MS)
+    await there.imports.undo(twin, taken.ended.number)
+    assert (answers(there, twin), exported(there, twin, Asked(what="views"))) == before
+    await origin.close()
+    await there.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_there_is_left_out(open_store: OpenStore, tmp_path: Path) -> None:
+    """Whether it was imported before, or was counted there in the first place."""
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    first = files_of(origin, website, tmp_path / "first", "ndjson")
+    there = open_store(name="there")
+    twin = await there.add_website("example.org", 1)
+    await take_in(there, twin, first)
+    with pytest.raises(Conflict, match="the same was imported before, as number 1"):
+        await take_in(there, twin, first)
+    await origin.append(views(300, 320, NOW_MS + 2 * DAY_MS))
+    second = files_of(origin, website, tmp_path / "second", "ndjson")
+    taken = await take_in(there, twin, second)
+    assert taken.ended.views == 21
+    assert taken.gathering.there == len(origin.ask(website, rows)[0]) - 21 + len(
+        origin.ask(website, rows)[1]
+    )
+    assert there.ask(twin, rows) == origin.ask(website, rows)
+    # Back where it is from, all of it is there.
+    await there.append([view for view in views(400, 402) if view.website == twin.number])
+    back = files_of(there, twin, tmp_path / "back", "ndjson")
+    before = origin.ask(website, rows)
+    taken = await take_in(origin, website, back)
+    assert (taken.ended.views, taken.ended.events) == (3, 0)
+    assert len(origin.ask(website, rows)[0]) == len(before[0]) + 3
+    await origin.close()
+    await there.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_views_and_events_may_come_one_after_the_other(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    origin = open_store(sizes=SMALL, name="origin")
+    website = await fill(origin)
+    files = files_of(origin, website, tmp_path / "out", "csv")
+    there = open_store(name="there")
+    twin = await there.add_website("example.org", 1)
+    for file in files:
+        await take_in(there, twin, [file])
+    assert answers(there, twin) == answers(origin, website)
+    await origin.close()
+    await there.close()
+
+
+CSV = "store,view,time,path,first_today\n"
+LINE = "ab,{},2026-01-31T00:00:00.000Z,/a,true\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "reason"),
+    [
+        ("ab,1,yesterday,/a,true\n", 2, "time", "expected an RFC 3339 date-time"),
+        ("ab,1,1969-01-31T00:00:00Z,/a,true\n", 2, "time", "of the years 1970 to 9999"),
+        ("ab,-1,2026-01-31T00:00:00Z,/a,true\n", 2, "view", "expected a whole number from 0"),
+        ("ab,1,2026-01-31T00:00:00Z,/a,maybe\n", 2, "first_today", "expected true or false"),
+        (f"ab,1,2026-01-31T00:00:00Z,/{'a' * 5000},1\n", 2, "path", "at most 4096 characters"),
+        ("ab,1,2026-01-31T00:00:00Z,/a\n", 2, "store", "expected 5 cells, got 4"),
+        ("ab,1,,/a,1\n", 2, "time", "it is missing"),
+        (f"{LINE.format(1)}ab,2,never,/,1\n", 3, "time", "expected an RFC 3339"),
+        ('ab,1,2026-01-31T00:00:00Z,"/a\n\n\nb",1\nab,2,never,/,1\n', 6, "time", "expected an RFC"),
+    ],
+)
+def test_a_bad_row_is_named_by_line_and_field(
+    tmp_path: Path, text: str, line: int, field: str, reason: str
+) -> None:
+    file = tmp_path / "views.csv"
+    file.write_text(CSV + text, "utf-8")
+    *_, found = survey([Given.of(file, None)])
+    ((name, refused),) = found.refused
+    assert (name, refused.line, refused.field) == (str(file), line, field)
+    assert reason in refused.reason
+    assert found.refused_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "reason"),
+    [
+        ("{", "line", "not a JSON object"),
+        ("[1]", "line", "not a JSON object"),
+        ('{"path": "/"}', "time", "there is no such column"),
+        ('{"time": 5, "path": "/"}', "time", "expected a time"),
+        ('{"time": "2026-01-31T00:00:00Z", "path": 5}', "path", "expected a text"),
+        ('{"time": "2026-01-31T00:00:00Z", "path": "\\ud800"}', "line", "not a JSON object"),
+        ('{"time": "2026-01-31T00:00:00Z", "path": "/", "view": 1.5}', "view", "a whole number"),
+        ('{"time": "2026-01-31T00:00:00Z", "name": "a\\u0000b", "value": ""}', "name", "NUL"),
+    ],
+)
+def test_a_bad_line_is_named_by_number_and_field(
+    tmp_path: Path, line: str, field: str, reason: str
+) -> None:
+    file = tmp_path / "views.ndjson"
+    good = '{"time": "2026-01-31T00:00:00Z", "path": "/"}'
+    file.write_text(f"{good}\n\n{line}\n{good}\n", "utf-8")
+    *_, found = survey([Given.of(file, "ndjson")])
+    ((_, refused),) = found.refused
+    assert (refused.line, refused.field) == (3, field)
+    assert reason in refused.reason
+    assert (found.views, found.refused_rows) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source", "reason"),
+    [
+        ("a.csv", b"a,b\n1,2\n", None, "expected a file of umami, goatcounter, medama, access-log"),
+        ("a.csv", b"a,b\n1,2\n", "csv", "time: there is no such column"),
+        ("a.csv", b"time,path\n\xff,2\n", None, "not valid UTF-8"),
+        ("a.csv", b'time,path\n"a"b,2\n', None, "line 2: not comma-separated values"),
+        ("a.csv", b"", "csv", "time: there is no such column"),
+        ("a.parquet", b"PAR1 but no more of it", None, "not a sound file of Parquet"),
+        ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected less than"),
+    ],
+)
+def test_what_is_no_file_of_ours_is_said(
+    tmp_path: Path, name: str, content: bytes, source: str | None, reason: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(BadRequest, match=reason) as refused:
+        list(survey([Given.of(file, source)]))
+    assert str(refused.value).startswith(f"{file}: ")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path: Path) -> None:
+    file = tmp_path / "views.csv"
+    file.write_text(CSV + "".join(LINE.format(n) for n in (5, 3, 5, 4, 3)), "utf-8")
+    events = tmp_path / "events.csv"
+    head = "store,event,view,time,name,value\n"
+    line = "ab,{},{},2026-01-31T00:00:00Z,{},v\n"
+    said = ((9, 3, "a"), (9, 3, "b"), (8, 4, "a"), (9, 3, "c"))
+    events.write_text(head + "".join(line.format(*each) for each in said), "utf-8")
+    store = open_store()
+    website = await store.add_website("example.org", 1)
+    taken = await take_in(store, website, [file, events])
+    assert (taken.ended.views, taken.ended.events) == (3, 2)
+    assert taken.gathering.there == 2
+    ((_, refused),) = taken.survey.refused
+    assert (refused.line, refused.field) == (5, "event")
+    assert refused.reason == "9 is there more than once, with other rows between"
+    found = store.ask(website, rows)
+    assert [row["properties"] for row in found[1]] == [[("a", "v"), ("b", "v")], [("a", "v")]]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_rows_without_numbers_get_some(open_store: OpenStore, tmp_path: Path) -> None:
+    file = tmp_path / "views.csv"
+    file.write_text("time,path\n" + "2026-01-31T00:00:00Z,/a\n" * 5, "utf-8")
+    store = open_store()
+    website = await store.add_website("example.org", 1)
+    assert (await take_in(store, website, [file])).ended.views == 5
+    origins = store.imports.origins(website)
+    assert origins.spans == []
+    await store.close()
+
+
+def test_rows_are_what_a_reader_gives(tmp_path: Path) -> None:
+    file = tmp_path / "both.ndjson"
+    file.write_text(
+        '{"time": "2026-01-31T00:00:00.5Z", "path": "/a", "more": 1, "width_px": 800}\n'
+        '{"time": "2026-01-31T00:00:01+01:00", "name": "n", "value": "v", "view": 1}\n',
+        "utf-8",
+    )
+    view, event = list(Given.of(file, None).rows())
+    assert view == ViewRow(time_ms=1_769_817_600_500, path="/a", width_px=800, line=1)
+    assert event == EventRow(time_ms=1_769_814_001_000, name="n", value="v", view=1, line=2)
+    assert not isinstance(view, Refused)

@@ -1,0 +1,212 @@
+"""Files of one import may overlap, whatever they are: what is in several of them counts once."""
+
+import gzip
+from collections import Counter
+from collections.abc import Callable
+from itertools import count, zip_longest
+from pathlib import Path
+
+import duckdb
+import pytest
+import pytest_twisted
+from hypothesis import given
+from hypothesis import strategies as st
+from support.storage.contents import agrees, rows
+from support.transfer.foreign_files import HOST, PROGRAMS, medama_file, read, seen
+from support.transfer.round_trips import answers, take_in
+
+from medamad.storage.store import Store
+from medamad.transfer.existing import Repeats
+from medamad.transfer.rows import EventRow, ViewRow
+from medamad.transfer.survey import Given, survey
+
+OpenStore = Callable[..., Store]
+LOG = (
+    '192.0.2.{} - - [01/Feb/2026:10:00:{:02} +0000] "GET /{} HTTP/1.1" 200 9 "-" '
+    '"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
+)
+
+
+@given(files=st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=5))
+def test_as_many_count_as_the_file_has_that_has_most(files: list[list[int]]) -> None:
+    repeats = Repeats()
+    numbers = count(1)
+    noted = [
+        (place, ViewRow(time_ms=time_ms, path="/", number=next(numbers)))
+        for place, times in enumerate(files)
+        for time_ms in times
+    ]
+    assert not any(repeats.is_again(*each) for each in noted)
+    repeats.decide()
+    wanted = []
+    most: Counter[int] = Counter()
+    for times in files:
+        of_file: Counter[int] = Counter()
+        for time_ms in times:
+            of_file[time_ms] += 1
+            wanted.append(of_file[time_ms] <= most[time_ms])
+        most |= of_file
+    assert [repeats.is_again(*each) for each in noted] == wanted
+    assert repeats.hits == sum(wanted)
+    times_ms = {row.number: row.time_ms for _, row in noted}
+    for (_, row), again in zip(noted, wanted, strict=True):
+        counting = repeats.counting(row.number)
+        assert (counting < row.number) == again
+        assert not wanted[counting - 1]
+        assert times_ms[counting] == row.time_ms
+
+
+@given(
+    files=st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=8), max_size=4
+    )
+)
+def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> None:
+    """In whatever order the files are: they come later than the view."""
+
+    def longest(time_ms: int) -> list[int]:
+        each = (
+            sorted((ms for time, ms in file if time == time_ms), reverse=True) for file in files
+        )
+        return [max(durations) for durations in zip_longest(*each, fillvalue=0)]
+
+    repeats = Repeats()
+    numbers = count(1)
+    noted = [
+        (place, ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers)))
+        for place, file in enumerate(files)
+        for time_ms, ms in file
+    ]
+    assert not any(repeats.is_again(*each) for each in noted)
+    repeats.decide()
+    counting = [row for place, row in noted if not repeats.is_again(place, row)]
+    for time_ms in range(3):
+        found = sorted(
+            (row.duration_ms for row in counting if row.time_ms == time_ms), reverse=True
+        )
+        assert found == longest(time_ms)
+    assert {repeats.counting(row.number) for _, row in noted} == {row.number for row in counting}
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_exports_of_all_so_far_may_be_named_together(
+    open_store: OpenStore, tmp_path: Path, program: str
+) -> None:
+    """In either order; the events of one find their views in the other."""
+    things = seen(120)
+    parts = (things[:50], things)
+    older, newer = (
+        PROGRAMS[program](part, tmp_path / f"{place}-{program}") for place, part in enumerate(parts)
+    )
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    alone = await take_in(store, website, [newer])
+    wanted = answers(store, website)
+    for files in ((older, newer), (newer, older)):
+        await store.imports.undo(website, alone.ended.number)
+        alone = await take_in(store, website, files)
+        assert alone.survey.left_out["repeated"] == 50
+        assert answers(store, website) == wanted
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_event_finds_its_view_in_the_file_that_counts(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    things = seen(40)
+    last = next(place for place, each in enumerate(things) if each.event is not None)
+    older = medama_file(things[:last], tmp_path / "older.db")
+    newer = medama_file(things[: last + 1], tmp_path / "newer.db")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_in(store, website, [older, newer])
+    found, events = store.ask(website, rows)
+    assert (len(found), len(events)) == (last, 1)
+    store.ask(website, agrees)
+    await store.close()
+
+
+def test_a_page_of_medama_may_be_left_after_the_first_copy(tmp_path: Path) -> None:
+    newer = medama_file(seen(40), tmp_path / "newer.db")
+    older = tmp_path / "older.db"
+    older.write_bytes(newer.read_bytes())
+    with duckdb.connect(str(older)) as database:
+        database.execute("UPDATE views SET duration_ms = 0")
+    alone = read(newer)
+    assert all(row.duration_ms for row in alone if isinstance(row, ViewRow))
+    for files in ((older, newer), (newer, older)):
+        found = read(*files)
+        assert len(found) == len(alone)
+        numbers = {row.number for row in found if isinstance(row, ViewRow)}
+        assert {row.view for row in found if isinstance(row, EventRow)} <= numbers
+        durations = [
+            sorted(row.duration_ms for row in rows if isinstance(row, ViewRow))
+            for rows in (found, alone)
+        ]
+        assert durations[0] == durations[1]
+
+
+@pytest.mark.parametrize("column", ["first_today", "first_of_page", "number_today", "width_px"])
+@pytest.mark.parametrize("two", ["10", "01"])
+def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: str) -> None:
+    """In whatever order the files are: of two that differ, neither counts for the other."""
+    older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
+    for file, last_ms in ((older, 0), (newer, 9_000)):
+        lines = [f"2026-01-01T10:00:00Z,/a,{n},{last_ms * (n == two[1])}" for n in two]
+        file.write_text("\n".join((f"time,path,{column},duration_ms", *lines, "")))
+
+    def said(*files: Path) -> list[tuple[int, int]]:
+        rows = (row for row in read(*files) if isinstance(row, ViewRow))
+        return sorted((getattr(row, column), row.duration_ms) for row in rows)
+
+    assert said(older, newer) == said(newer, older) == said(newer)
+
+
+def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    """Packed or not; as often as a line is there, it counts."""
+    lines = [LOG.format(n % 3, 0, n % 2) for n in range(20)]
+    log, packed, older = tmp_path / "log", tmp_path / "log.gz", tmp_path / "older"
+    log.write_text("".join(lines))
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    older.write_text("".join(lines[:7]))
+    alone = [(row.time_ms, row.path, row.first_today) for row in read(log)]
+    for files in ((log, log), (log, packed), (older, log), (log, older, packed)):
+        found = [(row.time_ms, row.path, row.first_today) for row in read(*files)]
+        assert sorted(found) == sorted(alone)
+
+
+def test_logs_that_meet_or_are_of_several_servers_come_in_whole(tmp_path: Path) -> None:
+    """Also of one second, and of one page: it is lines that say the same that come again."""
+    lines = [LOG.format(n, n // 15, n % 2) for n in range(60)]
+    for parts in ((lines[:20], lines[20:]), (lines[1::2], lines[::2])):
+        files = []
+        for place, part in enumerate(parts):
+            files.append(tmp_path / f"{place}.log")
+            files[-1].write_text("".join(part))
+        assert len(read(*files)) == 60
+        *_, found = survey([Given.of(file, None) for file in files])
+        assert not found.left_out
+
+
+def test_files_by_other_means_may_overlap(tmp_path: Path) -> None:
+    """Where rows have numbers, these tell them apart; else it is what they say."""
+
+    def written(name: str, head: str, *lines: str) -> Path:
+        path = tmp_path / name
+        path.write_text("\n".join((head, *lines, "")))
+        return path
+
+    lines = [f"2026-01-0{day}T10:00:00Z,/a" for day in (1, 1, 2, 3)]
+    first = written("first.csv", "time,path", *lines[:3])
+    second = written("second.csv", "time,path", *lines[1:])
+    assert len(read(first, second)) == 4
+    events = [f"2026-01-0{day}T10:00:00Z,buy,1" for day in (1, 1, 2)]
+    first = written("first.csv", "time,name,value", *events)
+    second = written("second.csv", "time,name,value", events[0], events[2])
+    assert len(read(first, second)) == 3
+    numbered = [f"{line},{number}" for number, line in enumerate(lines * 2, 1)]
+    first = written("first.csv", "time,path,view", *numbered[:4])
+    second = written("second.csv", "time,path,view", *numbered[4:])
+    assert len(read(first, second)) == 8

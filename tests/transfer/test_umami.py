@@ -1,0 +1,271 @@
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from support.transfer.foreign_files import (
+    INTO,
+    UMAMI,
+    UMAMI_DATA,
+    UMAMI_VIEW,
+    csv_of,
+    read,
+    seen,
+    umami,
+    write,
+)
+
+from medamad.domain.errors import BadRequest
+from medamad.transfer.rows import EventRow, Refused, ViewRow
+from medamad.transfer.survey import Given, survey
+
+
+def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
+    record = UMAMI_VIEW | {
+        "hostname": "www.example.org",
+        "browser": "edge-chromium",
+        "os": "Windows 8.1",
+        "device": "mobile",
+        "screen": "99999x20",
+        "language": "de-AT",
+        "country": "at",
+        "url_query": "utm_medium=mail&x=1",
+        "utm_source": "'=news",
+        "referrer_domain": "www.other.example",
+        "referrer_path": "/page/",
+    }
+    (row,) = read(write(tmp_path / "website_event.csv", UMAMI, record))
+    assert row == ViewRow(
+        number=1,
+        time_ms=1_769_902_200_250,
+        path="/café",
+        first_today=True,
+        first_of_page=True,
+        width_px=65_535,
+        referrer="other.example/page",
+        utm_source="=news",
+        utm_medium="mail",
+        browser="Edge",
+        os="Windows",
+        os_version="8.1",
+        device="Mobile",
+        country="AT",
+        locale="de-AT",
+        host="www.example.org",
+    )
+
+
+def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> None:
+    """Exports of months may overlap: what has the same identity comes in once."""
+    first = write(tmp_path / "first", UMAMI, UMAMI_VIEW, UMAMI_VIEW | {"event_id": "e2"})
+    second = write(
+        tmp_path / "second",
+        UMAMI,
+        UMAMI_VIEW | {"event_id": "e2"},
+        UMAMI_VIEW | {"event_id": "e3", "event_type": "3"},
+        UMAMI_VIEW | {"event_id": "e4", "referrer_domain": "spam.example"},
+        UMAMI_VIEW | {"event_id": "e5", "session_id": "s2", "created_at": "2026-01-30 10:00:00"},
+    )
+    found = [row for row in read(first, second) if isinstance(row, ViewRow)]
+    assert [(row.number, row.first_today, row.first_of_page) for row in found] == [
+        (1, True, True),
+        (2, False, False),
+        (3, True, True),
+    ]
+
+
+def test_rows_without_their_ids_are_known_by_what_they_say(tmp_path: Path) -> None:
+    """A table may have been taken out of Umami's database without `event_id`."""
+    names = [name for name in UMAMI if name != "event_id"]
+    view = {name: UMAMI_VIEW[name] for name in names if name in UMAMI_VIEW}
+    event = view | {"event_type": "2", "event_name": "buy"}
+    records = [view, view, view | {"session_id": "s2"}, event, event | {"session_id": "s2"}]
+    older = write(tmp_path / "older", names, *records[1:4])
+    newer = write(tmp_path / "newer", names, *records)
+    alone = read(newer)
+    for files in ((newer, newer), (older, newer), (newer, older)):
+        found = read(*files)
+        views = {row.number: row.first_today for row in found if isinstance(row, ViewRow)}
+        of_events = [row.view for row in found if isinstance(row, EventRow)]
+        assert (len(views), len(of_events), len(found)) == (3, 2, len(alone))
+        assert sum(views.values()) == 2
+        assert set(of_events) <= views.keys()
+        *_, looked = survey([Given.of(file, None, INTO) for file in files])
+        assert looked.left_out == {"repeated": len(alone) if files[0] == files[1] else 3}
+
+
+def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) -> None:
+    event = {"event_type": "2", "event_name": "buy"}
+    found = read(
+        write(
+            tmp_path / "events",
+            UMAMI,
+            UMAMI_VIEW,
+            UMAMI_VIEW | event | {"event_id": "e2"},
+            UMAMI_VIEW | event | {"event_id": "e3", "url_path": "/other"},
+            UMAMI_VIEW | event | {"event_id": "e4", "session_id": "s2"},
+        )
+    )
+    assert [row.view for row in found if isinstance(row, EventRow)] == [1, 0, 0]
+
+
+def test_a_path_may_come_without_its_slash(tmp_path: Path) -> None:
+    def of(number: int, **more: str) -> dict[str, str]:
+        return UMAMI_VIEW | {"event_id": f"e{number}"} | more
+
+    path = write(
+        tmp_path / "export",
+        UMAMI,
+        of(1, url_path="'-x", hostname="example.org"),
+        of(2, url_path="a b"),
+        of(3, url_path=""),
+        of(4, hostname="bad host"),
+        of(5, referrer_domain="spam.example"),
+        of(6, event_type="3"),
+        of(6),
+    )
+    assert [(row.host, row.path) for row in read(path) if isinstance(row, ViewRow)] == [
+        ("example.org", "/-x"),
+        ("", "/a b"),
+        ("", "/"),
+    ]
+    *_, found = survey([Given.of(path, None, INTO)])
+    assert found.left_out == {"no_page": 1, "spam": 1, "no_view": 1, "repeated": 1}
+
+
+def test_an_export_need_not_be_in_order(tmp_path: Path) -> None:
+    """Nor its files: the first view, and the view of an event, are told by their times."""
+
+    def at(time: str, number: int, **more: str) -> dict[str, str]:
+        return UMAMI_VIEW | {"created_at": f"2026-01-31 {time}", "event_id": f"e{number}"} | more
+
+    later = write(
+        tmp_path / "later",
+        UMAMI,
+        at("10:05:00", 1, event_type="2", event_name="buy"),
+        at("10:10:00", 2),
+        at("10:00:00", 3, url_path="/b"),
+        at("09:59:00", 4, event_type="2", event_name="buy"),
+    )
+    earlier = write(
+        tmp_path / "earlier", UMAMI, at("09:00:00", 5, url_path="/c"), at("10:01:00", 6)
+    )
+    found = read(later, earlier)
+    views = [row for row in found if isinstance(row, ViewRow)]
+    assert [(row.number, row.first_today, row.first_of_page) for row in views] == [
+        (2, False, False),
+        (3, False, True),
+        (5, True, True),
+        (6, False, True),
+    ]
+    assert [row.view for row in found if isinstance(row, EventRow)] == [6, 0]
+
+
+def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> None:
+    event = {"event_type": "2", "event_name": "buy", "event_id": "e2"}
+    after = UMAMI_VIEW | event | {"created_at": "2026-02-01 00:10:00"}
+    found = read(write(tmp_path / "events", UMAMI, after, UMAMI_VIEW))
+    assert [row.view for row in found if isinstance(row, EventRow)] == [2]
+
+
+def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
+    alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
+    with pytest.raises(BadRequest, match="expected a file of umami"):
+        Given.of(alone, None)
+    with pytest.raises(BadRequest, match=r"event_data\.csv: event_type: there is no such column"):
+        list(Given.of(alone, "umami").rows())
+
+
+def test_numbers_in_the_data_of_events_are_as_umami_shows_them(tmp_path: Path) -> None:
+    values = [
+        ("5.0000", "5"),
+        ("10.0000", "10.0000"),
+        ("", "-0.2500"),
+        ("", "1200.0000"),
+        ("1.0000", ""),
+        ("1.500", ""),
+    ]
+    event = UMAMI_VIEW | {"event_type": "2", "event_name": "buy"}
+    data = [
+        {"event_id": "e1", "data_key": f"k{n}", "string_value": text, "number_value": number}
+        for n, (text, number) in enumerate(values)
+    ]
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("website_event.csv", csv_of(UMAMI, [event]))
+        archive.writestr("event_data.csv", csv_of(UMAMI_DATA, data) + "x\n")
+    *found, refused = sorted(read(path), key=lambda row: isinstance(row, Refused))
+    assert [row.value for row in found if isinstance(row, EventRow)] == [
+        *("", "5", "10", "-0.25", "1200", "1.0000", "1.500")
+    ]
+    count = len(UMAMI_DATA)
+    assert refused == Refused(8, "event_data.csv: website_id", f"expected {count} cells, got 1")
+
+
+def test_a_zip_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    path = umami(seen(50), tmp_path / "export.zip")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(BadRequest, match=r"export\.zip: not a sound zip"):
+        Given.of(path, None)
+
+
+def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("imported_visitors.csv", "date\n")
+    with pytest.raises(BadRequest, match=r"website_event\.csv: there is no such file in the zip"):
+        list(Given.of(path, "umami").rows())
+
+
+def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
+    """Such is the table in Umami's database; links and pixels there are of none."""
+    own = UMAMI_VIEW | {"website_id": "w1"}
+    link = UMAMI_VIEW | {"website_id": "w2", "event_id": "e2", "event_type": "3"}
+    first = write(tmp_path / "first", UMAMI, own, link)
+    assert len(read(first)) == 1
+    for kind in ("1", "2"):
+        path = write(
+            tmp_path / "all", UMAMI, own, link, link | {"event_type": kind, "event_id": "e4"}
+        )
+        with pytest.raises(
+            BadRequest,
+            match="all: line 4: website_id: expected rows of one website, w1 as before, got w2",
+        ):
+            read(path)
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_several_tables_are_of_one_website_too(tmp_path: Path, *, is_zip: bool) -> None:
+    """Of one call, or of one zip; a row that names none is of the same."""
+
+    def made(*websites: str) -> list[Path]:
+        files = [
+            write(
+                tmp_path / f"{number}.csv",
+                UMAMI,
+                UMAMI_VIEW | {"website_id": website, "event_id": f"e{number}"},
+            )
+            for number, website in enumerate(websites)
+        ]
+        if not is_zip:
+            return files
+        path = tmp_path / "export.zip"
+        with ZipFile(path, "w") as archive:
+            for file in files:
+                archive.write(file, f"{file.stem}/website_event.csv")
+        return [path]
+
+    assert len(read(*made("", "w1", "", "w1"))) == 4
+    with pytest.raises(
+        BadRequest,
+        match="line 2: website_id: expected rows of one website, w1 as before, got w2",
+    ):
+        read(*made("w1", "", "w2"))
+
+
+def test_sums_without_days_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w") as archive:
+        for name in ("events", "pages", "referrers", "browsers"):
+            archive.writestr(f"{name}.csv", "x,y\n/,5\n")
+    with pytest.raises(BadRequest, match=r"in the zip; pages\.csv and those beside it have sums"):
+        list(Given.of(path, None).rows())
