@@ -72,7 +72,7 @@ def write_commit(root: Path, target: Path) -> None:
 
 
 def hand_over(root: Path, *made: Path) -> None:
-    """Give what root has made in the folder of somebody else to whose folder `root` is.
+    """Return what root has made in the folder of somebody else to whose folder `root` is.
 
     `sudo pip install .` builds in it, and its owner could not build there any more. What is made
     elsewhere, as a link tells, is no part of that folder.
@@ -90,7 +90,7 @@ def hand_over(root: Path, *made: Path) -> None:
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Give what git prints, or "" where there is no git, no checkout or no commit."""
+    """Return what git prints, or "" where there is no git, no checkout or no commit."""
     command = ["git", "-C", str(root), *arguments]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -136,14 +136,14 @@ def make_frontend(frontend: Path, made: Path) -> None:
 
 
 def sources(frontend: Path) -> Iterator[Path]:
-    """Give the files that the front end is made from, in order."""
+    """Return the files that the front end is made from, in order."""
     for folder, folders, files in os.walk(frontend):
         folders[:] = sorted(set(folders) - {"node_modules"})
         yield from (Path(folder, file) for file in sorted(files))
 
 
 def digest_of(files: list[Path], folder: Path) -> str:
-    """Give the SHA-256 of the contents of files, and of their names as seen from a folder."""
+    """Return the SHA-256 of the contents of files, and of their names as seen from a folder."""
     digest = hashlib.sha256()
     for file in files:
         content = hashlib.sha256(file.read_bytes()).hexdigest()

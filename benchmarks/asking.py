@@ -28,7 +28,7 @@ class Asker:
         self._socket.close()
 
     def ask(self, address: str) -> tuple[bytes, float]:
-        """Give the body of the answer, and the milliseconds until all of it was there.
+        """Return the body of the answer, and the milliseconds until all of it was there.
 
         Raises AssertionError with the answer when it is not 200.
         """

@@ -94,7 +94,7 @@ class Audience:
 
     @staticmethod
     def kind(visitor: NDArray[np.uint64]) -> NDArray[np.uint16]:
-        """Give the kind of each visitor, by the visitor's number."""
+        """Return the kind of each visitor, by the visitor's number."""
         return (visitor * _SPREAD >> np.uint64(64 - _KINDS_BITS)).astype(np.uint16)
 
 

@@ -26,7 +26,7 @@ class Bar:
         return ", ".join(parts)
 
     def is_met(self, ours_ms: float, theirs_ms: float) -> bool:
-        """Say whether the medians of one question keep to it."""
+        """Return whether the medians of one question keep to it."""
         return (self.most_ms is None or ours_ms <= self.most_ms) and (
             self.least_ratio is None or theirs_ms >= self.least_ratio * ours_ms
         )
@@ -51,7 +51,7 @@ BYTES_A_VIEW: Final = 36
 
 
 def group_of(question: Question) -> str:
-    """Give the group of a question, "" for none."""
+    """Return the group of a question, "" for none."""
     if question.filters:
         return "filtered"
     if question.statistic == "summary":
@@ -65,7 +65,7 @@ def group_of(question: Question) -> str:
 
 
 def ratio(measured: Mapping[str, Any]) -> float:
-    """Give how many times as fast as DuckDB the daemon was."""
+    """Return how many times as fast as DuckDB the daemon was."""
     speed: float = measured["theirs"]["median_ms"] / measured["ours"]["median_ms"]
     return speed
 

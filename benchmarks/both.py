@@ -44,7 +44,7 @@ def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> 
 
 
 def measure(folder: Path, until_ms: int, rate: float, seconds: float) -> tuple[Sent, Times]:
-    """Give the times of the hits and of the statistics."""
+    """Return the times of the hits and of the statistics."""
     addresses = [address(question) for question in dashboard(until_ms)]
     sent = list(requests(int(rate * seconds)))
     warm = list(requests(int(rate), seed=2))

@@ -39,7 +39,7 @@ _WEBSITES = "/api/websites?summary=true"
 
 
 def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
-    """Give the times of both, asked by turns, each first as often as the other.
+    """Return the times of both, asked by turns, each first as often as the other.
 
     What takes long is repeated less often.
     """
@@ -84,7 +84,7 @@ def _difference(ours: Any, theirs: Any) -> str:
 
 
 def measure(asked: list[Question], our: Asker, duck: Duck, repeat: int) -> Iterator[dict[str, Any]]:
-    """Give the times of each question."""
+    """Return the times of each question."""
     for question in asked:
         ours, theirs = partial(_ask, our, [question]), partial(_ask_duck, duck, [question])
         times = by_turns(ours, theirs, repeat)
@@ -94,7 +94,7 @@ def measure(asked: list[Question], our: Asker, duck: Duck, repeat: int) -> Itera
 def measure_together(
     asked: list[Question], our: Asker, duck: Duck, repeat: int
 ) -> Iterator[dict[str, Any]]:
-    """Give the times of a view of the dashboard, and of the list of websites."""
+    """Return the times of a view of the dashboard, and of the list of websites."""
     yield {
         "name": f"{len(asked)} requests of a dashboard",
         "group": "dashboard",
@@ -110,7 +110,7 @@ def measure_together(
 
 
 def compare(place: Filled, repeat: int) -> dict[str, Any]:
-    """Give all figures of one number of views."""
+    """Return all figures of one number of views."""
     plan = place.plan
     duck = Duck.filled(place.duck_file, batches(plan))
     starts_ms = []
@@ -142,7 +142,7 @@ def compare(place: Filled, repeat: int) -> dict[str, Any]:
 
 
 def report(result: dict[str, Any]) -> str:
-    """Give a result as Markdown."""
+    """Return a result as Markdown."""
     return (
         f"# {result['views']:,} views of one website over {result['days']} days\n\n"
         f"{machine_lines(result)}\n\n{bars_table(result)}\n\n{questions_table(result)}\n"

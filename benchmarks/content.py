@@ -163,7 +163,7 @@ def _referrers(random: Random) -> tuple[tuple[str, ...], list[float]]:
 
 
 def _campaigns() -> tuple[list[Campaign], NDArray[np.float64]]:
-    """Give what the fields are: mostly nothing, else a letter, an advertisement or a post."""
+    """Return what the fields are: mostly nothing, else a letter, an advertisement or a post."""
     found: list[Campaign] = [
         ("newsletter", "email", f"letter-{n}", "", place)
         for n in range(24)

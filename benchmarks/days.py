@@ -62,7 +62,7 @@ class Days:
             over = [taken(columns, slice(ready, None))]
 
     def _wanted(self) -> list[int]:
-        """Give how many visits' views begin on each day: more on workdays, slowly growing."""
+        """Return how many visits' views begin on each day: more on workdays, slowly growing."""
         plan = self.plan
         weekdays = [
             datetime.fromtimestamp((plan.since_ms + n * DAY_MS) / 1000, UTC).weekday()
@@ -76,7 +76,7 @@ class Days:
         return counts
 
     def _day(self, day: int, wanted: int) -> Columns:
-        """Give the views of the visits that begin on a day, by visitor and then by time."""
+        """Return the views of the visits that begin on a day, by visitor and then by time."""
         visitors = wanted // 2 + 20
         while True:
             columns = self._visits(day, visitors)
@@ -125,7 +125,7 @@ class Days:
         }
 
     def _visitors(self, count: int) -> NDArray[np.uint64]:
-        """Give the numbers of a day's visitors: new ones, and some of the month before."""
+        """Return the numbers of a day's visitors: new ones, and some of the month before."""
         known = self._random.random(count) < _RETURNING
         visitor = np.empty(count, np.uint64)
         ago = self._monthly * self._random.random(count) ** 2
@@ -136,7 +136,7 @@ class Days:
         return visitor
 
     def _moments(self, day: int, kind: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Give when each visitor first comes, by the visitor's own clock."""
+        """Return when each visitor first comes, by the visitor's own clock."""
         starts_ms = self.plan.since_ms + day * DAY_MS
         hours = _HOURS.draw(self._random, len(kind)) + self._random.random(len(kind))
         local_ms = ((hours - self.audience.hours_ahead[kind]) * HOUR_MS).astype(np.int64)
@@ -144,7 +144,7 @@ class Days:
         return moments
 
     def _seen_ms(self, count: int) -> NDArray[np.int64]:
-        """Give how long pages are seen: many left at once, most read, few left open for hours."""
+        """Return how long pages are seen: many left at once, most read, few left open for hours."""
         random = self._random
         seen_ms = random.lognormal(math.log(_READING_MS), 1.0, count)
         sort = random.random(count)
@@ -155,7 +155,7 @@ class Days:
         return np.clip(seen_ms, 1, DAY_MS).astype(np.int64)
 
     def _events(self, seen_ms: NDArray[np.int64]) -> Columns:
-        """Give what happens in views, as `event` (a pattern, 0 for nothing) some time after."""
+        """Return what happens in views, as `event` (a pattern, 0 for nothing) some time after."""
         random, count = self._random, len(seen_ms)
         happens = np.flatnonzero(random.random(count, np.float32) < _EVENT_ODDS)
         late = random.random(len(happens)) < _EVENT_IS_LATE

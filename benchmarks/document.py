@@ -28,7 +28,7 @@ _LEAST_POINTS: Final = 2
 
 
 def parts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Give the name and the text of each part for which there are results."""
+    """Return the name and the text of each part for which there are results."""
     results = comparisons(folder)
     for result in results:
         if result["views"] == _BARRED_VIEWS:

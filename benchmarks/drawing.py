@@ -41,11 +41,11 @@ class Odds:
 
 
 def zipf(count: int, steepness: float = 1.0) -> NDArray[np.float64]:
-    """Give weights of which each is less than the one before it, by Zipf's law."""
+    """Return weights of which each is less than the one before it, by Zipf's law."""
     weights: NDArray[np.float64] = np.arange(1, count + 1, dtype=np.float64) ** -steepness
     return weights
 
 
 def most_common(values: Weighted[T], random: Random) -> Sequence[tuple[T, int]]:
-    """Give the values of the demonstration and how often each came in some draws, most first."""
+    """Return the values of the demonstration and how often each came in some draws, most first."""
     return Counter(values.draw(random) for _ in range(_DRAWS)).most_common()

@@ -64,7 +64,7 @@ class Duck:
         self._prepared[question] = name
 
     def ask(self, question: Question) -> tuple[Rows, float]:
-        """Give the rows that answer a prepared question, and the milliseconds it took."""
+        """Return the rows that answer a prepared question, and the milliseconds it took."""
         return self._timed(f"EXECUTE {self._prepared[question]}")
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class Duck:
 def _columns(
     texts: Mapping[Dimension, Sequence[str]],
 ) -> dict[str, tuple[Dimension, Sequence[str]]]:
-    """Give the columns of texts: one for each dimension, and those of names that many share."""
+    """Return the columns of texts: one for each dimension, and those of names that many share."""
     columns = {
         dimension.attribute: (dimension, texts[dimension])
         for dimension in VIEW_DIMENSIONS

@@ -15,7 +15,7 @@ _PREVIOUS: Final = 2
 
 
 def answer(question: Question, rows: Rows) -> object:
-    """Give the answer to a question."""
+    """Return the answer to a question."""
     if question.statistic == "summary":
         return _summary(question, rows)
     if question.statistic == "time":

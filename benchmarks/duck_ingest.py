@@ -25,7 +25,7 @@ _TYPES: Final = {
 
 
 def rows_of(views: Sequence[View]) -> list[list[Any]]:
-    """Give views as rows of values."""
+    """Return views as rows of values."""
     return [[getattr(view, name) for name in _TYPES] for view in views]
 
 

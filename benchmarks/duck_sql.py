@@ -32,7 +32,7 @@ _TOTALS: Final = """
 
 
 def candidates(question: Question) -> Sequence[str]:
-    """Give the texts that answer a question, of which the fastest may be taken.
+    """Return the texts that answer a question, of which the fastest may be taken.
 
     Columns of the rows: `duck_answers` says.
     """
@@ -48,7 +48,7 @@ def candidates(question: Question) -> Sequence[str]:
 
 
 def column(question: Question) -> str:
-    """Give the column that a statistic counts."""
+    """Return the column that a statistic counts."""
     if not question.grouped:
         return "referrer"
     return "locale" if question.locale else _COLUMNS[question.statistic]
@@ -122,7 +122,7 @@ def _time(question: Question) -> str:
 
 
 def _summary(question: Question) -> str:
-    """Give the totals of the period, its days, and the totals of the period before, in this order.
+    """Return the totals of the period, its days, and the totals of the period before, in this order.
 
     Rows of (kind, day, …). The totals and the days come out of one pass.
     """

@@ -3,8 +3,8 @@
     python benchmarks/fill.py --data FOLDER [--views 10000000] [--days 90] [--small 1000]
 
 The folder is then good for `medamad run --data FOLDER`. The last 100,000 views are stored hit by
-hit, so that there is an unsealed tail; those before them as sealed blocks. `--small` websites of
-a few hits each are put beside the large one.
+hit, so that there is an unflushed memtable; those before them as flushed segments. `--small`
+websites of a few hits each are put beside the large one.
 """
 
 import time
@@ -33,7 +33,7 @@ _SMALL_VIEWS = 5
 
 
 def small_views(websites: list[Website], until_ms: int) -> Iterator[View]:
-    """Give the views of the small websites: a few each on the last day."""
+    """Return the views of the small websites: a few each on the last day."""
     random = Random(1)
     times_ms = sorted(
         random.randrange(until_ms - DAY_MS // 2, until_ms)
@@ -63,7 +63,7 @@ async def fill(store: Store, plan: Plan, small: int) -> None:
     website = await store.add_website(HOSTNAME, began)
     stored = 0
     for series, bulk in enumerate(batches(plan)):
-        if stored < plan.before_tail:
+        if stored < plan.before_memtable:
             await store.load(website, bulk)
         else:
             await _append(store, hits_of(bulk, website.number, series))
@@ -103,12 +103,12 @@ def plan_of(arguments: Namespace, views: int) -> Plan:
         until_ms=arguments.until or int(time.time()) // 60 * 60_000,
         views=views,
         days=arguments.days,
-        tail=arguments.tail,
+        memtable=arguments.memtable,
         paths=arguments.paths,
         steepness=arguments.steepness,
         seed=arguments.seed,
     )
-    return evolve(plan, tail=min(plan.tail, views))
+    return evolve(plan, memtable=min(plan.memtable, views))
 
 
 def main() -> None:

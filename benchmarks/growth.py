@@ -11,7 +11,7 @@ _COUNTED: Final = ("short", "long")
 
 
 def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
-    """Give the medians of some questions at each number of views, ours and DuckDB's."""
+    """Return the medians of some questions at each number of views, ours and DuckDB's."""
     by_views = [
         {measured["name"]: measured for measured in result["questions"]} for result in results
     ]
@@ -32,7 +32,7 @@ def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
 
 
 def tenfold_table(fewer: Result, more: Result) -> str:
-    """Give how many times more the questions cost that are answered by counters."""
+    """Return how many times more the questions cost that are answered by counters."""
     before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["questions"]}
     times = {
         measured["name"]: measured["ours"]["median_ms"] / before[measured["name"]]

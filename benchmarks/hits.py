@@ -10,7 +10,7 @@ from medamad.storage.import_content import Bulk
 
 
 def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
-    """Give the loads, unloads and custom events of a batch, in order of time.
+    """Return the loads, unloads and custom events of a batch, in order of time.
 
     `series` sets the beacons of one batch apart from those of another.
     """
@@ -65,7 +65,7 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
 
 
 def _events(bulk: Bulk) -> Iterator[tuple[int, int, Properties]]:
-    """Give the view, the time and the properties of each event, in the batch's order."""
+    """Return the view, the time and the properties of each event, in the batch's order."""
     pairs = [split_property(text) for text in bulk.texts[Dimension.PROPERTY]]
     begins = np.flatnonzero(np.diff(bulk.event, prepend=-1))
     ends = [*begins[1:].tolist(), len(bulk.event)]

@@ -48,7 +48,7 @@ class Times:
 
 
 def machine() -> dict[str, Any]:
-    """Give what the figures depend on: the processor, its cores, memory, and the versions."""
+    """Return what the figures depend on: the processor, its cores, memory, and the versions."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     pages = os.sysconf("SC_PHYS_PAGES")
@@ -62,7 +62,7 @@ def machine() -> dict[str, Any]:
 
 
 def private_bytes(pid: int) -> dict[str, int]:
-    """Give the private memory of a process: what is its own alone, and what is anonymous."""
+    """Return the private memory of a process: what is its own alone, and what is anonymous."""
     sizes: dict[str, int] = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]:
         name, _, size = line.partition(":")

@@ -18,7 +18,7 @@ def bulk_of(
     audience: Audience,
     until_ms: int,
 ) -> Bulk:
-    """Give views, in order of time, as one value; without the events that lie after `until_ms`."""
+    """Return views, in order of time, as one value; without the events that lie after `until_ms`."""
     kind, campaign = columns["kind"], columns["campaign"]
     return Bulk(
         time_ms=columns["time_ms"],
@@ -44,7 +44,7 @@ def _properties(
     plan: NDArray[np.int8],
     until_ms: int,
 ) -> dict[str, NDArray[Any]]:
-    """Give the rows of the views that carry something, and of what happened in views, by time."""
+    """Return the rows of the views that carry something, and of what happened in views, by time."""
     patterns = content.patterns
     pattern = content.pattern[columns["path"]]
     bare = np.flatnonzero((pattern == 0) & (plan >= 0))

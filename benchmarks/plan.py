@@ -12,13 +12,13 @@ HOUR_MS: Final = 3_600_000
 class Plan:
     """How much traffic is wanted: `views` of them over the `days` that end at `until_ms`.
 
-    The last `tail` views, or all if there are fewer, come as batches of their own.
+    The last `memtable` views, or all if there are fewer, come as batches of their own.
     """
 
     until_ms: int
     views: int
     days: int = 90
-    tail: int = 100_000
+    memtable: int = 100_000
     paths: int = 5_000
     steepness: float = 1.0
     seed: int = 1
@@ -29,6 +29,6 @@ class Plan:
         return self.until_ms - self.days * DAY_MS
 
     @property
-    def before_tail(self) -> int:
-        """How many views come before the tail."""
-        return max(self.views - self.tail, 0)
+    def before_memtable(self) -> int:
+        """How many views come before the memtable."""
+        return max(self.views - self.memtable, 0)

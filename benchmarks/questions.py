@@ -101,9 +101,9 @@ def _statistics() -> Iterator[Question]:
 
 
 def questions(since_ms: int, until_ms: int) -> Iterator[Question]:
-    """Give every question about a website whose views lie in since_ms ≤ time < until_ms."""
+    """Return every question about a website whose views lie in since_ms ≤ time < until_ms."""
     whole = Question("summary", start_ms=since_ms, end_ms=until_ms - 1, by_day=True)
-    # Its edges lie within blocks, and within quarters of an hour.
+    # Its edges lie within segments, and within quarters of an hour.
     month = _period(until_ms - 30 * DAY_MS + 4_321_987, until_ms, MONTH)
     yield evolve(whole, previous=True, case="90 days")
     yield evolve(whole, previous=True, **month)
@@ -118,7 +118,7 @@ def questions(since_ms: int, until_ms: int) -> Iterator[Question]:
 
 
 def dashboard(until_ms: int) -> list[Question]:
-    """Give the fourteen requests of a view of the dashboard over thirty days."""
+    """Return the fourteen requests of a view of the dashboard over thirty days."""
     asked = [
         Question("summary", by_day=True, previous=True),
         *(Question(statistic) for statistic in ("pages", "time", *DIMENSIONS)),

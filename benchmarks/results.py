@@ -32,7 +32,7 @@ def comparisons(folder: Path) -> list[dict[str, Any]]:
 
 
 def command() -> str:
-    """Give the command that runs, without the folders that it was given."""
+    """Return the command that runs, without the folders that it was given."""
     shown = [f"benchmarks/{Path(sys.argv[0]).name}"]
     arguments = iter(sys.argv[1:])
     for argument in arguments:

@@ -48,7 +48,7 @@ class Filled:
     @property
     def store_bytes(self) -> int:
         """The size of the daemon's files on disk."""
-        return sum(file.stat().st_blocks * 512 for file in (self.folder / "data").iterdir())
+        return sum(file.stat().st_segments * 512 for file in (self.folder / "data").iterdir())
 
 
 def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
@@ -78,7 +78,7 @@ def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
         "days": plan.days,
         "paths": plan.paths,
         "steepness": plan.steepness,
-        "tail": plan.tail,
+        "tail": plan.memtable,
         "seed": plan.seed,
         "until": plan.until_ms,
         "small": SMALL,
@@ -91,7 +91,7 @@ def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
 
 @contextmanager
 def folder_or_temporary(given: Path | None) -> Iterator[Path]:
-    """Give a folder, or one that goes in the end."""
+    """Return a folder, or one that goes in the end."""
     with nullcontext(str(given)) if given else tempfile.TemporaryDirectory() as name:
         yield Path(name)
 
@@ -117,5 +117,5 @@ def asker(daemon: Daemon) -> Asker:
 
 
 def address(question: Question) -> str:
-    """Give the address of a question about the large website."""
+    """Return the address of a question about the large website."""
     return f"/api/website/{HOSTNAME}/{question.query}"

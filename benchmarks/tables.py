@@ -14,13 +14,13 @@ _SOME_MS = 10
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Give a table; all columns but the first are figures."""
+    """Return a table; all columns but the first are figures."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def bars_table(result: Result) -> str:
-    """Give what was asked for and what came out."""
+    """Return what was asked for and what came out."""
     return table(
         ("question", "asked for", "slowest median", "least ratio to DuckDB", "met"),
         [*_question_bars(result), *_further_bars(result)],
@@ -75,7 +75,7 @@ def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
 
 
 def questions_table(result: Result) -> str:
-    """Give every question that was compared, median and 99th percentile of both."""
+    """Return every question that was compared, median and 99th percentile of both."""
     return table(
         ("question", "medamad ms", "p99", "DuckDB ms", "p99", "ratio"),
         [
@@ -93,7 +93,7 @@ def questions_table(result: Result) -> str:
 
 
 def machine_lines(result: Result) -> str:
-    """Give what the figures were measured on and by which command."""
+    """Return what the figures were measured on and by which command."""
     machine = result["machine"]
     versions = ", ".join(
         f"{title} {machine[name]}"

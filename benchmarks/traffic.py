@@ -19,13 +19,13 @@ _BATCH: Final = 262_144
 
 
 def batches(plan: Plan) -> Iterator[Bulk]:
-    """Give exactly `plan.views` views in order of time, and what happened in them."""
+    """Return exactly `plan.views` views in order of time, and what happened in them."""
     content = Content.of(plan.seed, plan.days, plan.paths, plan.steepness)
     audience = Audience.of(plan.seed, HOSTNAME)
     given = 0
     for columns in _batches(Days(plan, content, audience)):
         size = len(columns["time_ms"])
-        cut = min(max(plan.before_tail - given, 0), size)
+        cut = min(max(plan.before_memtable - given, 0), size)
         given += size
         for stretch in (slice(0, cut), slice(cut, size)):
             if stretch.start < stretch.stop:

@@ -33,7 +33,7 @@ _LANGUAGES = (
 
 
 def _agents() -> tuple[str, ...]:
-    """Give agents of the desktop and of phones, in the versions that are about at one time."""
+    """Return agents of the desktop and of phones, in the versions that are about at one time."""
     webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
     desktops = (
         "Windows NT 10.0; Win64; x64",
@@ -67,14 +67,14 @@ AGENTS = _agents()
 
 
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Give that many loads, each a whole HTTP request with a beacon of its own."""
+    """Return that many loads, each a whole HTTP request with a beacon of its own."""
     random = Random(seed)
     for view in views(count, seed):
         yield _request(view, random)
 
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
-    """Give that many views of one day."""
+    """Return that many views of one day."""
     plan = Plan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
     for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
         if isinstance(hit, View):

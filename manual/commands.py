@@ -32,7 +32,7 @@ class Command:
 
 
 def read_commands() -> list[Command]:
-    """Give every command."""
+    """Return every command."""
     parser = make_parser(COMMANDS)
     (subparsers,) = (each for each in parser._actions if isinstance(each, _SubParsersAction))  # noqa: SLF001 - argparse tells it in no other way
     return [
@@ -82,7 +82,7 @@ def _written(action: Action) -> str:
 
 
 def page() -> str:
-    """Give the page."""
+    """Return the page."""
     return "\n".join(_page())
 
 

@@ -25,7 +25,7 @@ Node = dict[str, Any]
 
 
 def page() -> str:
-    """Give the page."""
+    """Return the page."""
     return "\n".join(_page(yaml.safe_load(DOCUMENT.read_text("utf-8"))))
 
 

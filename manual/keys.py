@@ -37,12 +37,12 @@ class Key:
 
     @property
     def needs_restart(self) -> bool:
-        """Say whether a reload is not enough."""
+        """Return whether a reload is not enough."""
         return RESTART in self.meaning
 
 
 def read_keys() -> list[Key]:
-    """Give every key, in the order of the file. Raises KeyError where code and file differ."""
+    """Return every key, in the order of the file. Raises KeyError where code and file differ."""
     meanings = dict(_meanings(EXAMPLE.read_text("utf-8").splitlines()))
     keys = {
         (table, field.name): Key(
@@ -60,14 +60,14 @@ def read_keys() -> list[Key]:
 
 
 def tables() -> Iterator[tuple[str, type]]:
-    """Give the name of each table and the struct that it is read into."""
+    """Return the name of each table and the struct that it is read into."""
     for name, value in attrs.asdict(Config(), recurse=False).items():
         if isinstance(value, Struct):
             yield name, type(value)
 
 
 def _meanings(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Give the comment of each key: the lines above it, back to the empty one."""
+    """Return the comment of each key: the lines above it, back to the empty one."""
     table = ""
     comment: list[str] = []
     for line in lines:
@@ -115,7 +115,7 @@ def _written(value: Any) -> str:
 
 
 def page() -> str:
-    """Give the page."""
+    """Return the page."""
     return "\n".join(_page())
 
 

@@ -16,7 +16,7 @@ GENERATED: Final = Path(__file__).parent / "_build"
 
 @cache
 def commit() -> str:
-    """Give the short commit id of the build, or the package's version where none is known."""
+    """Return the short commit id of the build, or the package's version where none is known."""
     try:
         return (GENERATED / "commit.txt").read_text("ascii").strip() or VERSION
     except FileNotFoundError:
@@ -32,7 +32,7 @@ _PACKAGE: Final = Path(__file__).parent
 
 
 def shipped_file(name: str) -> Path:
-    """Give the path of a file of etc/, such as "spam.txt".
+    """Return the path of a file of etc/, such as "spam.txt".
 
     Raises FileNotFoundError when the package has no such file.
     """
@@ -40,7 +40,7 @@ def shipped_file(name: str) -> Path:
 
 
 def shipped_unit(name: str) -> Path:
-    """Give the path of a unit, such as "medamad.socket". Raises FileNotFoundError."""
+    """Return the path of a unit, such as "medamad.socket". Raises FileNotFoundError."""
     return _found("systemd", "units", name)
 
 

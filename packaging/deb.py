@@ -70,7 +70,7 @@ def fill(folder: Path, extras: list[str]) -> tuple[Path, str]:
 
 
 def requirement(wheel: Path, extras: list[str]) -> str:
-    """Give what pip is asked for."""
+    """Return what pip is asked for."""
     return f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
 
 
@@ -170,7 +170,7 @@ def describe(stage: Path, version: str, architecture: str) -> None:
 
 
 def sums(stage: Path, files: list[Path]) -> Iterator[str]:
-    """Give a line for each file, as md5sum writes it."""
+    """Return a line for each file, as md5sum writes it."""
     for path in files:
         digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
         yield f"{digest}  {path.relative_to(stage)}\n"
@@ -182,7 +182,7 @@ def run(*command: str) -> None:
 
 
 def output(*command: str) -> str:
-    """Give what a command prints."""
+    """Return what a command prints."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

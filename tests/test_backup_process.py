@@ -32,7 +32,7 @@ def processes_of(
     program: str = "",
     keeps_too_much: Callable[[int], bool] = lambda _: False,
 ) -> BackupProcesses:
-    """Give what has work done on a store in `folder`, each time by `program` first."""
+    """Return what has work done on a store in `folder`, each time by `program` first."""
     open_environment(folder / "data", 16 << 20).close()
     (folder / "path").mkdir()
     (folder / "path" / "sitecustomize.py").write_text(program, "utf-8")
@@ -43,7 +43,7 @@ def processes_of(
 
 
 def stat_of(processes: BackupProcesses) -> tuple[str, list[str]]:
-    """Give the state of the one process that there is, and for how long it has worked."""
+    """Return the state of the one process that there is, and for how long it has worked."""
     (process,) = processes._there
     fields = Path(f"/proc/{process.transport.pid}/stat").read_text().rpartition(")")[2].split()
     return fields[0], fields[11:13]

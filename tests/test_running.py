@@ -192,7 +192,7 @@ class LastVisitor(Visitors):
 
 
 def is_in_time(stop: Callable[[Path], float], folder: Path) -> bool:
-    """Tell whether a stop takes less than 5 seconds, best of three: others may use the cores."""
+    """Return whether a stop takes less than 5 seconds, best of three: others may use the cores."""
     return any(stop(folder / str(turn)) < 5 for turn in range(3))
 
 
@@ -201,7 +201,7 @@ def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
 
 
 def stopped_under_load(folder: Path) -> float:
-    """Give the seconds that a daemon takes to stop while many send hits.
+    """Return the seconds that a daemon takes to stop while many send hits.
 
     They are infinite if it has given some of them up after DRAIN_SECONDS, as it is to.
     """
@@ -254,7 +254,7 @@ def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
 
 
 def stopped_beside_a_slow_reader(folder: Path) -> float:
-    """Give the seconds that a daemon takes to stop while somebody does not read the answers.
+    """Return the seconds that a daemon takes to stop while somebody does not read the answers.
 
     They are infinite if all was sent after all: then something else had held the answers up.
     """

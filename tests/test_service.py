@@ -52,7 +52,7 @@ class Sender(Protocol):
 
 
 def is_free(folder: Path) -> bool:
-    """Tell whether the store can be opened, and so is closed."""
+    """Return whether the store can be opened, and so is closed."""
     assert (folder / LOCK_NAME).exists()
     open_environment(folder, 64 << 20).close()
     return True

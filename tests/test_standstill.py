@@ -21,7 +21,7 @@ from twisted.internet.threads import deferToThread
 from medamad.daemon.service import Started
 from medamad.ingest.pipeline import CAPACITY
 from medamad.storage.environment.environment import open_as_guest, open_environment
-from medamad.storage.environment.writer import MOST_S, Standstill
+from medamad.storage.environment.writer import MOST_S, StallWatch
 from medamad.web.backend import Backend
 
 
@@ -55,7 +55,7 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
         return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
 
     collector, store = backends[0].collector, backends[0].store
-    store._writer.standstill = Standstill(lambda: now[0])
+    store._writer.standstill = StallWatch(lambda: now[0])
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:
         early = answered("/event/hit", "a")

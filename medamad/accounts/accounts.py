@@ -105,7 +105,7 @@ class Accounts:
         self._one_at_a_time = DeferredLock()
 
     def authenticate(self, token: str | None) -> Account:
-        """Give the account that a token opens. Raises Unauthorised."""
+        """Return the account that a token opens. Raises Unauthorised."""
         account = self._records.read()
         if account is None or not token or len(token) > MAX_TOKEN:
             raise Unauthorised(_NO_LOGIN)
@@ -260,7 +260,7 @@ class Accounts:
     async def _matches(
         self, account: Account | None, username: str, password: str, *, is_known: bool
     ) -> bool:
-        """Tell whether a pair is the account's; a wrong name takes as long as a wrong password."""
+        """Return whether a pair is the account's; a wrong name takes as long as a wrong password."""
         known = account is not None and hmac.compare_digest(
             account.username.encode(), username.encode()
         )
@@ -309,7 +309,7 @@ class Accounts:
 
 
 def _same_credentials(one: Account | None, other: Account | None) -> bool:
-    """Tell whether a pair that opened `one` opens `other`."""
+    """Return whether a pair that opened `one` opens `other`."""
     return (
         one is not None
         and other is not None

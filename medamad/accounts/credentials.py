@@ -22,12 +22,12 @@ _FIT: Final = "expected text without NUL and without half a surrogate pair"
 
 
 def check_username(text: str, field: str = "username") -> str:
-    """Give the username back, or raise BadRequest: 3 to 48 characters."""
+    """Return the username back, or raise BadRequest: 3 to 48 characters."""
     return _checked(text, field, USERNAME_LENGTH)
 
 
 def check_password(text: str, field: str = "password") -> str:
-    """Give the password back, or raise BadRequest: 5 to 128 characters."""
+    """Return the password back, or raise BadRequest: 5 to 128 characters."""
     return _checked(text, field, PASSWORD_LENGTH)
 
 
@@ -41,7 +41,7 @@ def check_login(username: str, password: str) -> None:
 
 
 def changed_settings(settings: Settings, change: Mapping[str, object]) -> Settings:
-    """Give the settings with those members changed that `change` has; others are ignored.
+    """Return the settings with those members changed that `change` has; others are ignored.
 
     Raises BadRequest naming `settings.language` or `settings.script_type`.
     """
@@ -91,12 +91,12 @@ _RANDOM_BYTES: Final = 15
 
 
 def hash_password(password: str) -> str:
-    """Give Argon2's encoded form of a password, with a salt of its own."""
+    """Return Argon2's encoded form of a password, with a salt of its own."""
     return _HASHER.hash(password)
 
 
 def verify(encoded: str, password: str) -> bool:
-    """Tell whether a password is the one behind an encoded form. An unreadable form has none."""
+    """Return whether a password is the one behind an encoded form. An unreadable form has none."""
     try:
         return _HASHER.verify(encoded, password)
     except (Argon2Error, InvalidHashError):
@@ -114,7 +114,7 @@ _UNFIT_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def check_name(text: str) -> str:
-    """Give a name without the white space around it. Raises BadRequest: 1 to 64 characters."""
+    """Return a name without the white space around it. Raises BadRequest: 1 to 64 characters."""
     name = text.strip()
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"name: expected 1 to {MAX_NAME} characters, got {len(name)}")

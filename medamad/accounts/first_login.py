@@ -70,7 +70,7 @@ def write_file(login: FirstLogin) -> None:
 
 
 def read_file(data_dir: Path) -> bytes | None:
-    """Give what the file holds, to put it back; None where there is no file."""
+    """Return what the file holds, to put it back; None where there is no file."""
     with suppress(FileNotFoundError):
         return (data_dir / FILE_NAME).read_bytes()
     return None
@@ -92,7 +92,7 @@ def remove_file(data_dir: Path) -> None:
 
 
 def _given(environ: Mapping[str, str], name: str) -> tuple[str, str | None]:
-    """Give the source to name in a refusal, and the text, if any."""
+    """Return the source to name in a refusal, and the text, if any."""
     variable = f"MEDAMAD_{name.upper()}"
     if variable in environ:
         return variable, environ[variable]

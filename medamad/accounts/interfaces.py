@@ -14,17 +14,17 @@ class Hashing(Protocol):
     """Runs slow work in the password pool."""
 
     def __call__(self, work: Callable[[], T], /) -> Deferred[T]:
-        """Give the result of `work`, done in another thread."""
+        """Return the result of `work`, done in another thread."""
 
 
 class Records(Protocol):
     """What the store keeps of the account: reads are at once, writes when they are on disk."""
 
     def read(self) -> Account | None:
-        """Give the account, if there is one."""
+        """Return the account, if there is one."""
 
     def login(self, digest: bytes, /) -> Login | None:
-        """Give the login kept under a token's digest."""
+        """Return the login kept under a token's digest."""
 
     async def put(self, account: Account, /) -> None:
         """Keep the account."""

@@ -115,7 +115,7 @@ class Attempts:
             self._known.popitem(last=False)
 
     def is_known(self, network: bytes) -> bool:
-        """Tell whether a login from a network has succeeded, lately and since the start."""
+        """Return whether a login from a network has succeeded, lately and since the start."""
         return network in self._known
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class Attempts:
 
 
 def _delay(failures: int) -> int:
-    """Give the seconds between attempts after so many failures in a row."""
+    """Return the seconds between attempts after so many failures in a row."""
     doublings = failures - _FREE
     if doublings < 0:
         return 0

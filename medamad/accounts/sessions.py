@@ -28,18 +28,18 @@ def new_token() -> str:
 
 
 def digest(token: str) -> bytes:
-    """Give the 32 bytes under which a login is kept: a stolen store opens no session."""
+    """Return the 32 bytes under which a login is kept: a stolen store opens no session."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def has_ended(login: Login, now: float) -> bool:
-    """Tell whether a login is past its lifetime or was idle for too long."""
+    """Return whether a login is past its lifetime or was idle for too long."""
     # One of a time to come was made before the clock was set back; too far ahead, it has no end.
     return abs(now - login.since) > LIFETIME_S or abs(now - login.last_seen) > IDLE_S
 
 
 def is_stale(login: Login, now: float) -> bool:
-    """Tell whether `last_seen` is old enough to be worth a write."""
+    """Return whether `last_seen` is old enough to be worth a write."""
     return now - login.last_seen > _TOUCH_S
 
 
@@ -57,7 +57,7 @@ def new_device(account: Account) -> str:
 
 
 def device_of(text: str | None, account: Account | None) -> bytes | None:
-    """Give the id of the device that a text is, None where it is none of the account's."""
+    """Return the id of the device that a text is, None where it is none of the account's."""
     if account is None or not text or len(text) > _MAX_TEXT or not text.isascii():
         return None
     name, _, mac = text.partition(_SEPARATOR)

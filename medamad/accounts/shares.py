@@ -44,10 +44,10 @@ class Records(Protocol):
     """What the store keeps of share links: reads are at once, writes when they are on disk."""
 
     def find(self, key: bytes, /) -> Share | None:
-        """Give the link of an id."""
+        """Return the link of an id."""
 
     def all(self) -> list[tuple[bytes, Share]]:
-        """Give all, each with its id."""
+        """Return all, each with its id."""
 
     async def add(self, key: bytes, share: Share, /) -> None:
         """Keep another one. Raises Conflict when there are as many as there may be."""
@@ -60,7 +60,7 @@ class Hashing(Protocol):
     """Runs slow work in the password pool. Raises Unavailable when too much waits for it."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Give the result of `work`, done in another thread."""
+        """Return the result of `work`, done in another thread."""
 
 
 def make_share(
@@ -85,7 +85,7 @@ def _new_id() -> str:
 
 
 def check_embed(origins: Iterable[str]) -> tuple[str, ...]:
-    """Give origins back, each once; any takes in all others. Raises BadRequest naming `embed`."""
+    """Return origins back, each once; any takes in all others. Raises BadRequest naming `embed`."""
     given = tuple(dict.fromkeys(origins))
     if len(given) > MAX_ORIGINS:
         raise BadRequest(f"embed: expected at most {MAX_ORIGINS} origins")
@@ -107,14 +107,14 @@ class Shares:
         self._attempts: dict[str, Attempts] = {}
 
     def find(self, share_id: str) -> Share:
-        """Give the link of an id, whether or not it asks for a password. Raises NotFound."""
+        """Return the link of an id, whether or not it asks for a password. Raises NotFound."""
         share = self._store.find(share_id.encode("ascii")) if _ID.match(share_id) else None
         if share is None:
             raise NotFound(_NO_SHARE)
         return share
 
     def authenticate(self, key: str) -> Share:
-        """Give the link that a key opens: its id, or what `unlock` gave. Raises Unauthorised."""
+        """Return the link that a key opens: its id, or what `unlock` gave. Raises Unauthorised."""
         parts = _KEY.match(key)
         share = self._store.find(parts["id"].encode("ascii")) if parts else None
         if parts is None or share is None:
@@ -128,7 +128,7 @@ class Shares:
         return share
 
     async def unlock(self, share_id: str, password: str, network: bytes) -> tuple[Share, str]:
-        """Give a link and the key that opens it for some hours.
+        """Return a link and the key that opens it for some hours.
 
         Raises NotFound, BadRequest, Unauthorised for a wrong password, TooMany when `network` has
         to wait after wrong ones, Unavailable when too many passwords wait already.
@@ -159,7 +159,7 @@ class Shares:
         attempts.succeeded(network)
 
     def of(self, website: int) -> list[Share]:
-        """Give the links of a website in the order in which they were made."""
+        """Return the links of a website in the order in which they were made."""
         return [share for _, share in self._store.all() if share.website == website]
 
     async def make(

@@ -28,10 +28,10 @@ class Records(Protocol):
     """What the store keeps of tokens: reads are at once, writes when they are on disk."""
 
     def find(self, key: bytes, /) -> Token | None:
-        """Give the token kept under a digest."""
+        """Return the token kept under a digest."""
 
     def all(self) -> list[tuple[bytes, Token]]:
-        """Give all, each with its digest."""
+        """Return all, each with its digest."""
 
     async def add(self, key: bytes, token: Token, /) -> None:
         """Keep another one. Raises Conflict when there are as many as there may be."""
@@ -83,7 +83,7 @@ class Tokens:
         self._touching: set[bytes] = set()
 
     def authenticate(self, text: str, network: bytes) -> Token:
-        """Give the token that a text is. Raises Unauthorised, TooMany."""
+        """Return the token that a text is. Raises Unauthorised, TooMany."""
         now = self._clock()
         key = digest(text)
         token = self._store.find(key) if len(text) <= MAX_TOKEN else None
@@ -100,7 +100,7 @@ class Tokens:
         return token
 
     def all(self) -> list[Token]:
-        """Give all tokens in the order in which they were made."""
+        """Return all tokens in the order in which they were made."""
         return [token for _, token in self._store.all()]
 
     async def make(

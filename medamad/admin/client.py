@@ -59,7 +59,7 @@ class Connection:
     def ask(
         self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
-        """Give what a request is answered with. Raises NotDone."""
+        """Return what a request is answered with. Raises NotDone."""
         self.send(request)
         with _said():
             while isinstance(answer := self._receive(), Progress):
@@ -99,7 +99,7 @@ class Connection:
 
 @contextmanager
 def _said() -> Iterator[None]:
-    """Say what has become of the daemon where a connection fails."""
+    """Return what has become of the daemon where a connection fails."""
     try:
         yield
     except TimeoutError:

@@ -34,7 +34,7 @@ class Desk:
     """The file that the first password is in until it is changed."""
 
     def handlers(self) -> Handlers:
-        """Give the coroutine that answers each kind of request."""
+        """Return the coroutine that answers each kind of request."""
         backend = self.site.backend
         imports = ImportDesk(backend.store, backend.clock)
         return {

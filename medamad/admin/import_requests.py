@@ -45,7 +45,7 @@ class ImportRows(Request, frozen=True, kw_only=True):
 
 
 def rows_request(number: int, piece: Imported) -> ImportRows:
-    """Give what brings some rows."""
+    """Return what brings some rows."""
     content, events = piece.content, piece.content.events
     views = {name: _column(content, name) for name in _VIEW_COLUMNS}
     return ImportRows(
@@ -65,7 +65,7 @@ def _column(content: Content, name: str) -> NDArray[Any]:
 
 
 def rows_of(request: ImportRows) -> Imported:
-    """Give the rows that were brought. Raises BadRequest."""
+    """Return the rows that were brought. Raises BadRequest."""
     views = _columns(request.views, _VIEW_COLUMNS)
     events = _columns(request.events, _EVENT_COLUMNS)
     codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
@@ -125,7 +125,7 @@ class ImportDays(Request, frozen=True):
 
 
 def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
-    """Give what brings some days."""
+    """Return what brings some days."""
     return ImportDays(
         number,
         tuple(
@@ -142,7 +142,7 @@ def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
 
 
 def counts_of(request: ImportDays, last_day: int) -> list[DayCounts]:
-    """Give what was brought. Raises BadRequest, also for a day before the last that came."""
+    """Return what was brought. Raises BadRequest, also for a day before the last that came."""
     found = []
     for each in request.figures:
         if not last_day <= each.day <= _LAST_DAY or each.span[0] > each.span[1]:

@@ -22,7 +22,7 @@ from medamad.admin.protocol import Request
 from medamad.admin.server import Tell
 from medamad.domain.errors import NotFound, Refusal
 from medamad.domain.websites import Website
-from medamad.storage.import_batches import Batch, Span
+from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.import_content import DayCounts
 from medamad.storage.imports import Imported
 from medamad.storage.store import Store
@@ -86,7 +86,7 @@ class Ended(Struct, frozen=True, kw_only=True):
     last_ms: int
 
     @classmethod
-    def of(cls, batch: Batch) -> "Ended":
+    def of(cls, batch: ImportBatch) -> "Ended":
         """Tell of a batch."""
         return cls(
             number=batch.number,
@@ -102,7 +102,7 @@ class Ended(Struct, frozen=True, kw_only=True):
 class _Incoming:
     """A batch that is under way: what was brought and is not stored yet."""
 
-    batch: Batch
+    batch: ImportBatch
     website: Website
     pieces: list[Imported] = field(factory=list)
     days: list[DayCounts] = field(factory=list)
@@ -128,7 +128,7 @@ class ImportDesk:
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
                 await self._give_up(left)
-        batch: Batch = await unhurried(self._begin(website, request))
+        batch: ImportBatch = await unhurried(self._begin(website, request))
         return Begun(batch.number, batch.spans)
 
     async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
@@ -199,7 +199,7 @@ class ImportDesk:
         )
         return Ended.of(gone)
 
-    async def _begin(self, website: Website, request: BeginImport) -> Batch:
+    async def _begin(self, website: Website, request: BeginImport) -> ImportBatch:
         batch = await self._store.imports.begin(
             website,
             source=request.source,
@@ -255,7 +255,7 @@ class ImportDesk:
 
 
 def unhurried(work: Any) -> "Deferred[Any]":
-    """Give a Deferred that can be cancelled without the work: that runs to its end."""
+    """Return a Deferred that can be cancelled without the work: that runs to its end."""
     waiting: Deferred[Any] = Deferred()
 
     def done(result: Any) -> None:

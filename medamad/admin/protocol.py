@@ -47,7 +47,7 @@ Answer: TypeAlias = Progress | Done | Refused
 
 @contextmanager
 def reachable(data_dir: Path) -> Iterator[str]:
-    """Give a path of the socket, valid within, that is short enough to be an address.
+    """Return a path of the socket, valid within, that is short enough to be an address.
 
     Raises OSError where the folder cannot be opened.
     """

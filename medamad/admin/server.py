@@ -151,7 +151,7 @@ class Server(Factory):
         return Channel(self)
 
     def seconds(self) -> float:
-        """Give the reactor's time."""
+        """Return the reactor's time."""
         seconds: float = self._reactor.seconds()
         return seconds
 

@@ -49,7 +49,7 @@ class Parser(ArgumentParser):
     """A parser of arguments that ends with our own status."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and leave."""
+        """Return what is wrong and leave."""
         self.print_usage(sys.stderr)
         complain(message, sys.stderr, os.environ, self.prog)
         self.exit(USAGE_STATUS)
@@ -143,7 +143,7 @@ def module_of(command: str) -> Any:
 
 
 def epilog(command: str, examples: Iterable[tuple[str, str]]) -> str:
-    """Give what stands below the arguments in the help of each command."""
+    """Return what stands below the arguments in the help of each command."""
     return "\n".join(_epilog(command, examples))
 
 

@@ -82,7 +82,7 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _target(file: Path, data_dir: Path) -> Path:
-    """Give the file to write, where its links lead: a backup takes the place of a file alone."""
+    """Return the file to write, where its links lead: a backup takes the place of a file alone."""
     if file.name == "-":
         raise BadRequest("FILE: expected a file, not -: what is written is read again")
     target = Path(os.path.realpath(file))

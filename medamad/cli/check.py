@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from medamad.cli.support import add_data, add_json, on_data, tell_error
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
 from medamad.storage.environment.files import check_readable
 
@@ -39,7 +39,7 @@ def _check(data_dir: Path, *, as_json: bool) -> int:
     check_there(data_dir)
     check_readable(data_dir / FILE_NAME)
     environment, txn = open_to_read(data_dir)
-    checking = Checking(environment, txn)
+    checking = StoreCheck(environment, txn)
     findings = []
     for finding in checking.findings():
         findings.append(finding)
@@ -54,19 +54,19 @@ def _check(data_dir: Path, *, as_json: bool) -> int:
     return 1 if findings else 0
 
 
-def _told(store: Path, checking: Checking, findings: list[str]) -> dict[str, object]:
+def _told(store: Path, checking: StoreCheck, findings: list[str]) -> dict[str, object]:
     return {
         "store": str(store),
         "findings": findings,
         "websites": checking.websites,
         "views": checking.views,
-        "blocks": checking.blocks,
+        "blocks": checking.segments,
         "days": checking.days,
     }
 
 
-def _summed_up(checking: Checking, wrong: int) -> str:
-    seen = f"{checking.websites} websites, {checking.views} views, {checking.blocks} blocks"
+def _summed_up(checking: StoreCheck, wrong: int) -> str:
+    seen = f"{checking.websites} websites, {checking.views} views, {checking.segments} blocks"
     if checking.days:
         seen += f", sums of {checking.days} days"
     if wrong:

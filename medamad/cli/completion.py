@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
 
 
 def actions(parser: ArgumentParser) -> Iterator[Action]:
-    """Give the arguments of a parser and of those below it."""
+    """Return the arguments of a parser and of those below it."""
     for action in parser._actions:  # noqa: SLF001 - argparse tells it in no other way
         yield action
         if isinstance(action, _SubParsersAction):

@@ -72,5 +72,5 @@ _OWN: Final = {
 
 
 def statuses(command: str) -> dict[int, str]:
-    """Give the exit statuses of a command and what they mean; those of most for ""."""
+    """Return the exit statuses of a command and what they mean; those of most for ""."""
     return _OWN.get(command, USUAL)

@@ -26,7 +26,7 @@ from medamad.config.lists import load_lists
 from medamad.config.package_settings import sources
 from medamad.domain.errors import BadRequest
 from medamad.query.period import period_of
-from medamad.storage.errors import DamagedBlock
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
 from medamad.storage.segments.snapshot import Missed, Missing
 from medamad.transfer.day_rows import date_of
@@ -108,7 +108,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         refuse_own(Path(arguments.output), data_dir)
     left_out: list[str] = []
 
-    def damaged(error: DamagedBlock) -> None:
+    def damaged(error: DamagedSegment) -> None:
         left_out.append(str(error))
 
     config = governing(data_dir, arguments.config).config
@@ -140,7 +140,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
-    """Say what views, events or which reports are without, of days of which there are sums alone.
+    """Return what views, events or which reports are without, of days of which there are sums alone.
 
     What is without the same days is told of together.
     """
@@ -172,7 +172,7 @@ def _naming(place: str) -> Iterator[None]:
 
 @contextmanager
 def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Give the file to write, and what is to be named where it takes no more."""
+    """Return the file to write, and what is to be named where it takes no more."""
     target = "standard output" if name == _STANDARD_OUTPUT else name
     with _naming(target), _opened(name, target) as opened:
         yield opened
@@ -180,7 +180,7 @@ def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
 
 @contextmanager
 def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Give what `_output` does: what bears the name in the end is whole."""
+    """Return what `_output` does: what bears the name in the end is whole."""
     if name == _STANDARD_OUTPUT:
         with _at_full_speed(sys.stdout.buffer, place) as taking:
             yield taking
@@ -207,7 +207,7 @@ def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
 
 @contextmanager
 def _at_full_speed(target: BinaryIO, place: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Give a file that takes all at once; where the target may not, it gets all of it in the end.
+    """Return a file that takes all at once; where the target may not, it gets all of it in the end.
 
     A pipe is as slow as whoever reads it, and may stand still for hours. With either file goes what
     is to be named where it takes no more; `place` is that of the target.

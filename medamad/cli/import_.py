@@ -38,7 +38,7 @@ from medamad.config.package_settings import retention, rules
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
-from medamad.storage.import_batches import Batch, Span, check_new, check_ranges
+from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
 from medamad.storage.offline import Guest, reading_beside
 from medamad.transfer.day_rows import date_of
 from medamad.transfer.day_survey import DaySurvey, are_of_days, survey_days
@@ -88,14 +88,14 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
     return 0
 
 
-def batches(guest: Guest) -> Iterator[tuple[Website, Batch]]:
-    """Give the imports of all websites, by number."""
+def batches(guest: Guest) -> Iterator[tuple[Website, ImportBatch]]:
+    """Return the imports of all websites, by number."""
     found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
     yield from sorted(found, key=lambda pair: pair[1].number)
 
 
-def _dates(batch: Batch) -> tuple[str, str]:
-    """Give the first and the last date, as the import itself told them."""
+def _dates(batch: ImportBatch) -> tuple[str, str]:
+    """Return the first and the last date, as the import itself told them."""
     if batch.days is not None:
         return date_of(batch.days[0]), date_of(batch.days[1])
     return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
@@ -170,7 +170,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _misuse(arguments: Namespace) -> str | None:
-    """Say what is wrong with the arguments, if anything is."""
+    """Return what is wrong with the arguments, if anything is."""
     alone = "--list" if arguments.list else "--undo" if arguments.undo is not None else ""
     others = {
         "FILE": arguments.files,

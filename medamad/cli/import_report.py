@@ -18,7 +18,7 @@ from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Bound, bound_of
 from medamad.storage.environment.trusted_clock import until_believed
-from medamad.storage.errors import DamagedBlock
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Span
 from medamad.storage.import_content import DayCounts
 from medamad.storage.offline import Guest
@@ -69,7 +69,7 @@ class Past:
             self._day = each.day
 
     def told(self) -> Iterator[str]:
-        """Say what does not stay, if anything."""
+        """Return what does not stay, if anything."""
         if self.bound is None or not (self.views or self.events or self.days):
             return
         before = datetime.fromtimestamp(self.bound.before_ms // 1000, self.bound.zone).date()
@@ -151,7 +151,7 @@ def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bo
     return Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
 
 
-def _damaged(error: DamagedBlock) -> None:
+def _damaged(error: DamagedSegment) -> None:
     raise Conflict(f"the store is damaged, and it cannot be told what is there: {error}")
 
 
@@ -206,7 +206,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: bool) -> None:
-    """Say what came in; what would, where nothing has."""
+    """Return what came in; what would, where nothing has."""
     found = _report(plan, gathering, ended)
     if as_json:
         print(msgspec.json.encode(found).decode())
@@ -233,7 +233,7 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
 
 
 def nothing_in(plan: Plan, gathering: Gathered) -> str:
-    """Say why there is nothing to be imported."""
+    """Return why there is nothing to be imported."""
     nothing = "day" if isinstance(gathering, DayGathering) else "view or event"
     told = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
     return f"nothing was imported: {told}"
@@ -248,7 +248,7 @@ def tell_refused(found: Survey) -> None:
 
 
 def date_of_time(time_ms: int) -> str:
-    """Give the date of a moment, in UTC."""
+    """Return the date of a moment, in UTC."""
     return datetime.fromtimestamp(time_ms // 1000, UTC).date().isoformat()
 
 
@@ -295,7 +295,7 @@ def _reasons(found: Survey) -> Iterator[str]:
 
 
 def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
-    """Say what does not come in, and why."""
+    """Return what does not come in, and why."""
     for reason, what in _LEFT_OUT.items():
         if rows := plan.survey.left_out[reason]:
             yield f"{counted(rows, 'row')} {what}"
@@ -315,5 +315,5 @@ def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are of something."""
+    """Return how many there are of something."""
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

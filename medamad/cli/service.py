@@ -79,7 +79,7 @@ def _install(*, now: bool) -> None:
 
 
 def steps(units: Sequence[str], *, moved: bool) -> Iterator[tuple[str, ...]]:
-    """Give what systemctl is to do for the service to run by its files, now and at every boot."""
+    """Return what systemctl is to do for the service to run by its files, now and at every boot."""
     if moved:
         # systemd gives a socket other ports only while it is stopped.
         yield ("stop", SOCKET, SERVICE)

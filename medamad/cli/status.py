@@ -78,7 +78,7 @@ def _print_json(value: object) -> None:
 
 
 def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
-    """Give the lines in which people are told of a state."""
+    """Return the lines in which people are told of a state."""
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.started))
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
     yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"

@@ -103,7 +103,7 @@ def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = 
 
 
 def _only_data(arguments: Namespace, error: ConfigError) -> Config:
-    """Give where the data are by a file that cannot be used.
+    """Return where the data are by a file that cannot be used.
 
     Raises `error` where that is not known: a file of which not all can be read may have named
     another folder than the service's.
@@ -121,7 +121,7 @@ def _only_data(arguments: Namespace, error: ConfigError) -> Config:
 
 
 def refused(error: ConfigError) -> int:
-    """Say why the configuration cannot be used, and give the exit status."""
+    """Return why the configuration cannot be used, and give the exit status."""
     complain(str(error), sys.stderr, os.environ)
     return EXIT_STATUS
 
@@ -173,7 +173,7 @@ class Telling:
     _last: str = ""
 
     def tell(self, done: int, total: int = 0) -> None:
-        """Tell how much is done, and of how much if that is known, once in a while."""
+        """Return how much is done, and of how much if that is known, once in a while."""
         share = f" of {total:,} ({100 * done // total} %)" if total else ""
         self._last = f"{self._what}: {done:,}{share}"
         now = self._now()
@@ -190,7 +190,7 @@ class Telling:
 
 
 def told_bytes(count: float) -> str:
-    """Give a number of bytes in the unit that reads best."""
+    """Return a number of bytes in the unit that reads best."""
     for unit in _UNITS:
         if count < _KIB or unit == _UNITS[-1]:
             break
@@ -207,7 +207,7 @@ class Phases:
     _telling: Telling | None = None
 
     def tell(self, what: str, done: int, total: int) -> None:
-        """Tell how much is done of a part of the work."""
+        """Return how much is done of a part of the work."""
         if self._telling is None or what != self._what:
             self.end()
             self._what, self._telling = what, Telling(what, self._stream)
@@ -269,7 +269,7 @@ class Governing:
         return theirs or "the defaults"
 
     def of_daemon(self) -> Config:
-        """Give what the daemon goes by, or would if it ran. Raises ConfigError."""
+        """Return what the daemon goes by, or would if it ran. Raises ConfigError."""
         if self.another is None or self.daemon is None:
             return self.config
         return load(None if self.daemon.file is None else Path(self.daemon.file))
@@ -286,7 +286,7 @@ class Governing:
 
 
 def min_free_disk(data_dir: Path, file: Path | None) -> int:
-    """Give how much stays free: by a file that can be used, else by the daemon, else by default."""
+    """Return how much stays free: by a file that can be used, else by the daemon, else by default."""
     if file is not None:
         with suppress(ConfigError):
             return load(file).store.min_free_disk
@@ -326,7 +326,7 @@ def add_json(parser: ArgumentParser) -> None:
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """Give what reads a whole number from `least` to `most`."""
+    """Return what reads a whole number from `least` to `most`."""
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:

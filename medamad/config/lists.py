@@ -51,7 +51,7 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
 
 
 def _operators(config: Config, named: str, usual: str) -> Path | None:
-    """Give the operator's own file: the one named, or the one beside the configuration."""
+    """Return the operator's own file: the one named, or the one beside the configuration."""
     if named:
         return config.path(named)
     if config.file is not None and (beside := config.file.parent / usual).exists():

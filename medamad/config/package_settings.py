@@ -39,7 +39,7 @@ RESTART_KEYS = (
 
 
 def store_settings(config: Config) -> StoreSettings:
-    """Give the bounds of the store."""
+    """Return the bounds of the store."""
     limits = config.limits
     return StoreSettings(
         map_size=config.store.map_size,
@@ -57,7 +57,7 @@ def store_settings(config: Config) -> StoreSettings:
 
 
 def retention(config: Config) -> Retention:
-    """Give how long views are kept."""
+    """Return how long views are kept."""
     kept = config.retention
     return Retention(
         others=Keep(kept.raw_days, kept.after),
@@ -72,7 +72,7 @@ def retention(config: Config) -> Retention:
 
 
 def backup_plan(config: Config, data_dir: Path) -> Plan | None:
-    """Give when backups are made and which are kept; None where none are made."""
+    """Return when backups are made and which are kept; None where none are made."""
     at = config.backup.at.time()
     if at is None:
         return None
@@ -86,7 +86,7 @@ def backup_plan(config: Config, data_dir: Path) -> Plan | None:
 
 
 def queue_settings(config: Config) -> QueueSettings:
-    """Give how hits are gathered."""
+    """Return how hits are gathered."""
     return QueueSettings(
         interval_s=config.store.commit_interval_ms / 1_000,
         max_records=config.store.commit_max_hits,
@@ -95,7 +95,7 @@ def queue_settings(config: Config) -> QueueSettings:
 
 
 def rules(config: Config, lists: Lists) -> Rules:
-    """Give which hits count."""
+    """Return which hits count."""
     return Rules(
         bots=config.events.bots,
         origins=config.events.origins,
@@ -111,7 +111,7 @@ def rules(config: Config, lists: Lists) -> Rules:
 def sources(
     lists: Lists, shipped: Callable[[Mapping[str, str]], Sources] = Sources.shipped
 ) -> Sources:
-    """Give the names of sources, ours and the operator's. Raises ConfigError."""
+    """Return the names of sources, ours and the operator's. Raises ConfigError."""
     try:
         return shipped(lists.referrer_names)
     except (OSError, ValueError) as error:
@@ -119,7 +119,7 @@ def sources(
 
 
 def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
-    """Give what the web side goes by. Raises ConfigError."""
+    """Return what the web side goes by. Raises ConfigError."""
     server = config.server
     return WebSettings(
         sources=sources(lists),
@@ -179,7 +179,7 @@ class Replaceable:
 
 
 def log_style(config: Config) -> LogStyle:
-    """Give what the log looks like."""
+    """Return what the log looks like."""
     return LogStyle(config.log.format, config.log.level)
 
 

@@ -123,7 +123,7 @@ class Reloading:
 
 
 def checked_places(file: Path) -> list[Place]:
-    """Give where the daemon would listen by a configuration of which nothing is wrong.
+    """Return where the daemon would listen by a configuration of which nothing is wrong.
 
     Raises ConfigError for what is wrong with the file, those beside it, or one that it names.
     """

@@ -176,11 +176,11 @@ class Config:
     """What the file says."""
 
     def path(self, text: str) -> Path:
-        """Give the path that a text in the file means: relative to the folder of the file."""
+        """Return the path that a text in the file means: relative to the folder of the file."""
         return Path(text).absolute() if self.file is None else self.file.parent / text
 
     def data_dir(self, environ: Mapping[str, str]) -> Path:
-        """Give the folder of the data: as configured, else systemd's, else ./medamad-data."""
+        """Return the folder of the data: as configured, else systemd's, else ./medamad-data."""
         if self.server.data_dir:
             return self.path(self.server.data_dir)
         given_by_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]

@@ -40,7 +40,7 @@ class Said:
             raise ConfigError(file, key, f"{reason}, {_IF_MEANT}{further}")
 
     def _doubts(self, config: Config, lists: Mapping[Path, str]) -> Iterator[tuple[Path, str, str]]:
-        """Give what seems to be cut: the file, the setting or "", and why."""
+        """Return what seems to be cut: the file, the setting or "", and why."""
         if config.file is not None and self._is_new(config.file, config.text):
             lost = _last_settings(self._main) - set(_settings(tomllib.loads(config.text)))
             for name in sorted(lost):
@@ -81,7 +81,7 @@ def _settings(table: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
 
 
 def _lacks_entries(text: str, before: str) -> bool:
-    """Tell whether the lines, but for comments, are no more than how those before began."""
+    """Return whether the lines, but for comments, are no more than how those before began."""
     lines, lines_before = _entries(text), _entries(before)
     return all(line == next(lines_before, None) for line in lines) and any(lines_before)
 

@@ -77,7 +77,7 @@ class TimeOfDay(str):
     __slots__ = ()
 
     def time(self) -> time | None:
-        """Give the time, None where none is named."""
+        """Return the time, None where none is named."""
         return time.fromisoformat(self) if self else None
 
 

@@ -121,7 +121,7 @@ class _Process(ProcessProtocol):
         self._told = (self._told + data)[-_MAX_TOLD_BYTES:]
 
     def processEnded(self, reason: Failure) -> None:
-        """Tell how it went."""
+        """Return how it went."""
         self._there.discard(self)
         self._stop_watching()
         if self._killing is not None and self._killing.active():
@@ -179,7 +179,7 @@ class _Process(ProcessProtocol):
 
 
 def _work_of(process: int) -> str | None:
-    """Give what changes as long as a process works, its time of the processor; None if unknown.
+    """Return what changes as long as a process works, its time of the processor; None if unknown.
 
     See proc_pid_stat(5): utime and stime.
     """

@@ -32,7 +32,7 @@ class Plan:
     keep: int
 
     def last_due(self, now: float) -> float:
-        """Give the last moment up to now at which one was to be made."""
+        """Return the last moment up to now at which one was to be made."""
         today = datetime.fromtimestamp(now, self.zone).date()
         due = datetime.combine(today, self.at, self.zone).timestamp()
         if due > now:
@@ -106,7 +106,7 @@ class Schedule:
             self._under_way = None
 
     def _is_due(self, plan: Plan, now: float) -> bool:
-        """Tell whether one is due by what is known of the folder, or nothing is."""
+        """Return whether one is due by what is known of the folder, or nothing is."""
         # A clock that was set back does not put it off any further.
         if 0 < self._not_before - now <= _AGAIN_S:
             return False

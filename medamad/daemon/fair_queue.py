@@ -44,7 +44,7 @@ class FairQueue(Generic[T]):
     _turn: int = 0
 
     def __len__(self) -> int:
-        """Give how many wait."""
+        """Return how many wait."""
         return sum(map(len, self._waiting.values()))
 
     def add(self, piece: T) -> None:
@@ -86,7 +86,7 @@ class FairQueue(Generic[T]):
             del self._under_way[who]
 
     def to_give_way(self, asker: Asker) -> T | None:
-        """Give the piece that is to make room for one of `asker`, None where that has its share.
+        """Return the piece that is to make room for one of `asker`, None where that has its share.
 
         It is the latest of whoever has most that wait.
         """

@@ -56,7 +56,7 @@ class Installation:
     units: Path = UNITS
 
     def unit(self, name: str) -> Path:
-        """Give the path of a unit."""
+        """Return the path of a unit."""
         return self._under(self.units) / name
 
     @property
@@ -170,7 +170,7 @@ class Installation:
             yield f"removed {unit}{reason}"
 
     def _read(self, name: str) -> Path:
-        """Give the file of a unit that systemd goes by."""
+        """Return the file of a unit that systemd goes by."""
         unit = self.unit(name)
         return unit if unit.exists() else self._under(PACKAGED) / name
 
@@ -179,7 +179,7 @@ class Installation:
 
 
 def listened_on(file: Path) -> list[str]:
-    """Give the ports that a configuration names, in lines of a socket unit.
+    """Return the ports that a configuration names, in lines of a socket unit.
 
     Raises ConfigError, also for what else the daemon would not start with.
     """
@@ -204,7 +204,7 @@ def listened_on(file: Path) -> list[str]:
 
 
 def _lines(unit: Path) -> list[str]:
-    """Give the lines of a unit or drop-in, in whatever encoding an operator has written it."""
+    """Return the lines of a unit or drop-in, in whatever encoding an operator has written it."""
     return unit.read_text("utf-8", "replace").splitlines() if unit.is_file() else []
 
 
@@ -218,7 +218,7 @@ def _stream(address: Address) -> str:
 
 
 def this_program() -> list[str]:
-    """Give the command that runs what is running now, by its full path.
+    """Return the command that runs what is running now, by its full path.
 
     Raises CannotInstall where the service could not reach it.
     """
@@ -254,11 +254,11 @@ class ServicePaths:
     data: Path = Path("/var/lib/medamad")
 
     def config_for(self, data: Path) -> Path | None:
-        """Give the configuration that goes with a folder of data, None where none does."""
+        """Return the configuration that goes with a folder of data, None where none does."""
         return self.config if _goes_with(data, self.data, self.config) else None
 
     def data_for(self, config: Path) -> Path | None:
-        """Give the folder of data that goes with a configuration, None where none does."""
+        """Return the folder of data that goes with a configuration, None where none does."""
         return self.data if _goes_with(config, self.config, self.data) else None
 
 
@@ -266,7 +266,7 @@ SERVICE_PATHS: Final = ServicePaths()
 
 
 def _goes_with(given: Path, own: Path, other: Path) -> bool:
-    """Tell whether a path is the service's own, and the other one is there.
+    """Return whether a path is the service's own, and the other one is there.
 
     systemd's folder of data is a link to another, into which only root may look: what cannot be
     read is there all the same, and said to be wrong by whoever reads it.

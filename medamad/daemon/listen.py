@@ -75,7 +75,7 @@ class Port(Protocol):
     """A port that is listened on (Twisted's IListeningPort)."""
 
     def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
-        """Give the address of this end."""
+        """Return the address of this end."""
 
     def stopListening(self) -> Deferred[None] | None:
         """Take no further connection."""
@@ -116,7 +116,7 @@ class Place:
         return port
 
     def url(self, port: Port) -> str:
-        """Give the address for a browser on this machine, "" for a unix socket."""
+        """Return the address for a browser on this machine, "" for a unix socket."""
         where = port.getHost()
         if isinstance(where, UNIXAddress):
             return ""
@@ -154,7 +154,7 @@ class _PortOfIPv6(tcp.Port):
 def configured_places(
     config: Config, reactor: Any, sockets: Sequence[Inherited] = ()
 ) -> list[Place]:
-    """Give the places that the configuration names, to be opened beside sockets of systemd.
+    """Return the places that the configuration names, to be opened beside sockets of systemd.
 
     Raises ConfigError.
     """
@@ -175,7 +175,7 @@ def configured_places(
 
 
 def places(config: Config, reactor: Any) -> list[Place]:
-    """Give the places to listen at: systemd's sockets, and what else the configuration names.
+    """Return the places to listen at: systemd's sockets, and what else the configuration names.
 
     The default endpoint is for a daemon that was given no socket.
     """
@@ -189,7 +189,7 @@ def places(config: Config, reactor: Any) -> list[Place]:
 def systemd_first(
     configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
 ) -> list[Place]:
-    """Give systemd's sockets, and the endpoints that can be opened beside them."""
+    """Return systemd's sockets, and the endpoints that can be opened beside them."""
     meant = [(place, _numeric(place)) for place in configured]
     found = []
     for number, one in enumerate(inherited):
@@ -209,7 +209,7 @@ def systemd_first(
 
 
 def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:
-    """Give the endpoint by which a socket goes.
+    """Return the endpoint by which a socket goes.
 
     Some have its port where the unit is older than the configuration, where the socket takes what
     several of them would, or where it is the twin that one of IPv6 has for IPv4.

@@ -90,7 +90,7 @@ class LogLines:
             self._to.write(lines)
 
     def told_lost(self, count: int) -> str:
-        """Give the lines that tell of events whose own lines are missing, whatever the level."""
+        """Return the lines that tell of events whose own lines are missing, whatever the level."""
         event: LogEvent = {
             "log_format": "{count} events are missing here: they could not be written to the log",
             "log_level": LogLevel.error,
@@ -122,7 +122,7 @@ def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> Lo
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Tell whether what is written goes to systemd's journal, by JOURNAL_STREAM (systemd.exec)."""
+    """Return whether what is written goes to systemd's journal, by JOURNAL_STREAM (systemd.exec)."""
     named = environ.get("JOURNAL_STREAM", "")
     if not named:
         return False
@@ -134,7 +134,7 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def reason_of(error: OSError) -> str:
-    """Say what the system would not do, and of which file, without its number for that."""
+    """Return what the system would not do, and of which file, without its number for that."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
@@ -157,7 +157,7 @@ def _say(told: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> N
 
 
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:
-    """Give an event as a line of JSON, "" when there is nothing to say.
+    """Return an event as a line of JSON, "" when there is nothing to say.
 
     With the fields that its message has, as they are in there.
     """

@@ -81,13 +81,13 @@ def allow() -> None:
 
 
 def allowed() -> int:
-    """Give how many there may be."""
+    """Return how many there may be."""
     now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if now == resource.RLIM_INFINITY else now
 
 
 def leave_room(settings: WebSettings, files: int) -> WebSettings:
-    """Give settings with no more connections than so many open files have room for.
+    """Return settings with no more connections than so many open files have room for.
 
     Beyond, nobody could connect, however many only wait. The log tells where there are fewer.
     """

@@ -297,7 +297,7 @@ class Daemon(Service):
 
     def _note(self, note: Callable[[int], None], store: Store) -> None:
         """Note the time in a file, unless its disk may not answer: everybody would wait for it."""
-        if not store.standstill.lack:
+        if not store.stall_watch.lack:
             note(self._now_ms())
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
@@ -366,7 +366,7 @@ def _started(
 
 
 async def _give_up_on_standstill(store: Store, queue: HitQueue) -> None:
-    if lack := store.standstill.tell():
+    if lack := store.stall_watch.tell():
         queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
 
 

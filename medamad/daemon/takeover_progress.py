@@ -26,7 +26,7 @@ class TakingOver:
     _log = Logger()
 
     def tell(self, what: str, done: int, total: int) -> None:
-        """Say how much is done of a part of the work, once in a while."""
+        """Return how much is done of a part of the work, once in a while."""
         now, is_new = self._now(), what != self._what
         share = f", {100 * done // total} %" if total else ""
         if not self._what:

@@ -23,7 +23,7 @@ class Weighted(Generic[T]):
 
 
 def skewed(values: tuple[T, ...], steepness: float = 1.0) -> Weighted[T]:
-    """Give values of which each is drawn less often than the one before it (Zipf's law)."""
+    """Return values of which each is drawn less often than the one before it (Zipf's law)."""
     return Weighted({value: (n + 1) ** -steepness for n, value in enumerate(values)})
 
 

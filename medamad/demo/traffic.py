@@ -37,7 +37,7 @@ class Plan:
 
 
 def hits(plan: Plan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES) -> Iterator[Hit]:
-    """Give the hits of `plan` in order of time; `numbers` gives each hostname's website number.
+    """Return the hits of `plan` in order of time; `numbers` gives each hostname's website number.
 
     There are exactly `plan.views` views, fewer leavings (one in eight pages is not seen left)
     and some events. Nothing lies after `plan.until_ms`.
@@ -135,7 +135,7 @@ class _Visitor:
         return views, now_ms
 
     def _moment(self) -> int:
-        """Give when a visit begins: by the visitor's own clock, within the day."""
+        """Return when a visit begins: by the visitor's own clock, within the day."""
         hour = _HOURS.draw(self.random) - self.person.place.hours_ahead + self.random.random()
         offset_ms = int(hour * _HOUR_MS) - self.day.starts_ms % DAY_MS
         return min(self.day.starts_ms + offset_ms % DAY_MS, self.day.ends_ms - 1)

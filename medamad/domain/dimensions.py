@@ -50,11 +50,11 @@ PROPERTY_SEPARATOR: Final = "\x00"
 
 
 def property_text(name: str, value: str) -> str:
-    """Give the text under which a property's name and value share one code."""
+    """Return the text under which a property's name and value share one code."""
     return f"{name}{PROPERTY_SEPARATOR}{value}"
 
 
 def split_property(text: str) -> tuple[str, str]:
-    """Give the name and the value of a PROPERTY's text."""
+    """Return the name and the value of a PROPERTY's text."""
     name, _, value = text.partition(PROPERTY_SEPARATOR)
     return name, value

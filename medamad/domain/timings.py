@@ -30,5 +30,5 @@ class Timings:
         return tuple(self._counts)
 
     def __len__(self) -> int:
-        """Give how many durations were counted."""
+        """Return how many durations were counted."""
         return sum(self._counts)

@@ -22,7 +22,7 @@ def _names() -> frozenset[str]:
 
 
 def zone_named(name: str, field: str = "timezone") -> tzinfo:
-    """Give the IANA time zone of that name, or raise BadRequest naming `field`."""
+    """Return the IANA time zone of that name, or raise BadRequest naming `field`."""
     if name not in _names():
         raise BadRequest(f"{field}: expected an IANA time zone such as Europe/Berlin")
     return ZoneInfo(name)
@@ -33,13 +33,13 @@ def _seconds(offset: timedelta | None) -> int:
 
 
 def offset_at(zone: tzinfo, unix_s: int) -> int:
-    """Give the offset from UTC, in seconds, that is in force at an instant."""
+    """Return the offset from UTC, in seconds, that is in force at an instant."""
     instant = _EPOCH + timedelta(seconds=min(max(unix_s, _FIRST_S), _LAST_S))
     return _seconds(instant.astimezone(zone).utcoffset())
 
 
 def change_between(zone: tzinfo, low_s: int, high_s: int) -> int:
-    """Give the second at which the offset of `low_s` ends, known to be over at `high_s`."""
+    """Return the second at which the offset of `low_s` ends, known to be over at `high_s`."""
     before = offset_at(zone, low_s)
     while high_s - low_s > 1:
         middle_s = (low_s + high_s) // 2
@@ -51,12 +51,12 @@ def change_between(zone: tzinfo, low_s: int, high_s: int) -> int:
 
 
 def day_at(zone: tzinfo, unix_s: int) -> int:
-    """Give the local date at an instant, as the number of days since 1970-01-01."""
+    """Return the local date at an instant, as the number of days since 1970-01-01."""
     return (unix_s + offset_at(zone, unix_s)) // DAY_S
 
 
 def start_of_day(zone: tzinfo, day: int) -> int:
-    """Give the Unix second at which a local date begins: its first midnight.
+    """Return the Unix second at which a local date begins: its first midnight.
 
     Where the clock is set forward over midnight, the day begins at that moment; a day that is
     left out altogether begins when the next one does.

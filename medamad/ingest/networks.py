@@ -106,14 +106,14 @@ def read_networks(text: str) -> Iterator[Network]:
 
 
 def prefix_of(address: Address) -> bytes:
-    """Give the /24 (3 octets) or /48 (6 octets) that an address lies in."""
+    """Return the /24 (3 octets) or /48 (6 octets) that an address lies in."""
     address = _unmapped(address)
     is_v4 = isinstance(address, IPv4Address)
     return address.packed[: _V4_NEIGHBOURHOOD if is_v4 else _V6_NEIGHBOURHOOD]
 
 
 def is_local(address: Address) -> bool:
-    """Tell whether an address is a loopback, private (RFC 1918, RFC 4193) or link-local one."""
+    """Return whether an address is a loopback, private (RFC 1918, RFC 4193) or link-local one."""
     return address in _LOCAL
 
 
@@ -150,7 +150,7 @@ _NUMBER: Final = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z", re.ASCII | re.IGNORECAS
 
 
 def is_address(host: str) -> bool:
-    """Tell whether the host of a URL is an IP address, with or without brackets.
+    """Return whether the host of a URL is an IP address, with or without brackets.
 
     As browsers read it (WHATWG URL, "ends in a number"): a host whose last label is a number,
     decimal, octal or hexadecimal, is an IPv4 address, or a failed one.

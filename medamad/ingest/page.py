@@ -38,7 +38,7 @@ _EXPECTED: Final = "u: expected an http or https URL"
 
 
 def _spelt(word: str) -> str:
-    """Give the pattern of a word of which each character may be escaped."""
+    """Return the pattern of a word of which each character may be escaped."""
     return "".join(rf"(?:{char}|%{ord(char):02x}|%{ord(char.upper()):02x})" for char in word)
 
 
@@ -95,13 +95,13 @@ def page_of(url: str) -> Page:
 
 
 def stored_path(path: str) -> str:
-    """Give a path of a URL as it is kept; "/" for none."""
+    """Return a path of a URL as it is kept; "/" for none."""
     decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
     return decoded[:MAX_PATH].rstrip("/") or "/"
 
 
 def _host(host: str) -> str:
-    """Give the one spelling of a hostname, or an address as browsers write it.
+    """Return the one spelling of a hostname, or an address as browsers write it.
 
     No website is at an address, but a page may be, and its URL is no malformed one. A zone is none
     of a URL's, and may be any text.
@@ -119,7 +119,7 @@ def _decoded(escapes: re.Match[str]) -> str:
 
 
 def _campaign(query: str) -> dict[str, str]:
-    """Give the UTM fields of a query: names in any case, the first one of a name counts."""
+    """Return the UTM fields of a query: names in any case, the first one of a name counts."""
     found: dict[str, str] = {}
     if "utm" in query.lower() or "%" in query:
         for pair in _CAMPAIGN.finditer(f"&{query}"):
@@ -138,7 +138,7 @@ _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,9}\Z", re.A
 
 
 def referrer_of(url: str, own_hosts: Container[str]) -> str:
-    """Give the referrer as it is kept: host and path, at most MAX_PATH characters.
+    """Return the referrer as it is kept: host and path, at most MAX_PATH characters.
 
     No scheme, query, fragment, leading `www.` or trailing slash. "" for none, for an address, for
     what is no URL of a page or app, and for a host in `own_hosts`, with `www.` or without.
@@ -158,7 +158,7 @@ def referrer_of(url: str, own_hosts: Container[str]) -> str:
 
 
 def _referrer_host(host: str) -> str:
-    """Give the one spelling of a hostname or of an app's name, "" when it is neither."""
+    """Return the one spelling of a hostname or of an app's name, "" when it is neither."""
     try:
         return canonical_hostname(host)
     except BadRequest:
@@ -172,7 +172,7 @@ _ORIGIN_SCHEMES: Final = ("http", "https")
 
 
 def host_of(origin: str) -> str | None:
-    """Give the host of an Origin header, None where it tells of none.
+    """Return the host of an Origin header, None where it tells of none.
 
     Browsers send "null" from sandboxed frames and pages without referrers, and nothing in some
     requests; apps have schemes of their own. Nobody's page is told by any of these.
@@ -186,7 +186,7 @@ def host_of(origin: str) -> str | None:
 
 
 def websites_of(host: str, websites: Websites) -> frozenset[int]:
-    """Give the numbers of the websites that are on a host, or on one that it is below."""
+    """Return the numbers of the websites that are on a host, or on one that it is below."""
     numbers = set()
     rest = host if len(host) <= MAX_HOSTNAME else ""
     while rest:
@@ -198,5 +198,5 @@ def websites_of(host: str, websites: Websites) -> frozenset[int]:
 
 @lru_cache(1_024)
 def _shared(numbers: frozenset[int]) -> frozenset[int]:
-    """Give the same each time: with each of many leavings that wait, one is kept."""
+    """Return the same each time: with each of many leavings that wait, one is kept."""
     return numbers

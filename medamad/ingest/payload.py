@@ -226,7 +226,7 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
 
 
 def _whole(field: str, number: float) -> int:
-    """Give a whole number, also one that is written with a point: JSON knows no difference."""
+    """Return a whole number, also one that is written with a point: JSON knows no difference."""
     if number.is_integer():
         return int(min(number, MAX_UINT16))
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
@@ -237,7 +237,7 @@ def _said(value: str | msgspec.UnsetType) -> str | None:
 
 
 def _milliseconds(time: datetime | float | msgspec.UnsetType) -> int | None:
-    """Give a moment in Unix milliseconds."""
+    """Return a moment in Unix milliseconds."""
     if time is msgspec.UNSET:
         return None
     ms = time if isinstance(time, float) else time.timestamp() * 1000
@@ -252,14 +252,14 @@ def _properties(sent: dict[str, Any]) -> Properties:
 
 
 def _name(name: str) -> str:
-    """Give a name without the white space around it, of which pages are full, cut to MAX_NAME."""
+    """Return a name without the white space around it, of which pages are full, cut to MAX_NAME."""
     if name:
         return name.strip()[:MAX_NAME]
     raise BadRequest("d: expected names of at least one character")
 
 
 def _text(name: str, value: Any) -> str:
-    """Give the text that stands for a property's value, cut to MAX_VALUE."""
+    """Return the text that stands for a property's value, cut to MAX_VALUE."""
     match value:
         case str():
             return value.strip()[:MAX_VALUE]
@@ -296,7 +296,7 @@ def _refuse_unfit(fields: Mapping[str, Any]) -> None:
 
 
 def _loosely_decoded(body: bytes) -> Mapping[str, Any]:
-    """Give the fields of a body that is to be refused, as far as they can be read at all."""
+    """Return the fields of a body that is to be refused, as far as they can be read at all."""
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):

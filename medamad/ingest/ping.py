@@ -76,7 +76,7 @@ def http_date(seconds: int) -> str:
 
 
 def _midnight(now: float, zone: tzinfo) -> int:
-    """Give the Unix second at which the day began; its first one where midnight is skipped."""
+    """Return the Unix second at which the day began; its first one where midnight is skipped."""
     today = datetime.fromtimestamp(now, zone)
     return int(today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp())
 
@@ -105,7 +105,7 @@ def _read(text: str, now: float) -> int:
 
 
 def _full_year(year: int, now: float) -> int:
-    """Give the year of two digits: the last such one, unless at most 50 years lie ahead."""
+    """Return the year of two digits: the last such one, unless at most 50 years lie ahead."""
     this_year = datetime.fromtimestamp(now, UTC).year
     full = this_year - this_year % _CENTURY + year
     return full - _CENTURY if full > this_year + _FAR_YEARS else full

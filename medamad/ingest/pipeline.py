@@ -80,7 +80,7 @@ _NOTHING: Final = _Said()
 
 
 def _happened_ms(stated: Stated, now: float) -> int:
-    """Give when a hit was; 0 for now. Raises BadRequest."""
+    """Return when a hit was; 0 for now. Raises BadRequest."""
     if stated.time_ms is None:
         return 0
     happened_s = stated.time_ms / 1000
@@ -289,12 +289,12 @@ class Collector:
         return None
 
     def _foreign(self, website: Website, sender: Sender) -> str | None:
-        """Give the reason for which a page may not report for a website, None when it may."""
+        """Return the reason for which a page may not report for a website, None when it may."""
         websites = self._reported(sender)
         return None if websites is None or website.number in websites else ORIGIN
 
     def _reported(self, sender: Sender) -> frozenset[int] | None:
-        """Give the websites that the sender's page may report for, None for all."""
+        """Return the websites that the sender's page may report for, None for all."""
         host = host_of(sender.origin) if self.rules.origins == "website" else None
         return None if host is None else websites_of(host, self.websites)
 

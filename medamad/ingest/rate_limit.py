@@ -45,5 +45,5 @@ class Rates:
         return 0
 
     def __len__(self) -> int:
-        """Give how many networks are remembered."""
+        """Return how many networks are remembered."""
         return len(self._full_at)

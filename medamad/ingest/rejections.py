@@ -51,14 +51,14 @@ class Tally:
         self._in_minute += 1
 
     def last_minute(self, now: float) -> int:
-        """Give how often it happened in the last full minute."""
+        """Return how often it happened in the last full minute."""
         wanted = int(now // _MINUTE_S) - 1
         if wanted == self._minute:
             return self._in_minute
         return self._in_minute_before if wanted == self._minute - 1 else 0
 
     def last_day(self, now: float) -> int:
-        """Give how often it happened in the last 24 hours."""
+        """Return how often it happened in the last 24 hours."""
         oldest = max(int(now // _SLOT_S), self._newest) - _SLOTS + 1
         return sum(self._slots[slot % _SLOTS] for slot in range(oldest, self._newest + 1))
 
@@ -101,15 +101,15 @@ class Refusals:
         self._by_website[website][reason].count(now)
 
     def of(self, website: int | None, now: float) -> list[Refused]:
-        """Give what was refused of a website in the last 24 hours, the most frequent first."""
+        """Return what was refused of a website in the last 24 hours, the most frequent first."""
         return _last_day(self._by_website.get(website, {}), now)
 
     def of_all(self, now: float) -> list[Refused]:
-        """Give the same of all websites together, also of those that are no more, and of none."""
+        """Return the same of all websites together, also of those that are no more, and of none."""
         return _last_day(self._of_all, now)
 
     def totals(self) -> dict[str, int]:
-        """Give how many hits were refused since the start, by reason."""
+        """Return how many hits were refused since the start, by reason."""
         return {reason: tally.total for reason, tally in self._of_all.items()}
 
     def forget(self, website: int) -> None:
@@ -156,7 +156,7 @@ class UnknownHostnames:
             self._tallies.popitem(last=False)
 
     def newest(self, now: float) -> list[Unregistered]:
-        """Give those of the last 24 hours, the newest first."""
+        """Return those of the last 24 hours, the newest first."""
         return [
             Unregistered(hostname, hits, tally.last)
             for hostname, tally in reversed(self._tallies.items())

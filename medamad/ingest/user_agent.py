@@ -28,17 +28,17 @@ _MAX_MEMORY: Final = 64 << 20
 
 
 def is_crawler(user_agent: str) -> bool:
-    """Tell whether a crawler, previewer, monitor or headless browser declares itself."""
+    """Return whether a crawler, previewer, monitor or headless browser declares itself."""
     return any(number not in _libraries() for number in _matches(user_agent))
 
 
 def is_library(user_agent: str) -> bool:
-    """Tell whether a plain HTTP client declares itself."""
+    """Return whether a plain HTTP client declares itself."""
     return any(number in _libraries() for number in _matches(user_agent))
 
 
 def _matches(user_agent: str) -> list[int]:
-    """Give the numbers of the entries of the public list that match."""
+    """Return the numbers of the entries of the public list that match."""
     return _patterns().Match(user_agent[:MAX_LENGTH].encode("utf-8", "replace")) or []
 
 
@@ -113,7 +113,7 @@ class Agent:
 
 
 def describe(user_agent: str) -> Agent:
-    """Tell what sends a User-Agent; everything is Unknown for what is no browser."""
+    """Return what sends a User-Agent; everything is Unknown for what is no browser."""
     return _describe(user_agent[:MAX_LENGTH])
 
 
@@ -215,7 +215,7 @@ _VERSION: Final = re.compile(r"[0-9A-Za-z]{1,6}\Z", re.ASCII)
 
 
 def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
-    """Give the name and the version of the browser."""
+    """Return the name and the version of the browser."""
     token = _TOKENS.search(text)
     if token is not None:
         name, major, minor = token.groups()
@@ -230,7 +230,7 @@ def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
 
 
 def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
-    """Give the name and the version of the operating system."""
+    """Return the name and the version of the operating system."""
     for word, name in _TOLD.items():
         if word in text:
             return name, ""
@@ -258,7 +258,7 @@ BotRule: TypeAlias = Literal["declared", "strict", "off"]
 
 
 def is_bot(user_agent: str, rule: BotRule) -> bool:
-    """Tell whether a hit with this User-Agent is ignored (contract, section 4).
+    """Return whether a hit with this User-Agent is ignored (contract, section 4).
 
     A plain HTTP client or an unknown agent runs no tracker by accident: it is a script that means
     to report, and only the strict rule ignores it.

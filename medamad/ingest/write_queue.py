@@ -71,7 +71,7 @@ class Waiting:
     _number: int = 0
 
     def __len__(self) -> int:
-        """Give how many wait."""
+        """Return how many wait."""
         return len(self._entries)
 
     def add(self, entry: Entry) -> None:
@@ -148,7 +148,7 @@ class Turns(Protocol):
     """The part of a reactor that the queue needs: the time, and a call in a later turn."""
 
     def seconds(self) -> float:
-        """Give the time that has passed since any fixed moment."""
+        """Return the time that has passed since any fixed moment."""
 
     def callLater(self, delay: float, call: Callable[[], object], /) -> Any:
         """Have `call` made after `delay` seconds."""
@@ -187,7 +187,7 @@ class HitQueue:
     _drained: list["Deferred[None]"] = field(factory=list)
 
     def __len__(self) -> int:
-        """Give how many hits wait to be stored."""
+        """Return how many hits wait to be stored."""
         return len(self._waiting) + len(self._batch)
 
     @property

@@ -23,7 +23,7 @@ _OTHER_CODES: Final = {"UK": "GB", "EL": "GR"}
 
 
 def country_of_zone(zone: str) -> str:
-    """Give the ISO 3166 alpha-2 code of the country that an IANA zone lies in, "" if unknown.
+    """Return the ISO 3166 alpha-2 code of the country that an IANA zone lies in, "" if unknown.
 
     Old names are known (Asia/Calcutta); case matters not.
     """
@@ -31,13 +31,13 @@ def country_of_zone(zone: str) -> str:
 
 
 def country_of_code(code: str) -> str:
-    """Give an ISO 3166 alpha-2 code in capitals, "" for one that says that none is known."""
+    """Return an ISO 3166 alpha-2 code in capitals, "" for one that says that none is known."""
     capitals = code.upper()
     return "" if capitals in _UNKNOWN else _OTHER_CODES.get(capitals, capitals)
 
 
 def country_name(code: str) -> str:
-    """Give the English name of a country by its code; a code without a name stands for itself."""
+    """Return the English name of a country by its code; a code without a name stands for itself."""
     if not code:
         return UNKNOWN
     return code if code == OTHER else _names().get(code, code)
@@ -50,7 +50,7 @@ def _names() -> dict[str, str]:
 
 @cache
 def _countries() -> dict[str, str]:
-    """Give every known zone in lower case with its country.
+    """Return every known zone in lower case with its country.
 
     zone.tab, the database's own list by country, decides; then CLDR's territories and its other
     names of zones; the database's links come last, since they join countries whose clocks agree.

@@ -25,7 +25,7 @@ _MAX_HEADER: Final = 512
 
 
 def locale_of(accept_language: str) -> str:
-    """Give the locale that an Accept-Language header asks for first, such as "en-GB".
+    """Return the locale that an Accept-Language header asks for first, such as "en-GB".
 
     A BCP 47 tag of language, script and region in their usual case, with today's codes; entries
     that are malformed, unknown or refused (`q=0`) are passed over; "" when none is left.
@@ -34,7 +34,7 @@ def locale_of(accept_language: str) -> str:
 
 
 def language_name(locale: str) -> str:
-    """Give the English name of a locale's language: "English" for "en-GB"."""
+    """Return the English name of a locale's language: "English" for "en-GB"."""
     if not locale:
         return UNKNOWN
     language = locale.partition("-")[0]
@@ -43,7 +43,7 @@ def language_name(locale: str) -> str:
 
 @lru_cache(4_096)
 def locale_name(locale: str) -> str:
-    """Give CLDR's English name of a locale: "British English", "German (Germany)".
+    """Return CLDR's English name of a locale: "British English", "German (Germany)".
 
     The longest beginning with a name of its own is named; what is left of it stands in brackets.
     """
@@ -68,7 +68,7 @@ def _first_locale(accept_language: str) -> str:
 
 
 def _normal(tag: str) -> str:
-    """Give a language tag in its one spelling, or "" when it names no known language."""
+    """Return a language tag in its one spelling, or "" when it names no known language."""
     match = _TAG.match(tag.strip().replace("_", "-"))
     if match is None:
         return ""
@@ -82,7 +82,7 @@ def _normal(tag: str) -> str:
 
 
 def _today(aliases: _Aliases, code: str, known: dict[str, str]) -> str:
-    """Give a code if it is known, else the one known code that took its place, else ""."""
+    """Return a code if it is known, else the one known code that took its place, else ""."""
     if code in known:
         return code
     successors = get_global(aliases).get(code, "")

@@ -33,7 +33,7 @@ class Sources:
         return cls(_layered(public, ours, extra or {}))
 
     def name_of(self, referrer: str) -> str:
-        """Give the name of a stored referrer (host and path), or its host if it has none."""
+        """Return the name of a stored referrer (host and path), or its host if it has none."""
         host, _, path = referrer.partition("/")
         for parent in _and_parents(host):
             if parent in self._with_paths:
@@ -72,14 +72,14 @@ def _key(place: str) -> str:
 
 
 def _and_parents(host: str) -> Iterator[str]:
-    """Give a host and what it lies below, without the bare top level."""
+    """Return a host and what it lies below, without the bare top level."""
     yield host
     while "." in (host := host.partition(".")[2]):
         yield host
 
 
 def _and_folders(place: str, depth: int) -> Iterator[str]:
-    """Give the folders a host and path lies in, down to `depth`, the deepest first."""
+    """Return the folders a host and path lies in, down to `depth`, the deepest first."""
     steps = place.split("/", depth + 1)[: depth + 1]
     for length in range(len(steps), 1, -1):
         yield "/".join(steps[:length])

@@ -75,7 +75,7 @@ class Tally:
 
 
 def figures_of_time(tally: Tally, duration_ms: NDArray[np.int64], question: Question) -> Columns:
-    """Give the bounce rate and the duration of all numbers: 0 where none is known.
+    """Return the bounce rate and the duration of all numbers: 0 where none is known.
 
     With blanks it is None where there are views, and of none of them it is known.
     """

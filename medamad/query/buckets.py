@@ -35,17 +35,17 @@ class Buckets:
     dates: list[str]
 
     def of(self, time_ms: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Give the number of the bucket in which each time lies; all must lie in one."""
+        """Return the number of the bucket in which each time lies; all must lie in one."""
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
     def fall_on(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
-        """Tell whether every bucket that begins between two times begins at a whole step."""
+        """Return whether every bucket that begins between two times begins at a whole step."""
         begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")
         return not np.any(self.edges_ms[begin:end] % step_ms)
 
 
 def edges(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buckets:
-    """Give every bucket that touches start_ms ≤ time ≤ end_ms, none when that is empty.
+    """Return every bucket that touches start_ms ≤ time ≤ end_ms, none when that is empty.
 
     The first may begin before `start_ms`. An hour or a minute is cut where the zone changes its
     offset, so that each bucket has one. BadRequest for an unknown interval and past MAX_BUCKETS.
@@ -79,7 +79,7 @@ def _too_many(interval: str) -> BadRequest:
 def _of_clock(
     step_s: int, start_s: int, end_s: int, zone: tzinfo
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the edges of local hours or minutes, and the offset at each."""
+    """Return the edges of local hours or minutes, and the offset at each."""
     edges_s: list[NDArray[np.int64]] = []
     offsets: list[NDArray[np.int64]] = []
     for from_s, to_s, offset in _stretches(zone, start_s - step_s, end_s + step_s + 1):
@@ -131,7 +131,7 @@ def _of_calendar(interval: str, start_s: int, end_s: int, zone: tzinfo) -> NDArr
 
 
 def _around(edges_s: NDArray[np.int64], start_s: int, end_s: int) -> slice:
-    """Give the stretch of edges from the last at or before the start to the first past the end."""
+    """Return the stretch of edges from the last at or before the start to the first past the end."""
     first = int(np.searchsorted(edges_s, start_s, side="right")) - 1
     last = int(np.searchsorted(edges_s, end_s, side="right"))
     return slice(first, last + 1)

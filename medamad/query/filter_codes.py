@@ -30,7 +30,7 @@ _LETTERS_AT_ONCE: Final = 250_000
 def dimension_filters(
     snapshot: Snapshot, question: Question, sources: Sources
 ) -> dict[Dimension, Passing]:
-    """Give which codes of each filtered dimension pass the filters on it."""
+    """Return which codes of each filtered dimension pass the filters on it."""
     found: dict[Dimension, Passing] = {}
     for name, field in VIEW_FIELDS.items():
         conditions = tuple(question.conditions_on((name,)))
@@ -64,7 +64,7 @@ def _remembered(
     key: Hashable,
     of: Callable[[Sequence[str]], Passing],
 ) -> Passing:
-    """Give what `of` tells of each text of a dimension, asking only of those not asked of before.
+    """Return what `of` tells of each text of a dimension, asking only of those not asked of before.
 
     The questions of a dashboard all have the same filters.
     """
@@ -81,7 +81,7 @@ def _remembered(
 
 
 def texts_from(snapshot: Snapshot, dimension: Dimension, begin: int) -> Iterator[Sequence[str]]:
-    """Give the texts of a dimension from a code on, some at a time."""
+    """Return the texts of a dimension from a code on, some at a time."""
     texts = snapshot.texts(dimension)
     size = len(texts)
     for first in range(begin, size, _TOLD_AT_ONCE):
@@ -94,7 +94,7 @@ def texts_from(snapshot: Snapshot, dimension: Dimension, begin: int) -> Iterator
 
 
 def passes_without_view(question: Question) -> bool:
-    """Say whether an event that belongs to no view passes: it has the name "" everywhere."""
+    """Return whether an event that belongs to no view passes: it has the name "" everywhere."""
     return all(
         bool(passing(question.conditions_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
@@ -102,7 +102,7 @@ def passes_without_view(question: Question) -> bool:
 
 
 def property_filter(snapshot: Snapshot, question: Question) -> Passing:
-    """Give which codes of properties match every filter on their name and their value."""
+    """Return which codes of properties match every filter on their name and their value."""
     conditions = [tuple(question.conditions_on((field,))) for field in PROPERTY_FIELDS]
 
     def of(texts: Sequence[str]) -> Passing:

@@ -56,7 +56,7 @@ meanwhile no other thread can run."""
 
 
 def _containing(names: Sequence[str], value: str) -> Iterable[bool]:
-    """Tell which names have a value in them.
+    """Return which names have a value in them.
 
     To look for a long value in a short text Python may compare all of it at each place, which for
     many long names takes seconds. In one long text it does not, so they are looked through joined.
@@ -161,7 +161,7 @@ def conditions_of(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...
 
 
 def passing(conditions: Iterable[Condition], names: Sequence[Sequence[str]]) -> Passing:
-    """Give the things that pass all of some conditions on one field, boolean, shape (n,).
+    """Return the things that pass all of some conditions on one field, boolean, shape (n,).
 
     `names` are one or more sequences of n names of these n things, as `without_case` gives them.
     """
@@ -177,5 +177,5 @@ def passing(conditions: Iterable[Condition], names: Sequence[Sequence[str]]) -> 
 
 
 def without_case(names: Iterable[str]) -> list[str]:
-    """Give names as they are compared."""
+    """Return names as they are compared."""
     return [name.casefold() for name in names]

@@ -97,19 +97,19 @@ class Period:
     zone: tzinfo = UTC
 
     def is_outside(self, least_ms: int, greatest_ms: int) -> bool:
-        """Tell whether no time between two, these included, lies in the period."""
+        """Return whether no time between two, these included, lies in the period."""
         return (self.start_ms is not None and greatest_ms < self.start_ms) or (
             self.end_ms is not None and least_ms > self.end_ms
         )
 
     def contains(self, least_ms: int, greatest_ms: int) -> bool:
-        """Tell whether all of the time between two, these included, lies in the period."""
+        """Return whether all of the time between two, these included, lies in the period."""
         return (self.start_ms is None or least_ms >= self.start_ms) and (
             self.end_ms is None or greatest_ms <= self.end_ms
         )
 
     def stretch(self, ascending_ms: NDArray[np.int64]) -> slice:
-        """Give where the times lie that are in the period, out of times that ascend."""
+        """Return where the times lie that are in the period, out of times that ascend."""
         begin, end = 0, len(ascending_ms)
         if self.start_ms is not None:
             begin = int(np.searchsorted(ascending_ms, np.int64(self.start_ms)))
@@ -118,7 +118,7 @@ class Period:
         return slice(begin, max(begin, end))
 
     def mask(self, time_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which times lie in the period."""
+        """Return which times lie in the period."""
         mask = np.ones(len(time_ms), np.bool_)
         if self.start_ms is not None:
             mask &= time_ms >= self.start_ms
@@ -148,7 +148,7 @@ def period_of(start: str | None, end: str | None) -> Period:
 
 
 def previous(period: Period) -> Period:
-    """Give the stretch of the same length just before a period that has both bounds."""
+    """Return the stretch of the same length just before a period that has both bounds."""
     if period.start_ms is None or period.end_ms is None:
         raise BadRequest("previous: expected start and end to be given as well")
     length_ms = period.end_ms - period.start_ms + 1

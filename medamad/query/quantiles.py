@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.storage.segments.format import Ascending
+from medamad.storage.segments.format import SortedDurations
 
 Whole: TypeAlias = NDArray[np.integer[Any]]
 
@@ -90,7 +90,7 @@ class _Sorted:
     counts: NDArray[np.intp]
 
     def at(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Give the durations at some places; anything for places that there are not."""
+        """Return the durations at some places; anything for places that there are not."""
         if not len(self.keys):
             return np.zeros(len(places), np.int64)
         keys = self.keys.take(places, mode="clip")
@@ -110,7 +110,7 @@ class Spread:
         return self._short.counts + self._long.counts
 
     def quartile(self, number: int) -> NDArray[np.int64]:
-        """Give the 1st, 2nd (the median) or 3rd quartile of each group, 0 where it is empty.
+        """Return the 1st, 2nd (the median) or 3rd quartile of each group, 0 where it is empty.
 
         Interpolated linearly between the two nearest, rounded half to even, in whole numbers
         throughout. Shape (n,).
@@ -129,14 +129,14 @@ class Spread:
 def _between(
     low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Whole
 ) -> NDArray[np.int64]:
-    """Give what lies so many quarters of the way between numbers, rounded half to even."""
+    """Return what lies so many quarters of the way between numbers, rounded half to even."""
     value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
     value += (rest == 3) | ((rest == 2) & (value % 2 == 1))  # noqa: PLR2004 - of four
     return value
 
 
-def median(duration_ms: Sequence[Whole], known: Sequence[Ascending] = ()) -> int:
-    """Give the median of durations given in pieces, sorted ones among them; 0 if there is none.
+def median(duration_ms: Sequence[Whole], known: Sequence[SortedDurations] = ()) -> int:
+    """Return the median of durations given in pieces, sorted ones among them; 0 if there is none.
 
     Durations of 0 do not count; `known` has none of them.
     """
@@ -161,8 +161,8 @@ def median(duration_ms: Sequence[Whole], known: Sequence[Ascending] = ()) -> int
     return middle + (rest and middle % 2)
 
 
-def _at(loose: Whole, known: Sequence[Ascending], place: int, least: int = 0) -> int:
-    """Give the number, `least` or more, that stands at a place of all numbers sorted together."""
+def _at(loose: Whole, known: Sequence[SortedDurations], place: int, least: int = 0) -> int:
+    """Return the number, `least` or more, that stands at a place of all numbers sorted together."""
     greatest = (1 << 32) - 1
     while least < greatest:
         middle = (least + greatest) // 2

@@ -29,7 +29,7 @@ class Question:
     with_blanks: bool = False
 
     def conditions_on(self, fields: Iterable[str]) -> list[Condition]:
-        """Give the conditions on any of some fields."""
+        """Return the conditions on any of some fields."""
         wanted = frozenset(fields)
         return [condition for condition in self.conditions if condition.field in wanted]
 
@@ -60,7 +60,7 @@ class Wanted:
     is_wanted: bool = True
 
     def watched(self, snapshot: Snapshot) -> Snapshot:
-        """Give a snapshot that raises NobodyWaits once the answer is no longer wanted."""
+        """Return a snapshot that raises NobodyWaits once the answer is no longer wanted."""
         return evolve(snapshot, parts=_WatchedParts(snapshot.parts, self), check=self.check)
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Passing
 from medamad.query.scan import Selection
 from medamad.storage.segments.counters import DURATION_MS, TIMED_VISITORS, VIEWS, Counters
-from medamad.storage.segments.snapshot import Missed, Missing, PathDurations, Sums
+from medamad.storage.segments.snapshot import DayRollup, Missed, Missing, PathDurations
 
 _UNKNOWN = np.zeros(0, np.uint32)
 
@@ -19,7 +19,7 @@ _UNKNOWN = np.zeros(0, np.uint32)
 class SummedDay:
     """The chosen views of a day: their sums, shape (6,), and their known durations."""
 
-    day: Sums
+    day: DayRollup
     sums: NDArray[np.int64]
     duration_ms: NDArray[np.uint32]
 
@@ -28,10 +28,10 @@ class SummedDay:
 class _Days:
     """The days with single durations, or those without: opened one by one, each time anew."""
 
-    days: Iterable[Sums]
+    days: Iterable[DayRollup]
     has_durations: bool
 
-    def __iter__(self) -> Iterator[Sums]:
+    def __iter__(self) -> Iterator[DayRollup]:
         return (day for day in self.days if day.has_durations is self.has_durations)
 
 
@@ -54,10 +54,12 @@ def summed_days(selection: Selection) -> Iterator[SummedDay]:
             yield _chosen(selection, day, counters, dimension, passed)
 
 
-def counted_days(selection: Selection, dimension: Dimension) -> Iterator[tuple[Sums, Counters]]:
+def counted_days(
+    selection: Selection, dimension: Dimension
+) -> Iterator[tuple[DayRollup, Counters]]:
     """Give each day that is chosen whole, and its sums by the codes of a dimension."""
 
-    def known(day: Sums) -> tuple[Sums, Counters] | None:
+    def known(day: DayRollup) -> tuple[DayRollup, Counters] | None:
         counters = day.counters(dimension)
         return None if counters is None else (day, counters)
 
@@ -65,7 +67,7 @@ def counted_days(selection: Selection, dimension: Dimension) -> Iterator[tuple[S
 
 
 def note_unknown(
-    missed: Missed, day: Sums, counters: Counters, passed: Passing | None = None
+    missed: Missed, day: DayRollup, counters: Counters, passed: Passing | None = None
 ) -> None:
     """Note what sums of a day do not tell: they are of another program, which knew no such figure.
 
@@ -92,7 +94,7 @@ def with_single_durations(selection: Selection) -> Selection:
 
 
 def durations_by_path(selection: Selection) -> Iterator[PathDurations]:
-    """Give the durations of each day, which have to be known, for as many paths as there are.
+    """Return the durations of each day, which have to be known, for as many paths as there are.
 
     A filter on the path is for the caller to look at.
     """
@@ -106,7 +108,7 @@ def _any_view(counters: Counters, passed: Passing | None) -> bool:
 
 def _chosen(
     selection: Selection,
-    day: Sums,
+    day: DayRollup,
     counters: Counters,
     dimension: Dimension | None,
     passed: Passing | None,

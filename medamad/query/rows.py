@@ -24,7 +24,7 @@ _AT_ONCE: Final = 1_000
 
 
 def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give part / whole rounded to 4 decimals, as Python's `round` does; 0 for a whole of 0."""
+    """Return part / whole rounded to 4 decimals, as Python's `round` does; 0 for a whole of 0."""
     quotients = np.zeros(len(parts), np.float64)
     np.divide(parts, whole, out=quotients, where=whole > 0)
     scaled = quotients * 10_000
@@ -38,7 +38,7 @@ def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.
 def within_reach(
     numbers: NDArray[np.integer], falling: NDArray[Any], stretch: slice
 ) -> tuple[NDArray[np.integer], slice]:
-    """Give the numbers that a stretch can show, however those are ordered that have equal columns.
+    """Return the numbers that a stretch can show, however those are ordered that have equal columns.
 
     The numbers are ordered falling by a column (`falling[number]`). Gives also where the stretch
     lies among those that are left.
@@ -89,7 +89,7 @@ def page(
 
 
 def _first_of(names: Sequence[str], count: int) -> list[int]:
-    """Give the places of the first of some names in ascending order, that many if there are."""
+    """Return the places of the first of some names in ascending order, that many if there are."""
     pieces = (
         sorted(range(begin, min(begin + _AT_ONCE, len(names))), key=names.__getitem__)
         for begin in range(0, len(names), _AT_ONCE)
@@ -119,25 +119,25 @@ Naming: TypeAlias = Callable[[str, Sources], str]
 
 
 def as_stored(text: str, _sources: Sources) -> str:
-    """Give the text itself."""
+    """Return the text itself."""
     return text
 
 
 def source(text: str, sources: Sources) -> str:
-    """Give the source of a referrer: `Google` for `google.co.uk/search`."""
+    """Return the source of a referrer: `Google` for `google.co.uk/search`."""
     return sources.name_of(text)
 
 
 def country(text: str, _sources: Sources) -> str:
-    """Give the name of a country by its ISO code."""
+    """Return the name of a country by its ISO code."""
     return country_name(text)
 
 
 def language(text: str, _sources: Sources) -> str:
-    """Give the language of a locale: `English` for `en-GB`."""
+    """Return the language of a locale: `English` for `en-GB`."""
     return language_name(text)
 
 
 def locale(text: str, _sources: Sources) -> str:
-    """Give the name of a locale: `British English` for `en-GB`."""
+    """Return the name of a locale: `British English` for `en-GB`."""
     return locale_name(text)

@@ -15,13 +15,13 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Question
 from medamad.storage.segments.snapshot import (
     Codes,
+    DayRollup,
     Events,
-    Group,
+    MergedSegment,
     Missed,
     Missing,
     Part,
     Snapshot,
-    Sums,
     Views,
 )
 
@@ -41,7 +41,7 @@ class Chosen:
     index: NDArray[np.intp] | slice | None = None
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Give these views' values out of those of all views of the part."""
+        """Return these views' values out of those of all views of the part."""
         if self.index is None:
             return column
         return (
@@ -81,8 +81,8 @@ class Carriers:
     matching: Passing
     loose: NDArray[np.uint64]
 
-    def may_be_in(self, part: Part | Sums) -> bool:
-        """Tell whether a part, or a day, may have one; without looking at its views."""
+    def may_be_in(self, part: Part | DayRollup) -> bool:
+        """Return whether a part, or a day, may have one; without looking at its views."""
         counts = part.event_counts()
         if counts is None or self.matching.take(counts.codes).any():
             return True
@@ -92,7 +92,7 @@ class Carriers:
         )
 
     def mask(self, part: Views) -> Passing:
-        """Tell which views of a part carry one, shape (n,)."""
+        """Return which views of a part carry one, shape (n,)."""
         mask = np.zeros(len(part), np.bool_)
         own = part.own
         if len(own):
@@ -118,13 +118,13 @@ class ViewFilter:
         return not self.passing and self.carriers is None
 
     def without(self, dimension: Dimension) -> "ViewFilter":
-        """Give the filter as it is apart from one dimension."""
+        """Return the filter as it is apart from one dimension."""
         return evolve(
             self, passing={key: codes for key, codes in self.passing.items() if key != dimension}
         )
 
     def mask(self, part: Views, window: slice = slice(None)) -> Passing | None:
-        """Give which views of a part, or of a stretch of it, pass; None when there is no filter."""
+        """Return which views of a part, or of a stretch of it, pass; None when there is no filter."""
         mask: Passing | None = None
         for dimension, codes_passing in self.passing.items():
             passed = _passes(part.codes(dimension)[window], codes_passing)
@@ -150,13 +150,13 @@ class ViewFilter:
                 if answer is not None:
                     yield answer
                     continue
-            if isinstance(part, Group):
+            if isinstance(part, MergedSegment):
                 yield from left.choose(part.members, period, whole)
             else:
                 yield from left.views_of(part, period)
 
-    def left_by(self, part: Part | Sums) -> "ViewFilter | None":
-        """Give what is left to be looked at view by view; None where no view can pass."""
+    def left_by(self, part: Part | DayRollup) -> "ViewFilter | None":
+        """Return what is left to be looked at view by view; None where no view can pass."""
         if self.carriers is not None and not self.carriers.may_be_in(part):
             return None
         left: ViewFilter = self
@@ -171,7 +171,7 @@ class ViewFilter:
         return left
 
     def views_of(self, part: Views, period: Period) -> Iterator[Chosen]:
-        """Give the views of a part that pass and lie in a period, if there are any."""
+        """Return the views of a part that pass and lie in a period, if there are any."""
         least_ms, greatest_ms = part.time_bounds
         if period.contains(least_ms, greatest_ms):
             window, mask = slice(0, len(part)), None
@@ -205,13 +205,13 @@ class Selection:
     parts: Iterable[Part]
     period: Period
     filter: ViewFilter
-    days: Iterable[Sums] = ()
+    days: Iterable[DayRollup] = ()
     missed: Missed = Factory(Missed)
     missing: Missing = Missing.FIGURES
     """What the answer is without where a day cannot answer."""
 
     def choose(self, whole: Callable[[Part], T | None]) -> Iterator[Chosen | T]:
-        """Give the views of each part that has any.
+        """Return the views of each part that has any.
 
         Where all views of a part are chosen, `whole` may give an answer in their place; if it
         gives None, they come one part at a time.
@@ -219,11 +219,11 @@ class Selection:
         return self.filter.choose(self.parts, self.period, whole)
 
     def views(self) -> Iterator[Chosen]:
-        """Give the views of each part that has any."""
+        """Return the views of each part that has any."""
         return self.choose(_nothing)
 
-    def summed(self, known: Callable[[Sums], T | None]) -> Iterator[T]:
-        """Give what is known of each day that is chosen whole.
+    def summed(self, known: Callable[[DayRollup], T | None]) -> Iterator[T]:
+        """Return what is known of each day that is chosen whole.
 
         Days that are cut by the period, or of whose views only some may pass, or of which nothing
         is known, are noted as missing.
@@ -244,20 +244,20 @@ class Selection:
                 yield answer
 
     def during(self, period: Period) -> "Selection":
-        """Give the same of another period."""
+        """Return the same of another period."""
         return evolve(self, period=period)
 
     def without(self, dimension: Dimension) -> "Selection":
-        """Give the same without the filter on a dimension."""
+        """Return the same without the filter on a dimension."""
         return evolve(self, filter=self.filter.without(dimension))
 
 
 def _nothing(_part: Part) -> None:
-    """Give no answer for a part."""
+    """Return no answer for a part."""
 
 
 def select(snapshot: Snapshot, question: Question, sources: Sources) -> Selection:
-    """Give the views that a question is about."""
+    """Return the views that a question is about."""
     return Selection(
         snapshot.parts,
         question.period,
@@ -268,7 +268,7 @@ def select(snapshot: Snapshot, question: Question, sources: Sources) -> Selectio
 
 
 def _passes(codes: Codes, passing: Passing) -> Passing:
-    """Tell which codes pass. To compare with a few is faster than to look each up."""
+    """Return which codes pass. To compare with a few is faster than to look each up."""
     wanted = np.flatnonzero(passing)
     if len(wanted) > _FEW:
         return passing.take(codes)
@@ -296,7 +296,7 @@ def places(part: Views, sequences: NDArray[np.uint64]) -> tuple[NDArray[np.intp]
 
 
 def view_filter(snapshot: Snapshot, question: Question, sources: Sources) -> ViewFilter:
-    """Give all filters of a question, as far as they choose among views."""
+    """Return all filters of a question, as far as they choose among views."""
     codes_passing = dimension_filters(snapshot, question, sources)
     if not question.names_property:
         return ViewFilter(codes_passing)
@@ -311,7 +311,7 @@ def view_filter(snapshot: Snapshot, question: Question, sources: Sources) -> Vie
 
 
 def loose_events(snapshot: Snapshot, period: Period) -> Iterator[Events]:
-    """Give the loose events of all parts that may have some in a period, and the others."""
+    """Return the loose events of all parts that may have some in a period, and the others."""
     for part in leaves(snapshot.parts):
         bounds = part.event_time_bounds
         if bounds[0] <= bounds[1] and not period.is_outside(*bounds):
@@ -320,9 +320,9 @@ def loose_events(snapshot: Snapshot, period: Period) -> Iterator[Events]:
 
 
 def leaves(parts: Iterable[Part]) -> Iterator[Views]:
-    """Give the parts, and those in groups, one after the other."""
+    """Return the parts, and those in groups, one after the other."""
     for part in parts:
-        if isinstance(part, Group):
+        if isinstance(part, MergedSegment):
             yield from leaves(part.members)
         else:
             yield part

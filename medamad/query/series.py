@@ -14,8 +14,8 @@ from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.rollups import SummedDay, summed_days
 from medamad.query.scan import Chosen, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
-from medamad.storage.segments.format import FLAG_BITS, Ascending
-from medamad.storage.segments.snapshot import Group, Missing, Part
+from medamad.storage.segments.format import FLAG_BITS, SortedDurations
+from medamad.storage.segments.snapshot import MergedSegment, Missing, Part
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
@@ -44,10 +44,10 @@ def whole_of(selection: Selection) -> Series:
         for day in summed_days(selection):
             pieces.add_day(0, day)
         return pieces.series()
-    known: list[Ascending] = []
+    known: list[SortedDurations] = []
     loose: list[Numbers] = []
     for chosen_or_known in selection.choose(_sorted):
-        if isinstance(chosen_or_known, Ascending):
+        if isinstance(chosen_or_known, SortedDurations):
             known.append(chosen_or_known)
         else:
             loose.append(chosen_or_known.duration_ms)
@@ -81,7 +81,7 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
 
 
 def _summed_by_bucket(selection: Selection, buckets: Buckets) -> Iterator[tuple[int, SummedDay]]:
-    """Give the days that lie in one bucket, with its number."""
+    """Return the days that lie in one bucket, with its number."""
     for day in summed_days(selection):
         first, last = buckets.of(np.array(day.day.time_bounds, np.int64)).tolist()
         if first == last:
@@ -140,11 +140,11 @@ class _Pieces:
         self._duration_ms[bucket].append(day.duration_ms)
 
     def medians(self) -> NDArray[np.int64]:
-        """Give the median of each bucket."""
+        """Return the median of each bucket."""
         return np.array([median(pieces) for pieces in self._duration_ms], np.int64)
 
     def series(self) -> Series:
-        """Give the buckets, and all of them as one."""
+        """Return the buckets, and all of them as one."""
         whole_ms = median(list(chain.from_iterable(self._duration_ms)))
         sums = sums_by_flags(self._by_flags) + self.of_days
         whole = Series(Tally(sums).all(), np.array([whole_ms], np.int64))
@@ -164,7 +164,7 @@ class _Cut:
     order: NDArray[np.intp] | None = None
 
     def ordered(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Give a column of the views in the order of their buckets."""
+        """Return a column of the views in the order of their buckets."""
         return column if self.order is None else column.take(self.order)
 
 
@@ -194,7 +194,7 @@ def _cut(chosen: Chosen, buckets: Buckets) -> _Cut:
 
 
 def _between(buckets: Buckets, least_ms: int, greatest_ms: int) -> tuple[int, NDArray[np.int64]]:
-    """Give the bucket of the earlier time, and where those begin that come up to the later."""
+    """Return the bucket of the earlier time, and where those begin that come up to the later."""
     first, last = np.searchsorted(buckets.edges_ms, [least_ms, greatest_ms], side="right") - 1
     return int(first), buckets.edges_ms[first + 1 : last + 1]
 
@@ -203,5 +203,5 @@ def _around(inner: NDArray[np.integer[Any]], size: int) -> NDArray[np.integer[An
     return np.concatenate(([0], inner, [size]))
 
 
-def _sorted(part: Part) -> Ascending | None:
-    return part.durations() if isinstance(part, Group) else None
+def _sorted(part: Part) -> SortedDurations | None:
+    return part.durations() if isinstance(part, MergedSegment) else None

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.storage.segments.counters import SLOT_MS, VIEWS
-from medamad.storage.segments.snapshot import Group, Part, Snapshot
+from medamad.storage.segments.snapshot import MergedSegment, Part, Snapshot
 from medamad.storage.visitors import newest_ms
 
 LEAST_SILENCE: Final = 12
@@ -30,7 +30,7 @@ _FORGOTTEN: Final = 30 * _A_DAY
 
 
 def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int | None:
-    """Give when the last view of a quiet website was, Unix milliseconds; None if it is not quiet.
+    """Return when the last view of a quiet website was, Unix milliseconds; None if it is not quiet.
 
     `listening_since_ms` is since when hits have been taken without a break.
     """
@@ -63,7 +63,7 @@ def _counts(parts: Iterable[Part], first: int, length: int) -> NDArray[np.int64]
         if slots is not None:
             numbers = slots.codes.astype(np.int64) - first
             views = slots.sums[VIEWS]
-        elif isinstance(part, Group):
+        elif isinstance(part, MergedSegment):
             counts += _counts(part.members, first, length)
             continue
         else:

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.errors import Unauthorised
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
@@ -24,7 +24,7 @@ MOST_LOGINS: Final = 1_000
 
 
 def read_account(txn: Txn, databases: Databases) -> Account | None:
-    """Give the account, or None when there is none yet.
+    """Return the account, or None when there is none yet.
 
     A damaged one is logged and counts as none: the next start makes another.
     """
@@ -36,19 +36,19 @@ def read_account(txn: Txn, databases: Databases) -> Account | None:
 
 
 def stored_account(txn: Txn, databases: Databases) -> Account | None:
-    """Give the account as it is stored. Raises Damaged."""
+    """Return the account as it is stored. Raises Damaged."""
     stored = txn.get(_ACCOUNT_KEY, db=databases.meta)
     if stored is None:
         return None
     try:
-        return msgspec.json.decode(unsealed(_ACCOUNT_KEY, stored), type=Account)
+        return msgspec.json.decode(verified(_ACCOUNT_KEY, stored), type=Account)
     except msgspec.DecodeError as error:
         raise Damaged(str(error)) from error
 
 
 def write_account(txn: Txn, databases: Databases, account: Account) -> None:
     """Put the account in the place of what was there."""
-    value = sealed(_ACCOUNT_KEY, msgspec.json.encode(account))
+    value = with_checksum(_ACCOUNT_KEY, msgspec.json.encode(account))
     txn.put(_ACCOUNT_KEY, value, db=databases.meta)
 
 
@@ -60,14 +60,14 @@ def delete_account(txn: Txn, databases: Databases) -> None:
 
 
 def read_login(txn: Txn, databases: Databases, digest: bytes) -> Login | None:
-    """Give the login whose token has that SHA-256."""
+    """Return the login whose token has that SHA-256."""
     stored = txn.get(digest, db=databases.logins)
     return None if stored is None else _login(digest, stored)
 
 
 def write_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
     """Store a login under the SHA-256 of its token."""
-    value = sealed(digest, _LOGIN.pack(login.since, login.last_seen))
+    value = with_checksum(digest, _LOGIN.pack(login.since, login.last_seen))
     txn.put(digest, value, db=databases.logins)
 
 
@@ -106,7 +106,7 @@ def _all_logins(txn: Txn, databases: Databases) -> list[tuple[bytes, Login | Non
 def _login(digest: bytes, stored: bytes) -> Login | None:
     """Read a login. A damaged one has ended."""
     try:
-        return Login(*_LOGIN.unpack(unsealed(digest, stored)))
+        return Login(*_LOGIN.unpack(verified(digest, stored)))
     except (Damaged, struct.error) as error:
         _log.error("a login is damaged and has ended: {error}", error=str(error))
         return None
@@ -132,12 +132,12 @@ class StoredAccount:
     _writer: Writer
 
     def read(self) -> Account | None:
-        """Give the account, or None before the first one is made."""
+        """Return the account, or None before the first one is made."""
         with self._environment.reading() as txn:
             return read_account(txn, self._environment.databases)
 
     def login(self, digest: bytes) -> Login | None:
-        """Give a login."""
+        """Return a login."""
         with self._environment.reading() as txn:
             return read_login(txn, self._environment.databases, digest)
 

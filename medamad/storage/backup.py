@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from medamad.build import VERSION
-from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.files import Txn, free_bytes, sync_folder
 from medamad.storage.environment.formats import META, STORE_ID, Tell, read_format, tell_nobody
 from medamad.storage.environment.pages import check_pages
@@ -100,7 +100,7 @@ def read_note(file: BinaryIO) -> Note:
 
 
 def unpacked(file: BinaryIO, note: Note) -> Iterator[bytes]:
-    """Give the store's file in pieces, after its note has been read.
+    """Return the store's file in pieces, after its note has been read.
 
     Raises NoBackup, at the end at the latest, when it is not what was written.
     """
@@ -209,7 +209,7 @@ def clear_unfinished(folder: Path, beginning: str) -> None:
 
 
 def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
-    """Give names for a file of a moment, in UTC, each for where those before it are taken."""
+    """Return names for a file of a moment, in UTC, each for where those before it are taken."""
     stamp = time.strftime("%Y%m%d-%H%M%SZ", time.gmtime(unix_s))
     yield f"{beginning}{stamp}{ending}"
     for number in count(2):
@@ -254,7 +254,7 @@ def _only(part: Path) -> Iterator[BinaryIO]:
 
 
 def _copied(env: lmdb.Environment, txn: Txn) -> Generator[bytes]:
-    """Give the file of a store as a transaction sees it, without the pages that are free."""
+    """Return the file of a store as a transaction sees it, without the pages that are free."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     failed: list[lmdb.Error] = []
 
@@ -312,7 +312,7 @@ def _used_bytes(env: lmdb.Environment, txn: Txn) -> int:
 def _store_id(env: lmdb.Environment, txn: Txn) -> str:
     stored = txn.get(STORE_ID, db=env.open_db(META, txn=txn, create=False))
     try:
-        return "" if stored is None else unsealed(STORE_ID, stored).hex()
+        return "" if stored is None else verified(STORE_ID, stored).hex()
     except Damaged:
         return ""
 

@@ -1,6 +1,6 @@
 """Read a whole store and report what is wrong with it. Writes nothing.
 
-Besides checksums: each block and group is made once more of what it holds, so that its counters
+Besides checksums: each segment and group is made once more of what it holds, so that its counters
 are compared with a recount; the sums of a day with each other; each text with its code; and
 nothing may belong to nothing.
 """
@@ -19,27 +19,27 @@ from medamad.storage.compaction.purge import OF_WEBSITES
 from medamad.storage.dictionary.decode import PropertyNames
 from medamad.storage.dictionary.keys import code_key, split_name
 from medamad.storage.dictionary.limits import read_mark
-from medamad.storage.environment.access import Writing
-from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.access import WriterAccess
+from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.formats import STORE_ID, TRUSTED_TIME
 from medamad.storage.environment.last_numbers import read_number
 from medamad.storage.environment.pages import doubt_of_last
-from medamad.storage.errors import Damaged, DamagedBlock
+from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches
-from medamad.storage.segments.build import Written, block_of, content_of, group_head, group_puts
+from medamad.storage.segments.build import Written, content_of, group_header, group_puts, segment_of
 from medamad.storage.segments.corrections import read_corrections
 from medamad.storage.segments.counters import decode_counters
 from medamad.storage.segments.format import (
-    Block,
-    Head,
+    Segment,
+    SegmentHeader,
     decode_column,
-    decode_head,
-    head_key,
+    decode_header,
+    header_key,
     number_of,
 )
-from medamad.storage.segments.read import OpenBlock, OpenGroup, open_one
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_one
 from medamad.storage.segments.rollup import disagreements, open_sums, written_sums
 from medamad.storage.segments.snapshot import Part
 from medamad.storage.wal.dedup import SECRET
@@ -57,17 +57,17 @@ _Names = Mapping[Dimension, NDArray[np.bool_]]
 
 
 @define(eq=False)
-class Checking:
+class StoreCheck:
     """One look at a store, by one transaction. The figures are of what was looked at so far."""
 
     _environment: Environment
     _txn: Txn
     websites: int = 0
     views: int = 0
-    blocks: int = 0
+    segments: int = 0
     _days: set[tuple[int, int]] = field(factory=set)
     _greatest_sequence: int = 0
-    _greatest_block: int = 0
+    _greatest_segment: int = 0
     _greatest_batch: int = 0
     _names_of: PropertyNames = field(init=False)
 
@@ -77,7 +77,7 @@ class Checking:
         return len(self._days)
 
     def findings(self) -> Iterator[str]:
-        """Say what is wrong, one thing at a time; nothing if nothing is."""
+        """Return what is wrong, one thing at a time; nothing if nothing is."""
         if doubt := doubt_of_last(self._environment.path):
             yield doubt
         numbers: list[int] = []
@@ -105,22 +105,22 @@ class Checking:
             yield f"meta: {strange!r} is none of its names"
         for name in ("logins", "beacons"):
             for key, value in self._items(name):
-                if not _is_sealed(key, value):
+                if not _is_flushed(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
         for secret in (SECRET, STORE_ID, TRUSTED_TIME):
             stored = self._txn.get(secret, db=self._environment.databases.meta)
-            if stored is not None and not _is_sealed(secret, stored):
+            if stored is not None and not _is_flushed(secret, stored):
                 yield f"{secret.decode()}: its checksum does not match"
 
     def _numbering(self, greatest_website: int) -> Iterator[str]:
         for name, least in (
             (b"sequence", self._greatest_sequence),
-            (b"last-block", self._greatest_block),
+            (b"last-block", self._greatest_segment),
             (LAST_BATCH, self._greatest_batch),
             (b"last-website", greatest_website),
         ):
             stored = self._txn.get(name, db=self._environment.databases.meta)
-            if stored is not None and not _is_sealed(name, stored):
+            if stored is not None and not _is_flushed(name, stored):
                 yield f"{name.decode()}: its checksum does not match"
                 continue
             number = read_number(self._txn, self._environment.databases.meta, name)
@@ -144,33 +144,33 @@ class Checking:
 
     def _website(self, number: int) -> Iterator[str]:
         databases = self._environment.databases
-        self._names_of = PropertyNames(Writing(self._txn), databases, number)
+        self._names_of = PropertyNames(WriterAccess(self._txn), databases, number)
         names: dict[Dimension, NDArray[np.bool_]] = {}
         for dimension in Dimension:
             texts: list[str | None] = []
             yield from self._names(number, dimension, texts)
             names[dimension] = np.array([text is not None for text in texts], np.bool_)
         yield from self._codes(number)
-        heads: dict[int, Head] = {}
-        for key, value in self._items("heads", _NUMBER.pack(number)):
-            if key == head_key(number, 0):
+        headers: dict[int, SegmentHeader] = {}
+        for key, value in self._items("headers", _NUMBER.pack(number)):
+            if key == header_key(number, 0):
                 continue
             try:
-                heads[number_of(key)] = decode_head(key, value)
+                headers[number_of(key)] = decode_header(key, value)
             except (Damaged, struct.error) as error:
                 yield f"website {number}, head {key[4:].hex()}: {error}"
-        yield from self._batches(number, heads)
+        yield from self._batches(number, headers)
         sound: dict[int, Part] = {}
-        for each in sorted(heads, key=lambda each: _level(heads, each)):
-            found = list(self._block(number, each, heads, sound, names))
+        for each in sorted(headers, key=lambda each: _level(headers, each)):
+            found = list(self._segment(number, each, headers, sound, names))
             yield from found
-        yield from self._pieces(number, heads)
+        yield from self._pieces(number, headers)
         yield from self._journal(number, names)
         for correction in read_corrections(self._txn, databases.corrections, number):
             if isinstance(correction, str):
                 yield f"website {number}, {correction}: its checksum does not match"
 
-    def _batches(self, website: int, heads: Mapping[int, Head]) -> Iterator[str]:
+    def _batches(self, website: int, headers: Mapping[int, SegmentHeader]) -> Iterator[str]:
         known = set()
         for found in read_batches(self._txn, self._environment.databases, website):
             if isinstance(found, str):
@@ -178,9 +178,9 @@ class Checking:
             else:
                 known.add(found.number)
         self._greatest_batch = max(self._greatest_batch, *known, 0)
-        for number, head in heads.items():
-            if head.batch and head.batch not in known:
-                yield f"website {website}, block {number}: its batch {head.batch} is not there"
+        for number, header in headers.items():
+            if header.batch and header.batch not in known:
+                yield f"website {website}, block {number}: its batch {header.batch} is not there"
 
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
         """Compare each text with its code; gives the texts, None where a code has none."""
@@ -189,7 +189,7 @@ class Checking:
             read_mark(self._txn, self._environment.databases, (website, dimension))
         except Damaged as error:
             yield f"website {website}, mark of {dimension.attribute}: {error}"
-        for key, value in self._items("names", struct.pack(">IB", website, dimension)):
+        for key, value in self._items("dictionary", struct.pack(">IB", website, dimension)):
             place = f"website {website}, {dimension.attribute} {key[5:].hex()}"
             try:
                 code, text = split_name(key, value)
@@ -203,14 +203,14 @@ class Checking:
             texts.append(text)
 
     def _codes(self, website: int) -> Iterator[str]:
-        names = self._environment.databases.names
+        names = self._environment.databases.dictionary
         for key, value in self._items("codes", _NUMBER.pack(website)):
             name = self._txn.get(key[:5] + value, db=names)
             if name is None:
                 yield f"website {website}, code {key.hex()}: it has no text"
 
     def _journal(self, website: int, names: _Names) -> Iterator[str]:
-        rows, damaged = sound_rows(self._items("journal", _NUMBER.pack(website)))
+        rows, damaged = sound_rows(self._items("wal", _NUMBER.pack(website)))
         for key in damaged:
             yield f"{journal_place(key)}: a damaged record"
         try:
@@ -233,54 +233,54 @@ class Checking:
             codes = properties.values["property"]
             yield from _unnamed(f"website {website}, journal", Dimension.PROPERTY, codes, names)
 
-    # One block or group
+    # One segment or group
 
-    def _block(
+    def _segment(
         self,
         website: int,
         number: int,
-        heads: Mapping[int, Head],
+        headers: Mapping[int, SegmentHeader],
         sound: dict[int, Part],
         names: _Names,
     ) -> Iterator[str]:
-        """Make a block or group once more and compare; adds it to `sound` if all is right."""
-        head = heads[number]
+        """Make a segment or group once more and compare; adds it to `sound` if all is right."""
+        header = headers[number]
         place = f"website {website}, block {number}"
-        self._greatest_block = max(self._greatest_block, number)
-        self._greatest_sequence = max(self._greatest_sequence, head.last)
+        self._greatest_segment = max(self._greatest_segment, number)
+        self._greatest_sequence = max(self._greatest_sequence, header.last)
         stored: dict[tuple[bool, int], bytes] = {}
-        block = Block(website, number, head)
-        unsound = list(self._values(block, stored))
+        segment = Segment(website, number, header)
+        unsound = list(self._values(segment, stored))
         yield from unsound
-        if head.day is not None:
+        if header.day is not None:
             if not unsound:
-                yield from self._day(block, stored, names)
+                yield from self._day(segment, stored, names)
             return
-        missing = [member for member in head.members if member not in heads]
+        missing = [member for member in header.members if member not in headers]
         for member in missing:
             yield f"{place}: block {member} of it is missing"
-        members = [sound[member] for member in head.members if member in sound]
-        if unsound or len(members) < len(head.members):
+        members = [sound[member] for member in header.members if member in sound]
+        if unsound or len(members) < len(header.members):
             return
         part = open_one(
-            Block(website, number, head, tuple(_block_of(part) for part in members)),
+            Segment(website, number, header, tuple(_segment_of(part) for part in members)),
             None,
-            Writing(self._txn),
+            WriterAccess(self._txn),
             self._environment.databases,
         )
         found = list(self._remade(part, members, stored, names))
         yield from found
         if not found:
             sound[number] = part
-        if not head.members:
-            self.blocks += 1
-            self.views += head.views
+        if not header.members:
+            self.segments += 1
+            self.views += header.views
 
-    def _values(self, block: Block, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
-        """Look at the checksums of what is stored of a block; gives all of it."""
-        place = f"website {block.website}, block {block.number}"
-        for is_counters, name in ((False, "blocks"), (True, "counters")):
-            for key, value in self._items(name, block.key):
+    def _values(self, segment: Segment, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
+        """Look at the checksums of what is stored of a segment; gives all of it."""
+        place = f"website {segment.website}, block {segment.number}"
+        for is_counters, name in ((False, "segments"), (True, "counters")):
+            for key, value in self._items(name, segment.key):
                 kind = key[-1]
                 try:
                     if is_counters:
@@ -292,22 +292,22 @@ class Checking:
                 stored[is_counters, kind] = value
 
     def _day(
-        self, block: Block, stored: Mapping[tuple[bool, int], bytes], names: _Names
+        self, segment: Segment, stored: Mapping[tuple[bool, int], bytes], names: _Names
     ) -> Iterator[str]:
-        """Say where the sums of a day do not agree with each other."""
-        place = f"website {block.website}, block {block.number}"
+        """Return where the sums of a day do not agree with each other."""
+        place = f"website {segment.website}, block {segment.number}"
         try:
-            sums = open_sums(block, Writing(self._txn), self._environment.databases).loaded()
-            again = written_sums(sums, block.key)
+            sums = open_sums(segment, WriterAccess(self._txn), self._environment.databases).loaded()
+            again = written_sums(sums, segment.key)
             puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
             told = list(disagreements(sums))
-        except DamagedBlock as error:
+        except DamagedSegment as error:
             yield str(error)
             return
         except (ValueError, IndexError, OverflowError) as error:
             yield f"{place}: it cannot be read: {error}"
             return
-        if again.head != block.head:
+        if again.header != segment.header:
             yield f"{place}, head: it is not what its sums give"
         for is_counters, kind in sorted(stored.keys() - puts.keys()):
             what = "counter" if is_counters else "column"
@@ -317,8 +317,8 @@ class Checking:
         for dimension, counters in sums.by_dimension.items():
             yield from _unnamed(place, dimension, counters.codes, names)
         yield from _unnamed(place, Dimension.PROPERTY, sums.events.codes, names)
-        if block.head.day is not None:
-            self._days.add((block.website, block.head.day.number))
+        if segment.header.day is not None:
+            self._days.add((segment.website, segment.header.day.number))
 
     def _remade(
         self,
@@ -327,43 +327,45 @@ class Checking:
         stored: Mapping[tuple[bool, int], bytes],
         names: _Names,
     ) -> Iterator[str]:
-        block = _block_of(part)
-        place = f"website {block.website}, block {block.number}"
+        segment = _segment_of(part)
+        place = f"website {segment.website}, block {segment.number}"
         try:
-            again = self._again(part, members, block)
+            again = self._again(part, members, segment)
             puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
-        except DamagedBlock as error:
+        except DamagedSegment as error:
             yield str(error)
             return
         except (ValueError, IndexError, OverflowError) as error:
             yield f"{place}: it cannot be recounted: {error}"
             return
-        if again.head != block.head:
+        if again.header != segment.header:
             yield f"{place}, head: it is not what its views give"
         for is_counters, kind in sorted(puts.keys() | stored.keys()):
             if puts.get((is_counters, kind)) != stored.get((is_counters, kind)):
                 what = "counter" if is_counters else "column"
                 yield f"{place}, {what} {kind}: it is not what its views give"
-        if isinstance(part, OpenBlock):
+        if isinstance(part, OpenSegment):
             for dimension in VIEW_DIMENSIONS:
                 yield from _unnamed(place, dimension, part.codes(dimension), names)
             for events in (part.own, part.loose):
                 yield from _unnamed(place, Dimension.PROPERTY, events.property, names)
 
-    def _again(self, part: Part, members: Sequence[Part], block: Block) -> Written:
-        if isinstance(part, OpenBlock):
-            counted_from = 0 if block.head.has_counters else _NEVER_COUNTED
+    def _again(self, part: Part, members: Sequence[Part], segment: Segment) -> Written:
+        if isinstance(part, OpenSegment):
+            counted_from = 0 if segment.header.has_counters else _NEVER_COUNTED
             content = content_of([part])
-            return block_of(content, block.key, self._names_of, counted_from=counted_from)
-        opened = [member for member in members if isinstance(member, OpenBlock | OpenGroup)]
-        head = group_head([(member.block.number, member.block.head) for member in opened])
-        return Written(head, group_puts(opened, head, block.key))
+            return segment_of(content, segment.key, self._names_of, counted_from=counted_from)
+        opened = [
+            member for member in members if isinstance(member, OpenSegment | OpenMergedSegment)
+        ]
+        header = group_header([(member.segment.number, member.segment.header) for member in opened])
+        return Written(header, group_puts(opened, header, segment.key))
 
-    def _pieces(self, website: int, heads: Mapping[int, Head]) -> Iterator[str]:
-        """Name what is there of blocks that have no head, if they are not on their way out."""
-        known = {Block(website, number, head).key for number, head in heads.items()}
-        known |= {key for key, _ in self._items("doomed", _NUMBER.pack(website))}
-        for name in ("blocks", "counters"):
+    def _pieces(self, website: int, headers: Mapping[int, SegmentHeader]) -> Iterator[str]:
+        """Name what is there of segments that have no head, if they are not on their way out."""
+        known = {Segment(website, number, header).key for number, header in headers.items()}
+        known |= {key for key, _ in self._items("purge_queue", _NUMBER.pack(website))}
+        for name in ("segments", "counters"):
             prefixes = {
                 key[:_BLOCK_KEY_SIZE] for key, _ in self._items(name, _NUMBER.pack(website))
             }
@@ -379,9 +381,9 @@ class Checking:
                 found = cursor.next()
 
 
-def _is_sealed(key: bytes, stored: bytes) -> bool:
+def _is_flushed(key: bytes, stored: bytes) -> bool:
     try:
-        unsealed(key, stored)
+        verified(key, stored)
     except Damaged:
         return False
     return True
@@ -397,11 +399,11 @@ def _unnamed(place: str, dimension: Dimension, codes: NDArray[Any], names: _Name
         yield f"{place}: {count} codes of {dimension.attribute} have no sound text"
 
 
-def _block_of(part: Part) -> Block:
-    assert isinstance(part, OpenBlock | OpenGroup)  # noqa: S101 - no chunk is a member
-    return part.block
+def _segment_of(part: Part) -> Segment:
+    assert isinstance(part, OpenSegment | OpenMergedSegment)  # noqa: S101 - no chunk is a member
+    return part.segment
 
 
-def _level(heads: Mapping[int, Head], number: int) -> int:
-    members: Iterable[int] = heads[number].members
-    return max((1 + _level(heads, each) for each in members if each in heads), default=0)
+def _level(headers: Mapping[int, SegmentHeader], number: int) -> int:
+    members: Iterable[int] = headers[number].members
+    return max((1 + _level(headers, each) for each in members if each in headers), default=0)

@@ -29,8 +29,8 @@ class Damaged(Exception):
     """Something stored is not what was written. `str(error)` says in what way."""
 
 
-class DamagedBlock(Damaged):
-    """A column or counter of a block is damaged; `number` is the block's, or the group's."""
+class DamagedSegment(Damaged):
+    """A column or counter of a segment is damaged; `number` is the segment's, or the group's."""
 
     def __init__(self, number: int, told: str) -> None:
         super().__init__(told)

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import MAX_SHARES, MAX_TOKENS, Share, Token
 from medamad.domain.errors import Conflict
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import SHARE, TOKEN, Databases, Environment, Txn
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
@@ -39,14 +39,14 @@ SHARES: Final = Kind(SHARE, Share, MAX_SHARES, "share links")
 
 
 def read_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> G | None:
-    """Give one. One that is damaged opens nothing."""
+    """Return one. One that is damaged opens nothing."""
     name = kind.prefix + key
     stored = txn.get(name, db=databases.meta)
     return None if stored is None else _read(kind, name, stored)
 
 
 def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[bytes, G]]:
-    """Give all of a kind, each with its key, in order of when they were made."""
+    """Return all of a kind, each with its key, in order of when they were made."""
     found = [
         (name.removeprefix(kind.prefix), grant)
         for name, stored in _stored(txn, databases, kind.prefix)
@@ -68,7 +68,7 @@ def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: 
 def write_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
     """Put one in the place of what was there."""
     name = kind.prefix + key
-    txn.put(name, sealed(name, msgspec.json.encode(grant)), db=databases.meta)
+    txn.put(name, with_checksum(name, msgspec.json.encode(grant)), db=databases.meta)
 
 
 def delete_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> bool:
@@ -91,7 +91,7 @@ def delete_shares_of(txn: Txn, databases: Databases, website: int) -> None:
 
 
 def damaged_grants(txn: Txn, databases: Databases) -> Iterator[str]:
-    """Say which are damaged."""
+    """Return which are damaged."""
     yield from _damaged(txn, databases, TOKENS)
     yield from _damaged(txn, databases, SHARES)
 
@@ -122,7 +122,7 @@ def _read(kind: Kind[G], name: bytes, stored: bytes) -> G | None:
 
 def _decode(kind: Kind[G], name: bytes, stored: bytes) -> G:
     try:
-        return msgspec.json.decode(unsealed(name, stored), type=kind.type)
+        return msgspec.json.decode(verified(name, stored), type=kind.type)
     except msgspec.DecodeError as error:
         raise Damaged(str(error)) from error
 
@@ -136,12 +136,12 @@ class Grants(Generic[G]):
     _kind: Kind[G]
 
     def find(self, key: bytes) -> G | None:
-        """Give one."""
+        """Return one."""
         with self._environment.reading() as txn:
             return read_grant(txn, self._environment.databases, self._kind, key)
 
     def all(self) -> list[tuple[bytes, G]]:
-        """Give all, each with its key, in order of when they were made."""
+        """Return all, each with its key, in order of when they were made."""
         with self._environment.reading() as txn:
             return read_grants(txn, self._environment.databases, self._kind)
 

@@ -5,7 +5,7 @@ What was imported keeps that name: in its own place it has a number of this stor
 distance from the one it came with. That number is the same in whatever import of a website it
 comes: so a view and its events find each other that came in different ones, in whatever order.
 
-The blocks of a batch name it, and are merged among themselves alone. While a batch is not whole,
+The segments of a batch name it, and are merged among themselves alone. While a batch is not whole,
 or is on its way out, no question sees them. One that a start finds so is removed.
 """
 
@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from twisted.internet.defer import DeferredLock
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
-from medamad.storage.compaction.compactor import Upkeep
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.registry import Shelves
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.registry import Partitions
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +50,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
         return self.at + self.last - self.first
 
     def place(self, number: int) -> int:
-        """Give the number here of a hit that has one there; 0 for none of these."""
+        """Return the number here of a hit that has one there; 0 for none of these."""
         return self.at + number - self.first if self.first <= number <= self.last else 0
 
 
@@ -62,7 +62,7 @@ class Origins:
     spans: Sequence[Span] = ()
 
     def of(self, numbers: NDArray[np.integer]) -> tuple[list[str], list[int]]:
-        """Give the store that each hit is from, and its number there, by its numbers here."""
+        """Return the store that each hit is from, and its number there, by its numbers here."""
         found = numbers.astype(np.uint64)
         which = np.zeros(len(found), np.intp)
         for place, span in enumerate(self.spans, 1):
@@ -76,7 +76,7 @@ class Origins:
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:
-    """Give as few spans as say the same."""
+    """Return as few spans as say the same."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.store, span.at - span.first, span.first)):
         before = found[-1] if found else None
@@ -95,7 +95,7 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
 def spans_of(
     known: Sequence[Span], store: str, first: int, last: int, reserve: Callable[[int], int]
 ) -> Iterator[Span]:
-    """Give the numbers here of the hits of a store: those that are known, and new ones.
+    """Return the numbers here of the hits of a store: those that are known, and new ones.
 
     `reserve` gives the first of so many new ones. Hits of no store have no numbers for good.
     """
@@ -126,7 +126,7 @@ class State(IntEnum):
     LEAVING = 2
 
 
-class Batch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """What was imported at once. Times in Unix milliseconds but `made`, which is in seconds."""
 
     website: int
@@ -149,14 +149,14 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     since 1970-01-01."""
 
     def contains(self, least: int, greatest: int) -> bool:
-        """Tell whether hits of it may have all the numbers between two."""
+        """Return whether hits of it may have all the numbers between two."""
         return any(span.at <= least and greatest <= span.end for span in self.spans)
 
 
-def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[Batch | str]:
-    """Give the batches of a website; of a damaged one, where it stands."""
+def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[ImportBatch | str]:
+    """Return the batches of a website; of a damaged one, where it stands."""
     prefix = _WEBSITE.pack(website)
-    with txn.cursor(db=databases.batches) as cursor:
+    with txn.cursor(db=databases.import_batches) as cursor:
         found = cursor.set_range(prefix)
         while found and cursor.key().startswith(prefix):
             key, value = cursor.item()
@@ -167,40 +167,40 @@ def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[Batch
             found = cursor.next()
 
 
-def sound_batches(txn: Txn, databases: Databases, website: int) -> list[Batch]:
-    """Give the batches of a website that are not damaged."""
+def sound_batches(txn: Txn, databases: Databases, website: int) -> list[ImportBatch]:
+    """Return the batches of a website that are not damaged."""
     found = read_batches(txn, databases, website)
-    return [batch for batch in found if isinstance(batch, Batch)]
+    return [batch for batch in found if isinstance(batch, ImportBatch)]
 
 
-def read_batch(txn: Txn, databases: Databases, website: int, number: int) -> Batch | None:
-    """Give one batch, None where there is none. Raises Damaged."""
+def read_batch(txn: Txn, databases: Databases, website: int, number: int) -> ImportBatch | None:
+    """Return one batch, None where there is none. Raises Damaged."""
     key = _KEY.pack(website, number)
-    stored = txn.get(key, db=databases.batches)
+    stored = txn.get(key, db=databases.import_batches)
     return None if stored is None else _decoded(key, stored)
 
 
-def write_batch(txn: Txn, databases: Databases, batch: Batch) -> None:
+def write_batch(txn: Txn, databases: Databases, batch: ImportBatch) -> None:
     """Store a batch in the place of what was known of it."""
     key = _KEY.pack(batch.website, batch.number)
-    txn.put(key, sealed(key, msgspec.msgpack.encode(batch)), db=databases.batches)
+    txn.put(key, with_checksum(key, msgspec.msgpack.encode(batch)), db=databases.import_batches)
 
 
-def delete_batch(txn: Txn, databases: Databases, batch: Batch) -> None:
+def delete_batch(txn: Txn, databases: Databases, batch: ImportBatch) -> None:
     """Forget a batch."""
-    txn.delete(_KEY.pack(batch.website, batch.number), db=databases.batches)
+    txn.delete(_KEY.pack(batch.website, batch.number), db=databases.import_batches)
 
 
 def next_number(txn: Txn, databases: Databases) -> int:
-    """Give a number that no batch of this store has had."""
-    with txn.cursor(db=databases.batches) as cursor:
+    """Return a number that no batch of this store has had."""
+    with txn.cursor(db=databases.import_batches) as cursor:
         used = max((_KEY.unpack(key)[1] for key in cursor.iternext(values=False)), default=0)
     number = max(used, read_number(txn, databases.meta, LAST_BATCH)) + 1
     write_number(txn, databases.meta, LAST_BATCH, number)
     return number
 
 
-def check_new(batches: Sequence[Batch], digest: str, newest: int) -> None:
+def check_new(batches: Sequence[ImportBatch], digest: str, newest: int) -> None:
     """Raise Conflict when a batch has been imported, or is being, that another may not join.
 
     `newest` is the greatest number of a batch that the other one was checked against.
@@ -224,8 +224,8 @@ def check_ranges(ranges: Sequence[tuple[str, int, int]]) -> None:
             )
 
 
-def origins_of(store: str, batches: Sequence[Batch]) -> Origins:
-    """Tell where the hits of a website are from."""
+def origins_of(store: str, batches: Sequence[ImportBatch]) -> Origins:
+    """Return where the hits of a website are from."""
     spans = [
         span
         for batch in batches
@@ -235,32 +235,32 @@ def origins_of(store: str, batches: Sequence[Batch]) -> Origins:
     return Origins(store, joined_spans(spans))
 
 
-def _decoded(key: bytes, value: bytes) -> Batch:
-    batch = msgspec.msgpack.decode(unsealed(key, value), type=Batch)
+def _decoded(key: bytes, value: bytes) -> ImportBatch:
+    batch = msgspec.msgpack.decode(verified(key, value), type=ImportBatch)
     if key != _KEY.pack(batch.website, batch.number):
         raise Damaged("it stands in the place of another")
     return batch
 
 
 @define(eq=False)
-class BatchRemoval:
+class ImportRemoval:
     """Used in the reactor's thread. What a stop leaves behind is found by the next start."""
 
     _environment: Environment
     _submit: Submit
-    _shelves: Shelves
-    _upkeep: Upkeep
+    _partitions: Partitions
+    _compactor: Compactor
     _one_at_a_time: DeferredLock
-    _undone: Callable[[Shelf], None]
+    _undone: Callable[[Partition], None]
     """Is told what has lost hits: names of it may not be used any more."""
-    _left: dict[int, Batch] = field(factory=dict)
+    _left: dict[int, ImportBatch] = field(factory=dict)
     """What is to go and may still be there, by number."""
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ImportBatch) -> None:
         """Have `go_on` remove a batch that was never whole."""
         self._left[batch.number] = batch
 
-    async def hide(self, website: int, number: int) -> Batch:
+    async def hide(self, website: int, number: int) -> ImportBatch:
         """Hide a batch and have `go_on` remove it; returns it as it was. Raises NotFound."""
         async with self._one_at_a_time:
             batch = await self._submit(partial(self._hide_known, website, number))
@@ -275,34 +275,34 @@ class BatchRemoval:
                     await self._remove(batch)
                     del self._left[batch.number]
 
-    async def _remove(self, batch: Batch) -> None:
-        shelf = self._shelves.find(batch.website)
-        if shelf is None:
+    async def _remove(self, batch: ImportBatch) -> None:
+        partition = self._partitions.find(batch.website)
+        if partition is None:
             return  # its website was deleted, and all that it had with it
-        await self._submit(partial(self._hide, batch, shelf))
-        await self._upkeep.remove_batch(shelf, batch.number)
+        await self._submit(partial(self._hide, batch, partition))
+        await self._compactor.remove_batch(partition, batch.number)
         await self._submit(partial(self._forget, batch))
-        await self._submit(partial(self._shelves.count_visitors, shelf))
-        self._undone(shelf)
+        await self._submit(partial(self._partitions.count_visitors, partition))
+        self._undone(partition)
 
     # Steps
 
-    def _hide_known(self, website: int, number: int, txn: Transaction) -> Batch:
+    def _hide_known(self, website: int, number: int, txn: Transaction) -> ImportBatch:
         batch = read_batch(txn.lmdb, self._environment.databases, website, number)
-        shelf = self._shelves.find(website)
-        if shelf is None or batch is None or batch.state is State.LEAVING:
+        partition = self._partitions.find(website)
+        if partition is None or batch is None or batch.state is State.LEAVING:
             raise NotFound(f"batch: nothing was imported as number {number}")
-        self._hide(batch, shelf, txn)
+        self._hide(batch, partition, txn)
         return batch
 
-    def _hide(self, batch: Batch, shelf: Shelf, txn: Transaction) -> None:
+    def _hide(self, batch: ImportBatch, partition: Partition, txn: Transaction) -> None:
         write_batch(txn.lmdb, self._environment.databases, replace(batch, state=State.LEAVING))
 
         def hidden() -> None:
-            shelf.hide(batch.number)
-            self._shelves.publish(shelf)
+            partition.hide(batch.number)
+            self._partitions.publish(partition)
 
         txn.after_commit(hidden)
 
-    def _forget(self, batch: Batch, txn: Transaction) -> None:
+    def _forget(self, batch: ImportBatch, txn: Transaction) -> None:
         delete_batch(txn.lmdb, self._environment.databases, batch)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.errors import NotFound
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Txn
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS, VIEWS, Counters, merge
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, timed_flags
-from medamad.storage.segments.partition import Shelf
+from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.rollup import NO_EVENT_SUMS, DaySums
 from medamad.storage.segments.snapshot import EventRows, EventSums
 
@@ -55,21 +55,21 @@ class Bulk:
         return len(self.time_ms)
 
     def time_bounds(self) -> tuple[int, int]:
-        """Give the earliest and the latest time of its views and events; there has to be one."""
+        """Return the earliest and the latest time of its views and events; there has to be one."""
         times_ms = np.concatenate((self.time_ms, self.event_time_ms))
         return int(times_ms.min()), int(times_ms.max())
 
     def cut(self, first: int, most: int) -> list[int]:
-        """Give the lengths of pieces: the first as given, the others of `most` views, or less."""
+        """Return the lengths of pieces: the first as given, the others of `most` views, or less."""
         ends = [*range(min(first, len(self)), len(self), most), len(self)]
         return np.diff(ends, prepend=0).tolist() or [0]
 
     def sequence_numbers(self) -> int:
-        """Give how many sequence numbers its views and events need."""
+        """Return how many sequence numbers its views and events need."""
         return len(self) + len(np.unique(self.event))
 
     def used_texts(self) -> Iterator[tuple[Dimension, list[str]]]:
-        """Give the texts of each dimension, those of dimensions left out too."""
+        """Return the texts of each dimension, those of dimensions left out too."""
         for dimension in VIEW_DIMENSIONS:
             yield dimension, list(self.texts[dimension]) if dimension in self.codes else [""]
         yield Dimension.PROPERTY, list(self.texts.get(Dimension.PROPERTY, ()))
@@ -142,7 +142,7 @@ class DayCounts:
 
 
 def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]]:
-    """Give the texts of each dimension once, in the order in which they come."""
+    """Return the texts of each dimension once, in the order in which they come."""
     found: dict[Dimension, dict[str, None]] = {}
     for each in counts:
         if each.dimension is not None:
@@ -231,14 +231,14 @@ class TextCoding:
     """Works in short steps of the writer. Nothing may tidy names away meanwhile."""
 
     _submit: Submit
-    _names: Names
+    _names: Dictionary
     has_website: Callable[[int], bool]
     _check_room: Callable[[Txn], None]
 
     async def codes(
-        self, shelf: Shelf, texts: Iterable[tuple[Dimension, Sequence[str]]], time_ms: int
+        self, partition: Partition, texts: Iterable[tuple[Dimension, Sequence[str]]], time_ms: int
     ) -> Codes:
-        """Give the store's codes of the texts of some dimensions, in their order.
+        """Return the store's codes of the texts of some dimensions, in their order.
 
         Raises NotFound when the website is deleted, Unavailable where hits would be refused.
         """
@@ -247,7 +247,7 @@ class TextCoding:
             pieces = [
                 await self._submit(
                     partial(
-                        self._code_some, shelf, dimension, known[at : at + _STEP_NAMES], time_ms
+                        self._code_some, partition, dimension, known[at : at + _STEP_NAMES], time_ms
                     )
                 )
                 for at in range(0, len(known), _STEP_NAMES)
@@ -257,15 +257,15 @@ class TextCoding:
 
     def _code_some(
         self,
-        shelf: Shelf,
+        partition: Partition,
         dimension: Dimension,
         texts: Sequence[str],
         time_ms: int,
         txn: Transaction,
     ) -> list[int]:
-        if shelf.is_deleted or not self.has_website(shelf.website):
+        if partition.is_deleted or not self.has_website(partition.website):
             raise NotFound("hostname: the website has been deleted")
         self._check_room(txn.lmdb)
         coding = self._names.coding(txn.lmdb, time_ms)
         txn.after_commit(coding.adopt)
-        return [coding.any_code(shelf.website, dimension, text) for text in texts]
+        return [coding.any_code(partition.website, dimension, text) for text in texts]

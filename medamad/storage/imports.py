@@ -12,12 +12,12 @@ from twisted.logger import Logger
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
-from medamad.storage.compaction.compactor import Upkeep
+from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.import_batches import (
-    Batch,
-    BatchRemoval,
+    ImportBatch,
+    ImportRemoval,
     Origins,
     State,
     check_new,
@@ -34,8 +34,8 @@ from medamad.storage.import_content import DayCounts, TextCoding, days_of, texts
 from medamad.storage.segments.build import Content, joined
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.registry import Shelves
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.registry import Partitions
 from medamad.storage.segments.snapshot import NO_TIME, EventRows, joint
 from medamad.storage.wal.journal import Journal
 
@@ -86,25 +86,25 @@ class Imports:
 
     _environment: Environment
     _submit: Submit
-    _shelves: Shelves
-    _upkeep: Upkeep
+    _partitions: Partitions
+    _compactor: Compactor
     _journal: Journal
     _coding: TextCoding
     _check_room: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
-    _removal: BatchRemoval
+    _removal: ImportRemoval
     _incoming: dict[int, Incoming] = field(factory=dict)
     """What came in so far, by the number of each batch that takes more."""
     _log = Logger()
 
-    def batches(self, website: Website) -> list[Batch]:
-        """Give the batches that were imported into a website and are whole. For any thread."""
+    def batches(self, website: Website) -> list[ImportBatch]:
+        """Return the batches that were imported into a website and are whole. For any thread."""
         with self._environment.reading() as txn:
             found = sound_batches(txn, self._environment.databases, website.number)
         return [batch for batch in found if batch.state is State.WHOLE]
 
     def origins(self, website: Website) -> Origins:
-        """Tell where the hits of a website are from. For any thread. Raises Damaged."""
+        """Return where the hits of a website are from. For any thread. Raises Damaged."""
         with self._environment.reading() as txn:
             return origins_of(self._environment.store_id(txn), self.batches(website))
 
@@ -117,7 +117,7 @@ class Imports:
         ranges: Sequence[tuple[str, int, int]],
         newest: int,
         now: int,
-    ) -> Batch:
+    ) -> ImportBatch:
         """Begin a batch. `ranges` tells which numbers its hits have, of each store.
 
         Raises Conflict when the same was imported before, when another import is under way or
@@ -132,8 +132,8 @@ class Imports:
         self._incoming[batch.number] = Incoming()
         return batch
 
-    async def load(self, batch: Batch, pieces: Sequence[Imported]) -> None:
-        """Take in some hits of a batch that was begun; as many as make a block are best.
+    async def load(self, batch: ImportBatch, pieces: Sequence[Imported]) -> None:
+        """Take in some hits of a batch that was begun; as many as make a segment are best.
 
         Raises NotFound when the batch was given up or its website deleted, BadRequest for numbers
         that are not its own, and Unavailable where hits would be refused.
@@ -142,16 +142,16 @@ class Imports:
             _check_numbers(batch, piece.content)
         # Nothing uses the names until the hits are there: they must not be tidied away.
         async with self._one_at_a_time:
-            shelf = await self._submit(partial(self._shelf_of, batch))
-            contents = [await self._coded(shelf, batch, piece) for piece in pieces]
+            partition = await self._submit(partial(self._partition_of, batch))
+            contents = [await self._coded(partition, batch, piece) for piece in pieces]
             whole = joined(contents)
             if len(whole) or len(whole.events):
-                await self._upkeep.add(shelf, whole)
-                await self._upkeep.remove_doomed()
+                await self._compactor.add(partition, whole)
+                await self._compactor.remove_purge_queue()
         if (incoming := self._incoming.get(batch.number)) is not None:
             incoming.add(whole)
 
-    async def load_days(self, batch: Batch, counts: Sequence[DayCounts]) -> None:
+    async def load_days(self, batch: ImportBatch, counts: Sequence[DayCounts]) -> None:
         """Take in days that were added up elsewhere: those of a day together, and each day once.
 
         Raises NotFound when the batch was given up or its website deleted, Unavailable where hits
@@ -161,26 +161,26 @@ class Imports:
         first_ms = min((each.span[0] for each in counts), default=0)
         # Nothing uses the names until the days are there: they must not be tidied away.
         async with self._one_at_a_time:
-            shelf = await self._submit(partial(self._shelf_of, batch))
-            found = await self._coding.codes(shelf, texts.items(), max(0, first_ms))
+            partition = await self._submit(partial(self._partition_of, batch))
+            found = await self._coding.codes(partition, texts.items(), max(0, first_ms))
             codes = {
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
-            await self._upkeep.add_days(shelf, days_of(counts, codes, batch.number))
+            await self._compactor.add_days(partition, days_of(counts, codes, batch.number))
         if (incoming := self._incoming.get(batch.number)) is not None:
             incoming.add_days(counts)
 
-    async def finish(self, batch: Batch) -> Batch:
+    async def finish(self, batch: ImportBatch) -> ImportBatch:
         """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
         async with self._one_at_a_time:
-            whole, shelf = await self._submit(partial(self._finish, batch))
+            whole, partition = await self._submit(partial(self._finish, batch))
             self._incoming.pop(batch.number, None)
-            await self._upkeep.tend(shelf, whole.last_ms)
-        await self._submit(partial(self._shelves.count_visitors, shelf))
+            await self._compactor.tend(partition, whole.last_ms)
+        await self._submit(partial(self._partitions.count_visitors, partition))
         return whole
 
-    async def undo(self, website: Website, number: int) -> Batch:
+    async def undo(self, website: Website, number: int) -> ImportBatch:
         """Remove a batch, whole or not; returns it as it was. Raises NotFound.
 
         It is out of sight at once. Raises Unavailable where there is no room to remove all of it:
@@ -191,7 +191,7 @@ class Imports:
         await self._removal.go_on()
         return batch
 
-    async def give_up(self, website: Website, batch: Batch) -> None:
+    async def give_up(self, website: Website, batch: ImportBatch) -> None:
         """Remove a batch that nobody is going to finish. Raises Unavailable as `undo`."""
         self._tell_unfinished(website, batch)
         self._removal.add(batch)
@@ -213,12 +213,12 @@ class Imports:
             if isinstance(found, str):
                 self._log.error("what is known of an import is damaged: {place}", place=found)
             elif found.state is not State.WHOLE:
-                self._shelves.of(website.number).hide(found.number)
+                self._partitions.of(website.number).hide(found.number)
                 self._removal.add(found)
                 if found.state is State.UNFINISHED:
                     self._tell_unfinished(website, found)
 
-    def _tell_unfinished(self, website: Website, batch: Batch) -> None:
+    def _tell_unfinished(self, website: Website, batch: ImportBatch) -> None:
         """Tell the operator why the number of an import is missing from then on."""
         self._log.info(
             "the import of number {number} into {website} was not finished: nothing of it stays",
@@ -237,16 +237,16 @@ class Imports:
         newest: int,
         now: int,
         txn: Transaction,
-    ) -> Batch:
+    ) -> ImportBatch:
         databases = self._environment.databases
         if not self._coding.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
-        shelf = self._shelves.of(website.number)
+        partition = self._partitions.of(website.number)
         self._check_room(txn.lmdb)
         batches = sound_batches(txn.lmdb, databases, website.number)
         check_new(batches, digest, newest)
         known = origins_of("", batches).spans
-        batch = Batch(
+        batch = ImportBatch(
             website=website.number,
             number=next_number(txn.lmdb, databases),
             source=source,
@@ -260,26 +260,26 @@ class Imports:
         )
         self._journal.keep_sequence(txn.lmdb)
         write_batch(txn.lmdb, databases, batch)
-        txn.after_commit(lambda: shelf.hide(batch.number))
+        txn.after_commit(lambda: partition.hide(batch.number))
         return batch
 
-    def _shelf_of(self, batch: Batch, txn: Transaction) -> Shelf:
-        """Give the shelf of a batch that takes more."""
+    def _partition_of(self, batch: ImportBatch, txn: Transaction) -> Partition:
+        """Return the partition of a batch that takes more."""
         databases = self._environment.databases
-        shelf = self._shelves.find(batch.website)
-        if shelf is None:
+        partition = self._partitions.find(batch.website)
+        if partition is None:
             raise NotFound("hostname: the website has been deleted")
         known = read_batch(txn.lmdb, databases, batch.website, batch.number)
         if known is None or known.state is State.LEAVING:
             raise _given_up(batch)
         if known.state is State.WHOLE:
             raise Conflict(f"batch: the import of number {batch.number} has ended")
-        return shelf
+        return partition
 
-    async def _coded(self, shelf: Shelf, batch: Batch, piece: Imported) -> Content:
+    async def _coded(self, partition: Partition, batch: ImportBatch, piece: Imported) -> Content:
         content = piece.content
         times = [*content.time_ms[:1].tolist(), *content.events.time_ms[:1].tolist()]
-        codes = await self._coding.codes(shelf, piece.texts.items(), min(times, default=0))
+        codes = await self._coding.codes(partition, piece.texts.items(), min(times, default=0))
         events = content.events
         return evolve(
             content,
@@ -296,9 +296,11 @@ class Imports:
             ),
         )
 
-    def _finish(self, batch: Batch, txn: Transaction) -> tuple[Batch, Shelf]:
-        shelf = self._shelf_of(batch, txn)
-        heads = [block.head for block in shelf.of_batch(batch.number) if not block.members]
+    def _finish(self, batch: ImportBatch, txn: Transaction) -> tuple[ImportBatch, Partition]:
+        partition = self._partition_of(batch, txn)
+        headers = [
+            segment.header for segment in partition.of_batch(batch.number) if not segment.members
+        ]
         incoming = self._incoming.get(batch.number)
         if incoming is None:  # Its removal waits for its turn.
             raise _given_up(batch)
@@ -307,9 +309,9 @@ class Imports:
         whole = replace(
             batch,
             state=State.WHOLE,
-            views=sum(head.views for head in heads),
+            views=sum(header.views for header in headers),
             visitors=incoming.visitors,
-            events=sum(head.events for head in heads),
+            events=sum(header.events for header in headers),
             first_ms=first_ms,
             last_ms=last_ms,
             days=incoming.days,
@@ -317,18 +319,18 @@ class Imports:
         write_batch(txn.lmdb, self._environment.databases, whole)
 
         def shown() -> None:
-            shelf.reveal(batch.number)
-            self._shelves.publish(shelf)
+            partition.reveal(batch.number)
+            self._partitions.publish(partition)
 
         txn.after_commit(shown)
-        return whole, shelf
+        return whole, partition
 
 
-def _given_up(batch: Batch) -> NotFound:
+def _given_up(batch: ImportBatch) -> NotFound:
     return NotFound(f"batch: the import of number {batch.number} was given up")
 
 
-def _check_numbers(batch: Batch, content: Content) -> None:
+def _check_numbers(batch: ImportBatch, content: Content) -> None:
     for name, numbers in (("view", content.sequence), ("event", content.events.event)):
         steps = np.diff(numbers.astype(np.int64))
         is_sound = np.all(steps > 0) if name == "view" else np.all(steps >= 0)

@@ -13,7 +13,7 @@ from medamad.storage import grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import Note, back_up
 from medamad.storage.compaction.retention import Bound, Forecast, forecast
-from medamad.storage.environment.access import Leases, Writing
+from medamad.storage.environment.access import Leases, WriterAccess
 from medamad.storage.environment.environment import (
     Databases,
     Environment,
@@ -25,19 +25,19 @@ from medamad.storage.environment.environment import (
 from medamad.storage.environment.files import failures_told
 from medamad.storage.environment.formats import Tell
 from medamad.storage.environment.trusted_clock import read_trusted
-from medamad.storage.errors import Damaged, DamagedBlock, NoStore, StoreError
+from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, Kind
-from medamad.storage.import_batches import Batch, Origins, State, origins_of, sound_batches
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.pinned import Held
-from medamad.storage.segments.registry import Shelves
+from medamad.storage.import_batches import ImportBatch, Origins, State, origins_of, sound_batches
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.pinned import PinnedSnapshot
+from medamad.storage.segments.registry import Partitions
 from medamad.storage.wal.journal import journal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.websites import Websites, read_websites
 
 
 def change_password(directory: Path, password_hash: str, now: int) -> str:
-    """Give the account another password and revoke its logins; returns its name.
+    """Return the account another password and revoke its logins; returns its name.
 
     The daemon reads the account afresh for each login, so it takes effect at once. Raises NoStore
     when there is no store or no account in it, and StoreError when it cannot be opened.
@@ -84,17 +84,17 @@ class Guest:
     _txn: Txn
 
     def websites(self) -> list[Website]:
-        """Give every website in order of hostname."""
+        """Return every website in order of hostname."""
         websites = Websites(self._environment.databases)
         websites.load(self._txn)
         return websites.all()
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Give for how much longer a daemon would not believe the clock; 0 where it does."""
+        """Return for how much longer a daemon would not believe the clock; 0 where it does."""
         return read_trusted(self._txn, self._environment).after(0, now_ms).doubt_left_ms
 
     def website(self, hostname: str) -> Website:
-        """Give the website registered under a hostname. Raises BadRequest, NotFound."""
+        """Return the website registered under a hostname. Raises BadRequest, NotFound."""
         name = canonical_hostname(hostname)
         websites = Websites(self._environment.databases)
         websites.load(self._txn)
@@ -103,39 +103,39 @@ class Guest:
             raise NotFound(f"hostname: no website {name} is registered")
         return website
 
-    def hold(self, website: Website, damaged: Callable[[DamagedBlock], None]) -> Held:
-        """Give all that is stored of a website. `damaged` is told of what is left out."""
+    def hold(self, website: Website, damaged: Callable[[DamagedSegment], None]) -> PinnedSnapshot:
+        """Return all that is stored of a website. `damaged` is told of what is left out."""
         environment = self._environment
-        return Held(
-            published=self._shelf(website).publish(),
+        return PinnedSnapshot(
+            published=self._partition(website).publish(),
             databases=environment.databases,
-            reading=lambda: nullcontext(Writing(self._txn)),
+            reading=lambda: nullcontext(WriterAccess(self._txn)),
             damaged=damaged,
         )
 
     def forecast(self, website: Website, bound: Bound | None) -> Forecast:
-        """Tell what is kept of a website, and what of it goes by a bound."""
-        return forecast(self._shelf(website), self._environment.databases, self._txn, bound)
+        """Return what is kept of a website, and what of it goes by a bound."""
+        return forecast(self._partition(website), self._environment.databases, self._txn, bound)
 
-    def _shelf(self, website: Website) -> Shelf:
+    def _partition(self, website: Website) -> Partition:
         environment = self._environment
-        shelves = Shelves(environment, CHUNK_VIEWS, Leases(_NoReactor()))
+        partitions = Partitions(environment, CHUNK_VIEWS, Leases(_NoReactor()))
         for batch in self._batches(website):
             if batch.state is not State.WHOLE:
-                shelves.of(website.number).hide(batch.number)
+                partitions.of(website.number).hide(batch.number)
         records = journal_records(self._txn, environment.databases, website.number)
-        shelves.load(self._txn, website.number, records)
-        return shelves.of(website.number)
+        partitions.load(self._txn, website.number, records)
+        return partitions.of(website.number)
 
-    def batches(self, website: Website) -> list[Batch]:
-        """Give the batches that were imported into a website and are whole."""
+    def batches(self, website: Website) -> list[ImportBatch]:
+        """Return the batches that were imported into a website and are whole."""
         return [batch for batch in self._batches(website) if batch.state is State.WHOLE]
 
-    def _batches(self, website: Website) -> list[Batch]:
+    def _batches(self, website: Website) -> list[ImportBatch]:
         return sound_batches(self._txn, self._environment.databases, website.number)
 
     def origins(self, website: Website) -> Origins:
-        """Tell where the hits of a website are from. Raises StoreError."""
+        """Return where the hits of a website are from. Raises StoreError."""
         try:
             return origins_of(self._environment.store_id(self._txn), self._batches(website))
         except Damaged as error:
@@ -169,7 +169,7 @@ class Listed(Generic[G]):
 
 
 def list_grants(directory: Path, kind: Kind[G]) -> Listed[G]:
-    """Give the tokens or the share links. Raises StoreError, as do all of these."""
+    """Return the tokens or the share links. Raises StoreError, as do all of these."""
     with _guest(directory, write=False) as (txn, databases):
         found = grants.read_grants(txn, databases, kind)
         hostnames = {website.number: website.hostname for website in _websites(txn, databases)}
@@ -189,7 +189,7 @@ def revoke_grant(directory: Path, kind: Kind[G], key: bytes) -> bool:
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:
-    """Give the numbers of websites. Raises BadRequest for one that is not registered."""
+    """Return the numbers of websites. Raises BadRequest for one that is not registered."""
     with _guest(directory, write=False) as (txn, databases):
         known = {website.hostname: website.number for website in _websites(txn, databases)}
     names = [canonical_hostname(hostname) for hostname in hostnames]
@@ -205,7 +205,7 @@ def _websites(txn: Txn, databases: Databases) -> Iterator[Website]:
 
 @contextmanager
 def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
-    """Give a transaction of a store beside a daemon that may be running; kept if all went well."""
+    """Return a transaction of a store beside a daemon that may be running; kept if all went well."""
     environment = open_as_guest(directory)
     try:
         with failures_told(environment.path), environment.lmdb.begin(write=write) as txn:

@@ -166,7 +166,7 @@ def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None
 
 
 def _kept_as(store: Path) -> Path | None:
-    """Give the store that is there a further name, of this time."""
+    """Return the store that is there a further name, of this time."""
     for name in dated_names(f"{FILE_NAME}{REPLACED}", "", time.time()):
         kept = store.with_name(name)
         try:

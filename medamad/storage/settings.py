@@ -32,7 +32,7 @@ class Keep:
     after: After = "sums"
 
     def or_longer(self, other: "Keep") -> "Keep":
-        """Give what removes nothing that one of both keeps."""
+        """Return what removes nothing that one of both keeps."""
         is_for_ever = not (self.raw_days and other.raw_days)
         return Keep(
             0 if is_for_ever else max(self.raw_days, other.raw_days),
@@ -50,12 +50,12 @@ class Retention:
     """Whose midnights part the days."""
 
     def of(self, hostname: str, registered: Container[str]) -> Keep:
-        """Give what holds for a website."""
+        """Return what holds for a website."""
         own = self.websites.get(hostname)
         return self.of_others(registered) if own is None else own
 
     def of_others(self, registered: Container[str]) -> Keep:
-        """Give what holds for the websites that have no table.
+        """Return what holds for the websites that have no table.
 
         A table that names none of the registered websites may be meant for any that has no table:
         it was written otherwise, or the website has another name by now. So these are all kept for
@@ -65,12 +65,12 @@ class Retention:
         return reduce(Keep.or_longer, lost, self.others)
 
     def unregistered(self, registered: Container[str]) -> list[str]:
-        """Give the names of the tables that name none of the registered websites."""
+        """Return the names of the tables that name none of the registered websites."""
         return sorted(name for name in self.websites if name not in registered)
 
 
 def told_unregistered(hostname: str) -> str:
-    """Say what a table that names no registered website does."""
+    """Return what a table that names no registered website does."""
     return (
         f"retention.websites.{hostname}: no website of this name is registered;"
         " those without a table are kept for at least as long as it says"

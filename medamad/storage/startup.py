@@ -10,11 +10,11 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
-from medamad.storage.compaction.compactor import Upkeep
-from medamad.storage.compaction.planner import Planning, Sizes
-from medamad.storage.compaction.purge import Doomed, Removal, left_over
-from medamad.storage.compaction.scheduler import Tending
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.compaction.planner import Planner, Sizes
+from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, left_over
+from medamad.storage.compaction.scheduler import Maintenance
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import failures_told
@@ -24,14 +24,14 @@ from medamad.storage.environment.pages import doubt_of_last
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.grants import SHARES, TOKENS, Grants
-from medamad.storage.import_batches import BatchRemoval
+from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextCoding
 from medamad.storage.imports import Imports
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.registry import Shelves
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.registry import Partitions
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
-from medamad.storage.wal.dedup import Beacons, Early, secret_of
+from medamad.storage.wal.dedup import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.journal import Journal, journal_records
 from medamad.storage.websites import Websites, tombstones
 
@@ -59,50 +59,50 @@ def _store_in(
 ) -> Store:
     """Put the parts together, and go on with what was left to be done."""
     databases = environment.databases
-    names = Names(databases, settings.new_values, settings.other_new_values)
+    names = Dictionary(databases, settings.new_values, settings.other_new_values)
     broken: Deferred[str] = Deferred()
     writer = Writer(environment, reactor, broken.callback)
-    shelves = Shelves(environment, sizes.chunk_views, Leases(reactor))
-    doomed = Doomed(environment, shelves.leases)
-    planning = Planning(environment, doomed, sizes)
-    upkeep = Upkeep(environment, writer.submit, shelves.publish, planning, doomed)
+    partitions = Partitions(environment, sizes.chunk_views, Leases(reactor))
+    purge_queue = PurgeQueue(environment, partitions.leases)
+    planner = Planner(environment, purge_queue, sizes)
+    compactor = Compactor(environment, writer.submit, partitions.publish, planner, purge_queue)
     websites = Websites(databases)
     room = Room(environment, settings.min_free_disk)
     coding = TextCoding(writer.submit, names, websites.has_number, room.check)
     one_at_a_time = DeferredLock()
-    beacons = Beacons(databases.beacons, secret_of(environment), settings.recent_beacons)
-    early = Early(settings.early_beacons)
+    beacons = BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons)
+    early = UnmatchedBeacons(settings.early_beacons)
     journal = Journal(databases, names, beacons, early)
-    removal = Removal(environment, writer.submit, shelves.leases)
-    tending = Tending(
+    removal = WebsitePurge(environment, writer.submit, partitions.leases)
+    maintenance = Maintenance(
         retention=settings.retention,
         submit=writer.submit,
         websites=websites,
         names=names,
         beacons=beacons,
         early=early,
-        leases=shelves.leases,
-        shelves=shelves,
+        leases=partitions.leases,
+        partitions=partitions,
         removal=removal,
-        upkeep=upkeep,
+        compactor=compactor,
         one_at_a_time=one_at_a_time,
     )
     imports = Imports(
         environment=environment,
         submit=writer.submit,
-        shelves=shelves,
-        upkeep=upkeep,
+        partitions=partitions,
+        compactor=compactor,
         journal=journal,
         coding=coding,
         check_room=room.check,
         one_at_a_time=one_at_a_time,
-        removal=BatchRemoval(
+        removal=ImportRemoval(
             environment=environment,
             submit=writer.submit,
-            shelves=shelves,
-            upkeep=upkeep,
+            partitions=partitions,
+            compactor=compactor,
             one_at_a_time=one_at_a_time,
-            undone=tending.has_lost_hits,
+            undone=maintenance.has_lost_hits,
         ),
     )
     with environment.reading() as txn:
@@ -111,24 +111,24 @@ def _store_in(
             environment,
             websites=websites,
             journal=journal,
-            doomed=doomed,
+            purge_queue=purge_queue,
             imports=imports,
-            shelves=shelves,
+            partitions=partitions,
         )
         with suppress(Unavailable):
             # So that the log tells from the start why no hits are taken.
             room.check(txn)
         deleted = list(_deleted(txn, environment, websites))
-    tending.tell_unregistered()
+    maintenance.tell_unregistered()
     if room.free_disk() < settings.min_free_disk:
         # Where nothing more can be written, the first try ends a run: so not at once.
-        tending.unsettled = to_clear
+        maintenance.unsettled = to_clear
     else:
         for number in deleted:
-            tending.start(removal.remove(number))
-        tending.start(tending.settle(to_clear))
-        tending.start(imports.tidy())
-    tending.start(tending.count_visitors())
+            maintenance.start(removal.remove(number))
+        maintenance.start(maintenance.settle(to_clear))
+        maintenance.start(imports.tidy())
+    maintenance.start(maintenance.count_visitors())
     return Store(
         settings=settings,
         websites=websites,
@@ -142,13 +142,13 @@ def _store_in(
         room=room,
         journal=journal,
         writer=writer,
-        shelves=shelves,
+        partitions=partitions,
         removal=removal,
-        upkeep=upkeep,
+        compactor=compactor,
         coding=coding,
         imports=imports,
         one_at_a_time=one_at_a_time,
-        tending=tending,
+        maintenance=maintenance,
     )
 
 
@@ -158,11 +158,11 @@ def _read(
     *,
     websites: Websites,
     journal: Journal,
-    doomed: Doomed,
+    purge_queue: PurgeQueue,
     imports: Imports,
-    shelves: Shelves,
-) -> list[Shelf]:
-    """Read all that is kept in memory; returns the shelves that have something to clear."""
+    partitions: Partitions,
+) -> list[Partition]:
+    """Read all that is kept in memory; returns the partitions that have something to clear."""
     if doubt := doubt_of_last(environment.path):
         _log.error("{path}: {doubt}", path=environment.path, doubt=doubt)
     websites.load(txn)
@@ -171,19 +171,19 @@ def _read(
         _log.error("what had another name is not found: {name}", name=name)
     for place in left_over(txn, environment.databases):
         _log.error("what is stored belongs to no website: {place}", place=place)
-    doomed.load(txn)
+    purge_queue.load(txn)
     to_clear = []
     for website in websites.all():
         records = journal_records(txn, environment.databases, website.number)
         imports.load_all(txn, website)
-        if shelves.load(txn, website.number, records):
-            to_clear.append(shelves.of(website.number))
-    journal.has_used(shelves.greatest_sequence)
+        if partitions.load(txn, website.number, records):
+            to_clear.append(partitions.of(website.number))
+    journal.has_used(partitions.greatest_sequence)
     return to_clear
 
 
 def _deleted(txn: Txn, environment: Environment, websites: Websites) -> Iterator[int]:
-    """Give the numbers of deleted websites of which something is still there."""
+    """Return the numbers of deleted websites of which something is still there."""
     for number in tombstones(txn, environment.databases.meta):
         if websites.has_number(number):
             _log.error("a website is registered and not removed: {number}", number=number)

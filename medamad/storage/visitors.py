@@ -10,7 +10,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.storage.segments.format import VISITOR
-from medamad.storage.segments.snapshot import Group, Part, Snapshot, Views
+from medamad.storage.segments.snapshot import MergedSegment, Part, Snapshot, Views
 
 DAY_MS: Final = 86_400_000
 _LIVE_MS: Final = 300_000
@@ -18,7 +18,7 @@ _EVER: Final = 1 << 62
 
 
 def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
-    """Give when the visitors' first views of the day since a moment were, Unix milliseconds.
+    """Return when the visitors' first views of the day since a moment were, Unix milliseconds.
 
     There are some of a time to come where the clock has been set back.
     """
@@ -38,7 +38,7 @@ def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
 
 
 def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
-    """Give the latest time of a view up to a moment, Unix milliseconds; -1 without any."""
+    """Return the latest time of a view up to a moment, Unix milliseconds; -1 without any."""
     newest = -1
     for part in parts:
         earliest_ms, latest_ms = part.time_bounds
@@ -46,7 +46,7 @@ def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
             continue
         if latest_ms <= until_ms:
             newest = latest_ms
-        elif isinstance(part, Group):
+        elif isinstance(part, MergedSegment):
             newest = max(newest, newest_ms(part.members, until_ms))
         else:
             newest = max(newest, int(part.time_ms[part.time_ms <= until_ms].max()))
@@ -54,11 +54,11 @@ def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
 
 
 def _recent(parts: Iterable[Part], since_ms: int) -> Iterator[tuple[Views, NDArray[np.bool_]]]:
-    """Give the parts that reach into a time, and which of their views do."""
+    """Return the parts that reach into a time, and which of their views do."""
     for part in parts:
         if part.time_bounds[1] < since_ms:
             continue
-        if isinstance(part, Group):
+        if isinstance(part, MergedSegment):
             yield from _recent(part.members, since_ms)
         else:
             yield part, part.time_ms >= since_ms
@@ -96,7 +96,7 @@ class _Slot:
 
 
 @define(eq=False)
-class LastDay:
+class VisitorsLastDay:
     """When the latest visitors came. Changed by the writer thread, read in any."""
 
     _slots: dict[int, _Slot] = field(factory=dict)
@@ -123,7 +123,7 @@ class LastDay:
                 self._forget(time_ms // _SLOT_MS)
 
     def knows(self, now_ms: int) -> bool:
-        """Tell whether all visitors of the 24 hours before a moment are here."""
+        """Return whether all visitors of the 24 hours before a moment are here."""
         return self._since_ms <= now_ms - _DAY_MS and now_ms < self._until_ms
 
     def count(self, now_ms: int) -> int | None:

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.environment.writer import Transaction
@@ -43,23 +43,23 @@ class Websites:
         self._publish({website.hostname: website for website in websites})
 
     def all(self) -> list[Website]:
-        """Give every website in order of hostname."""
+        """Return every website in order of hostname."""
         return [self._by_hostname[name] for name in sorted(self._by_hostname)]
 
     def hostnames(self) -> AbstractSet[str]:
-        """Give the hostnames of all websites."""
+        """Return the hostnames of all websites."""
         return self._by_hostname.keys()
 
     def by_hostname(self, hostname: str) -> Website | None:
-        """Give the website registered under exactly that hostname."""
+        """Return the website registered under exactly that hostname."""
         return self._by_hostname.get(hostname)
 
     def by_number(self, number: int) -> Website | None:
-        """Give the website that has a number."""
+        """Return the website that has a number."""
         return self._by_number.get(number)
 
     def serving(self, hostname: str) -> Website | None:
-        """Give the website that a page on that host belongs to, with or without `www.`."""
+        """Return the website that a page on that host belongs to, with or without `www.`."""
         website = self._by_hostname.get(hostname)
         if website is None:
             bare = hostname.removeprefix("www.")
@@ -67,7 +67,7 @@ class Websites:
         return website
 
     def has_number(self, number: int) -> bool:
-        """Tell whether a website with that number is registered."""
+        """Return whether a website with that number is registered."""
         return number in self._by_number
 
     def add(self, txn: Transaction, hostname: str, now: int) -> Website:
@@ -84,7 +84,7 @@ class Websites:
         return website
 
     def rename(self, txn: Transaction, number: int, hostname: str, now: int) -> Website:
-        """Give a website another hostname; its hits stay. Raises BadRequest when it is taken."""
+        """Return a website another hostname; its hits stay. Raises BadRequest when it is taken."""
         old = self._of(number)
         holder = self._by_hostname.get(hostname)
         if holder is not None and holder.number != number:
@@ -120,7 +120,7 @@ class Websites:
 
     def _put(self, txn: Transaction, website: Website) -> None:
         key = _NUMBER.pack(website.number)
-        value = sealed(key, msgspec.json.encode(website))
+        value = with_checksum(key, msgspec.json.encode(website))
         txn.lmdb.put(key, value, db=self._databases.websites)
 
     def _publish(self, by_hostname: Mapping[str, Website]) -> None:
@@ -129,11 +129,11 @@ class Websites:
 
 
 def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
-    """Give the websites as they are stored; of a damaged one, where it stands."""
+    """Return the websites as they are stored; of a damaged one, where it stands."""
     with txn.cursor(db=databases.websites) as cursor:
         for key, value in cursor:
             try:
-                website = msgspec.json.decode(unsealed(key, value), type=Website)
+                website = msgspec.json.decode(verified(key, value), type=Website)
                 if key != _NUMBER.pack(website.number):
                     raise Damaged("it stands in the place of another")
             except (msgspec.DecodeError, Damaged) as error:
@@ -143,9 +143,9 @@ def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
 
 
 def _greatest_used(txn: Txn, databases: Databases) -> int:
-    """Give the greatest number of a website that anything is stored of."""
+    """Return the greatest number of a website that anything is stored of."""
     greatest = 0
-    for database in (databases.websites, databases.names, databases.heads, databases.journal):
+    for database in (databases.websites, databases.dictionary, databases.headers, databases.wal):
         with txn.cursor(db=database) as cursor:
             if cursor.last():
                 greatest = max(greatest, int.from_bytes(cursor.key()[:4], "big"))
@@ -153,7 +153,7 @@ def _greatest_used(txn: Txn, databases: Databases) -> int:
 
 
 def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
-    """Give the numbers of deleted websites whose hits are not all gone yet."""
+    """Return the numbers of deleted websites whose hits are not all gone yet."""
     with txn.cursor(db=meta) as cursor:
         found = cursor.set_range(TOMBSTONE)
         while found and cursor.key().startswith(TOMBSTONE):
@@ -169,14 +169,14 @@ def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
     prefix = _NUMBER.pack(number)
     left = most
     for database in (
-        databases.journal,
-        databases.heads,
-        databases.blocks,
+        databases.wal,
+        databases.headers,
+        databases.segments,
         databases.counters,
         databases.corrections,
-        databases.doomed,
-        databases.batches,
-        databases.names,
+        databases.purge_queue,
+        databases.import_batches,
+        databases.dictionary,
         databases.codes,
     ):
         with txn.cursor(db=database) as cursor:

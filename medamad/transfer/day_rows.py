@@ -215,7 +215,7 @@ class _Ordered:
             yield dimension, (codes[places], figures)
 
     def rows_of(self, day: int) -> int:
-        """Tell how many rows it has of a day."""
+        """Return how many rows it has of a day."""
         begin, end = self._bounds(day)
         return end - begin
 
@@ -255,7 +255,7 @@ def _added_up(parts: Sequence[_Part]) -> _Part:
 
 
 def _sums(figures: _Figures, *, is_page: bool) -> NDArray[np.int64]:
-    """Give sums of figures.
+    """Return sums of figures.
 
     Bounces are of visits, and a visitor may have had several on a day. So visits stand for the
     timed visitors: the share of bounces is theirs, of one day and of many, also where the days are

@@ -12,7 +12,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at
 from medamad.storage.import_content import DayCounts
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.pinned import Held
+from medamad.storage.segments.pinned import PinnedSnapshot
 from medamad.transfer.day_rows import DayRow, Days
 from medamad.transfer.formats.registry import DAY_SOURCES
 from medamad.transfer.gather import MOST_ROWS, MOST_TEXT
@@ -42,7 +42,7 @@ class DaySurvey(Survey):
 
 
 def are_of_days(files: Sequence[Given]) -> bool:
-    """Tell whether files have days added up. Raises BadRequest for files that go not together."""
+    """Return whether files have days added up. Raises BadRequest for files that go not together."""
     sources = sorted({given.source for given in files})
     if not DAY_SOURCES.keys() & sources:
         return False
@@ -65,7 +65,7 @@ def survey_days(files: Sequence[Given]) -> Iterator[DaySurvey]:
     yield found
 
 
-def days_there(held: Held, zone: tzinfo) -> set[int]:
+def days_there(held: PinnedSnapshot, zone: tzinfo) -> set[int]:
     """Tell of which days a website has views, events or sums, as the numbers of local dates."""
     slots = [np.zeros(0, np.int64), *(loose.time_ms // SLOT_MS for loose in held.events)]
     for part in held.parts():

@@ -16,9 +16,9 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.import_batches import Batch, Origins
-from medamad.storage.segments.format import Head
-from medamad.storage.segments.pinned import Held
+from medamad.storage.import_batches import ImportBatch, Origins
+from medamad.storage.segments.format import SegmentHeader
+from medamad.storage.segments.pinned import PinnedSnapshot
 from medamad.storage.segments.snapshot import Views
 from medamad.transfer.rows import MAX_MS, EventRow, Row, ViewRow, said_by
 
@@ -48,14 +48,14 @@ class Known:
     events: NDArray[np.uint64]
     counted: Sequence[tuple[int, int]] = ()
     ends: Mapping[int, Counter[Said]] = field(factory=dict)
-    summed: Mapping[int, Sequence[Head]] = field(factory=dict)
+    summed: Mapping[int, Sequence[SegmentHeader]] = field(factory=dict)
 
     @classmethod
     def of(
         cls,
-        held: Held,
+        held: PinnedSnapshot,
         origins: Origins,
-        batches: Sequence[Batch],
+        batches: Sequence[ImportBatch],
         ranges: Sequence[tuple[str, int, int]],
         *,
         overlapping: bool = False,
@@ -90,7 +90,7 @@ class Known:
         )
 
     def is_counted(self, row: ViewRow | EventRow) -> bool:
-        """Tell whether a hit is of a time that was counted."""
+        """Return whether a hit is of a time that was counted."""
         if not row.store:
             cut = row.time_ms if isinstance(row, ViewRow) and row.time_ms in self.ends else None
             return any(first <= row.time_ms <= last != cut for first, last in self.counted)
@@ -102,7 +102,7 @@ class Known:
         )
 
     def number_of(self, store: str, number: int, *, is_view: bool) -> int:
-        """Give the number that a hit of a store has here; 0 if it is not there."""
+        """Return the number that a hit of a store has here; 0 if it is not there."""
         known = self.views if is_view else self.events
         if not len(known) or not store:
             return 0
@@ -113,7 +113,7 @@ class Known:
         return 0
 
     def _places(self, store: str, number: int) -> Iterator[tuple[int, bool]]:
-        """Give the numbers that a hit may have here, and whether it was counted here then."""
+        """Return the numbers that a hit may have here, and whether it was counted here then."""
         for span in self.origins.spans:
             if span.store == store and (place := span.place(number)):
                 yield place, False
@@ -121,8 +121,8 @@ class Known:
             yield number, True
 
 
-def _spans(held: Held, batches: Sequence[Batch]) -> dict[int, tuple[int, int]]:
-    """Give the first and the last time of each batch, 0 for what was counted here.
+def _spans(held: PinnedSnapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last time of each batch, 0 for what was counted here.
 
     Of what was imported they are known for good, also of days of which there are only sums.
     """
@@ -135,12 +135,12 @@ def _spans(held: Held, batches: Sequence[Batch]) -> dict[int, tuple[int, int]]:
 
 
 def _counted(spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
-    """Give the times of earlier imports, and all since the first hit that was counted here."""
+    """Return the times of earlier imports, and all since the first hit that was counted here."""
     return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
-def _ends(held: Held, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter[Said]]:
-    """Give the time at which an earlier import ends, and what its views of that time say."""
+def _ends(held: PinnedSnapshot, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter[Said]]:
+    """Return the time at which an earlier import ends, and what its views of that time say."""
     ends = {batch: last for batch, (_, last) in spans.items() if batch}
     times = set(ends.values())
 
@@ -161,8 +161,8 @@ def _ends(held: Held, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter
     return found
 
 
-def _by_date(summed: Sequence[Head]) -> dict[int, list[Head]]:
-    found: dict[int, list[Head]] = {}
+def _by_date(summed: Sequence[SegmentHeader]) -> dict[int, list[SegmentHeader]]:
+    found: dict[int, list[SegmentHeader]] = {}
     for head in summed:
         assert head.day is not None  # noqa: S101 - it is the sums of a day
         first_ms, last_ms = head.day.span
@@ -171,8 +171,8 @@ def _by_date(summed: Sequence[Head]) -> dict[int, list[Head]]:
     return found
 
 
-def _has(head: Head, time_ms: int, place: int, *, is_own: bool) -> bool:
-    """Tell whether a hit lies between those of a day."""
+def _has(head: SegmentHeader, time_ms: int, place: int, *, is_own: bool) -> bool:
+    """Return whether a hit lies between those of a day."""
     assert head.day is not None  # noqa: S101 - it is the sums of a day
     first_ms, last_ms = head.day.span
     is_of_it = first_ms <= time_ms <= last_ms and head.first <= place <= head.last
@@ -210,7 +210,7 @@ class Repeats:
     """The numbers of those that come again, ascending, and of those that count."""
 
     def is_again(self, file: int, row: Row) -> bool:
-        """Tell whether a hit comes again, of which it is a row of the file of that place.
+        """Return whether a hit comes again, of which it is a row of the file of that place.
 
         Never, as long as not all are noted. The rows of an event follow each other: the first
         stands for it.
@@ -253,17 +253,17 @@ class Repeats:
         self.is_decided = True
 
     def counting(self, number: int) -> int:
-        """Give the number of a hit, or where it comes again, of the one that counts."""
+        """Return the number of a hit, or where it comes again, of the one that counts."""
         again, first = self._instead
         at = int(np.searchsorted(again, number))
         return int(first[at]) if at < len(again) and int(again[at]) == number else number
 
 
 def _begins(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which values are others than those before."""
+    """Return which values are others than those before."""
     return np.append([True], values[1:] != values[:-1])[: len(values)]
 
 
 def _last(places: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Give of each place the last that is chosen, of it and those before."""
+    """Return of each place the last that is chosen, of it and those before."""
     return np.maximum.accumulate(np.where(chosen, places, 0))

@@ -26,7 +26,7 @@ from medamad.query.reports import dimensions, pages, properties, summary, time
 from medamad.query.request import Question, Wanted
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
-from medamad.storage.segments.pinned import Held
+from medamad.storage.segments.pinned import PinnedSnapshot
 from medamad.storage.segments.snapshot import NO_TIME, Events, Missed, Missing, Snapshot, Views
 from medamad.transfer.day_rows import date_of
 from medamad.transfer.formats.registry import FORMATS
@@ -54,7 +54,7 @@ class Exported:
     without is noted in `missed`, and of each report, or of views or events, in `missed_of`.
     """
 
-    held: Held
+    held: PinnedSnapshot
     origins: Origins
     sources: Sources
     period: Period
@@ -80,7 +80,7 @@ class Exported:
 
 
 def views(exported: Exported) -> Iterator[Piece]:
-    """Give the views of a period, in the order in which they were stored as far as that is kept."""
+    """Return the views of a period, in the order in which they were stored as far as that is kept."""
     parts = exported.held.parts()
     done, total = 0, sum(part.views for part in parts)
     for part in parts:
@@ -144,7 +144,7 @@ def _named(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
 
 
 def events(exported: Exported) -> Iterator[Piece]:
-    """Give the properties of the events of a period, by the time of each event."""
+    """Return the properties of the events of a period, by the time of each event."""
     parts = exported.held.parts()
     total = sum(part.events for part in parts) + sum(map(len, exported.held.events))
     done = 0
@@ -219,7 +219,7 @@ _COLUMNS: Final = MappingProxyType(
 def statistics(
     exported: Exported, conditions: tuple[Condition, ...], now_ms: int
 ) -> Iterator[Piece]:
-    """Give the rows of one report after the other; a series is of the days of the zone."""
+    """Return the rows of one report after the other; a series is of the days of the zone."""
     period = evolve(exported.period, zone=exported.zone)
     question = Question(period, conditions, limit=_ALL_ROWS, with_blanks=True)
     reports = _reports(now_ms)
@@ -292,7 +292,7 @@ def _without_unknown(rows: Any, missed: Missed) -> list[Any]:
 
 
 def _rows(report: str, found: Sequence[Any]) -> Rows:
-    """Give some rows of a report as columns. What it counts by becomes the name."""
+    """Return some rows of a report as columns. What it counts by becomes the name."""
     fields = found[0].__struct_fields__
     attributes = dict(zip(fields, fields, strict=True))
     if fields[0] not in STATISTICS.names:
@@ -330,11 +330,11 @@ class Asked:
         return TABLES[self.what]
 
     def file_name(self, hostname: str) -> str:
-        """Give a name for the file."""
+        """Return a name for the file."""
         return f"{hostname}-{self.what}.{self.format}"
 
     def pieces(self, exported: Exported, now_ms: int) -> Iterator[Piece]:
-        """Give the rows, a little with every step."""
+        """Return the rows, a little with every step."""
         if self.what == VIEWS.name:
             return views(exported)
         if self.what == STATISTICS.name:
@@ -342,7 +342,7 @@ class Asked:
         return events(exported)
 
     def written(self, exported: Exported, now_ms: int) -> Iterator["Written"]:
-        """Give the bytes of the file, a little with every step.
+        """Return the bytes of the file, a little with every step.
 
         What views and events are without is noted before the first, what statistics are, by then.
         Raises BadRequest, at the first step, where what the format needs is not installed.

@@ -84,11 +84,11 @@ class Gathering:
         return held >= MOST_ROWS or self._texts >= MOST_TEXT
 
     def continues(self, file: Given, row: Row) -> bool:
-        """Tell whether a row belongs to the event of the row before."""
+        """Return whether a row belongs to the event of the row before."""
         return self._run.has(file, row)
 
     def take(self) -> Imported:
-        """Give what was gathered, and begin anew."""
+        """Return what was gathered, and begin anew."""
         found = imported(self._places, self._view_rows, self._event_rows)
         self._view_rows, self._places, self._event_rows, self._texts = [], [], [], 0
         return found
@@ -111,7 +111,7 @@ class Gathering:
         return self._span.place(number)
 
     def _is_first(self, row: ViewRow | EventRow) -> bool:
-        """Tell whether a hit is there for the first time in the files."""
+        """Return whether a hit is there for the first time in the files."""
         key = key_of(row)
         if key in self._survey.repeated:
             if key in self._seen:
@@ -120,7 +120,7 @@ class Gathering:
         return True
 
     def _is_there(self, row: ViewRow | EventRow, *, is_view: bool) -> bool:
-        """Tell whether a hit is left out, and count it."""
+        """Return whether a hit is left out, and count it."""
         is_known = self._known.number_of(row.store, row.number, is_view=is_view) > 0
         is_counted = not is_known and (self._known.is_counted(row) or self._was_at_end(row))
         is_there = is_known or is_counted
@@ -129,7 +129,7 @@ class Gathering:
         return is_there
 
     def _was_at_end(self, row: ViewRow | EventRow) -> bool:
-        """Tell whether it is one of the views that an earlier import ended with."""
+        """Return whether it is one of the views that an earlier import ended with."""
         if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._ends:
             return False
         left, said = self._ends[row.time_ms], said_of(row)
@@ -187,7 +187,7 @@ def gather(files: Sequence[Given], gathering: Gathering) -> Iterator[Imported | 
 def imported(
     places: Sequence[int], views: Sequence[ViewRow], events: Sequence[tuple[int, int, int, str]]
 ) -> Imported:
-    """Give views by their numbers in the store, and properties of events, as it takes them in."""
+    """Return views by their numbers in the store, and properties of events, as it takes them in."""
     order = np.argsort(np.array(places, np.uint64), kind="stable")
     rows = [views[place] for place in order.tolist()]
     codes, texts = _coded([texts_of(row) for row in rows])

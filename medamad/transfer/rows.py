@@ -85,7 +85,7 @@ _numbers_of: Final = attrgetter("first_today", "first_of_page", "number_today", 
 
 
 def said_by(row: Row) -> tuple[int | str, ...]:
-    """Give what a row says. Time on a page, and the view of an event, come later."""
+    """Return what a row says. Time on a page, and the view of an event, come later."""
     if isinstance(row, ViewRow):
         return (row.time_ms, *_numbers_of(row), *texts_of(row))
     return (row.time_ms, row.name, row.value)

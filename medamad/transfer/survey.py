@@ -39,7 +39,7 @@ class Given:
 
     @classmethod
     def of(cls, path: Path, source: str | None, into: Into | None = None) -> "Given":
-        """Tell what a file is. Raises BadRequest, OSError."""
+        """Return what a file is. Raises BadRequest, OSError."""
         with _sound(path) as file:
             found = source or guessed(head_of(file))
             if found is None:
@@ -76,7 +76,7 @@ def _sound(path: Path, mark: Mark | None = None) -> Iterator[BinaryIO]:
 
 
 def digest_of(files: Iterable[Given]) -> str:
-    """Give what tells the contents of files from others, in whatever order they are named."""
+    """Return what tells the contents of files from others, in whatever order they are named."""
     digests = []
     for given in files:
         hashed = hashlib.sha256()
@@ -88,7 +88,7 @@ def digest_of(files: Iterable[Given]) -> str:
 
 
 def numbered(files: Sequence[Given], visits: Visits) -> Iterator[tuple[Given, Row | Refused]]:
-    """Give all rows, each with a number; those without one get theirs in order.
+    """Return all rows, each with a number; those without one get theirs in order.
 
     When all is noted, without those that an earlier file has, as far as no number tells that.
     """
@@ -109,7 +109,7 @@ Key: TypeAlias = tuple[str, type, int]
 
 
 def key_of(row: Row) -> Key:
-    """Give what names a hit."""
+    """Return what names a hit."""
     return row.store, type(row), row.number
 
 
@@ -121,7 +121,7 @@ class Run:
     _event: tuple[str, int] = ("", 0)
 
     def has(self, file: Given, row: Row | Refused) -> bool:
-        """Tell whether a row is one more of the event of the row before."""
+        """Return whether a row is one more of the event of the row before."""
         return (
             isinstance(row, EventRow)
             and file is self._file
@@ -129,7 +129,7 @@ class Run:
         )
 
     def begins(self, file: Given, row: Row) -> bool:
-        """Tell whether a row is the first of a view, or of an event; go on with it."""
+        """Return whether a row is the first of a view, or of an event; go on with it."""
         if self.has(file, row):
             return False
         if isinstance(row, EventRow):

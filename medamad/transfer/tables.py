@@ -123,7 +123,7 @@ TABLES: Final = MappingProxyType({table.name: table for table in (VIEWS, EVENTS,
 
 
 def written(times_ms: Sequence[int]) -> list[str]:
-    """Give Unix milliseconds in words: `2026-11-21T12:00:00.123Z`."""
+    """Return Unix milliseconds in words: `2026-11-21T12:00:00.123Z`."""
     moments = np.asarray(times_ms, np.int64).astype("datetime64[ms]")
     found: list[str] = np.datetime_as_string(moments, unit="ms", timezone="UTC").tolist()
     return found
@@ -220,7 +220,7 @@ _EVENT: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
 def row_maker(
     columns: Iterable[str], latest_ms: int = MAX_MS
 ) -> Callable[[int, Mapping[str, Any]], Row | Refused]:
-    """Give what makes rows of records that have these columns; None in them is not known.
+    """Return what makes rows of records that have these columns; None in them is not known.
 
     Raises BadRequest naming the column that is missing. Columns of other names are passed over.
     """
@@ -256,7 +256,7 @@ def row_maker(
 
 
 def _rooted(row: ViewRow | EventRow) -> ViewRow | EventRow:
-    """Give a path its slash, but for that of a store of ours: that is as it is for good."""
+    """Return a path its slash, but for that of a store of ours: that is as it is for good."""
     if isinstance(row, ViewRow) and not row.store and not row.path.startswith("/"):
         row.path = f"/{row.path}"
     return row

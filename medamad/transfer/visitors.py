@@ -79,12 +79,12 @@ class Noted:
         self.is_decided = True
 
     def firsts(self, number: int) -> tuple[bool, bool]:
-        """Tell whether a view is its visitor's first of the day, and first of its page."""
+        """Return whether a view is its visitor's first of the day, and first of its page."""
         flags = self._flags[number] if number < len(self._flags) else 0
         return bool(flags & _OF_DAY), bool(flags & _OF_PAGE)
 
     def view_before(self, time_ms: int, visitor: Hashable, path: str) -> int:
-        """Give the number of the visitor's last view of a page at a time, 0 for none.
+        """Return the number of the visitor's last view of a page at a time, 0 for none.
 
         One that counts, of the same day or of the day before. Always 0 as long as nothing is
         decided.
@@ -115,11 +115,11 @@ class Into:
     """The last time of which anything is taken in."""
 
     def is_ahead(self, time_ms: int) -> bool:
-        """Tell whether a time lies too far in the future."""
+        """Return whether a time lies too far in the future."""
         return time_ms > self.latest_ms
 
     def page(self, host: str, path: str, query: str = "") -> Page | None:
-        """Give the page at a path of a host, "" for the website's own; None where it is none."""
+        """Return the page at a path of a host, "" for the website's own; None where it is none."""
         slash = "" if path.startswith("/") else "/"
         try:
             return page_of(f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}")
@@ -127,7 +127,7 @@ class Into:
             return None
 
     def referrer(self, url: str, host: str) -> str | None:
-        """Give a referrer as it is kept, None for one that is spam."""
+        """Return a referrer as it is kept, None for one that is spam."""
         referrer = referrer_of(url, {self.hostname, host})
         return None if referrer.partition("/")[0] in self.rules.spam else referrer
 
@@ -166,17 +166,17 @@ class Visits:
     _numbers: Iterator[int] = field(factory=lambda: count(1))
 
     def number(self) -> int:
-        """Give a number for a view or an event; each once in all files of an import."""
+        """Return a number for a view or an event; each once in all files of an import."""
         return next(self._numbers)
 
     def is_new(self, identity: Hashable) -> bool:
-        """Tell whether something is seen for the first time: exports of one program overlap."""
+        """Return whether something is seen for the first time: exports of one program overlap."""
         size = len(self._seen)
         self._seen.add(hash(identity))
         return len(self._seen) > size
 
     def agent_of(self, user_agent: str | None) -> str | None:
-        """Give the User-Agent of a request, None where the logs tell of none: "" is one of theirs.
+        """Return the User-Agent of a request, None where the logs tell of none: "" is one of theirs.
 
         They do not where no request has one, which is known when all files were looked through.
         """
@@ -189,7 +189,7 @@ class Visits:
         self.left_out[why] += 1
 
     def firsts(self, number: int, time_ms: int, visitor: Hashable, path: str) -> tuple[bool, bool]:
-        """Tell whether a view is the visitor's first of the day, and first of its page.
+        """Return whether a view is the visitor's first of the day, and first of its page.
 
         Neither, as long as not all is noted.
         """

@@ -126,7 +126,7 @@ class Root:
         return self._routes_of(request).refusal(request, refusal)
 
     def _routes_of(self, request: Request) -> Routes:
-        """Give the routes among which a request's is, and note its path as they know it."""
+        """Return the routes among which a request's is, and note its path as they know it."""
         segments = _segments(request)
         routes = self._interface
         request.prepath = []
@@ -156,7 +156,7 @@ _API: Final = b"/" + PREFIX.encode("ascii")
 
 
 def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
-    """Give the lanes by method and path, under both prefixes and both names of events.
+    """Return the lanes by method and path, under both prefixes and both names of events.
 
     A tracker whose tag names the interface with a slash at its end sends two.
     """
@@ -171,7 +171,7 @@ def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
 
 
 def _segments(request: Request) -> list[str]:
-    """Give the decoded segments of a request's path, and note whether they are well-formed."""
+    """Return the decoded segments of a request's path, and note whether they are well-formed."""
     if not request.path.startswith(b"/") or request.path.count(b"/") > _MOST_SEGMENTS:
         return [_UNROUTABLE]
     segments = []

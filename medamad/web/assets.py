@@ -30,7 +30,7 @@ _LEVEL: Final = 3
 
 
 def chosen(request: Request, offered: tuple[str, ...]) -> str:
-    """Give the one of the offered codings to use, the first among equals; PLAIN for none."""
+    """Return the one of the offered codings to use, the first among equals; PLAIN for none."""
     accepted = request.sent(b"Accept-Encoding")
     return PLAIN if accepted is None else _chosen(accepted[:_MAX_HEADER], offered)
 
@@ -44,14 +44,14 @@ def _chosen(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
 
 
 def content_encoding(coding: str) -> tuple[tuple[bytes, bytes], ...]:
-    """Give the headers of an answer that is sent by a coding, or plain where it could be coded."""
+    """Return the headers of an answer that is sent by a coding, or plain where it could be coded."""
     if coding == PLAIN:
         return (VARY,)
     return (VARY, (b"Content-Encoding", coding.encode("ascii")))
 
 
 def zipped(reply: Reply) -> Reply:
-    """Give an answer compressed by gzip, or as it is when it is too short for that."""
+    """Return an answer compressed by gzip, or as it is when it is too short for that."""
     if len(reply.body) < _WORTH_BYTES:
         return evolve(reply, headers=(*reply.headers, *content_encoding(PLAIN)))
     return evolve(
@@ -101,7 +101,7 @@ class Asset:
         return self.forms[PLAIN].body
 
     def __call__(self, call: Call) -> Reply:
-        """Give the file, or say that the client has it already."""
+        """Return the file, or say that the client has it already."""
         request = call.request
         coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
         form = self.forms[coding]
@@ -129,7 +129,7 @@ def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
 
 
 def files_below(folder: Path) -> Mapping[str, Path]:
-    """Give the files below a folder by their paths, without those that are compressed ones.
+    """Return the files below a folder by their paths, without those that are compressed ones.
 
     Raises FileNotFoundError when the package was made without them.
     """

@@ -41,7 +41,7 @@ class Caller:
         return self.websites if self.token is None else self.token.id
 
     def may_see(self, website: Website) -> bool:
-        """Tell whether a website may be asked about."""
+        """Return whether a website may be asked about."""
         return self.websites is None or website.number in self.websites
 
     def check_website(self, hostname: str, website: Website | None) -> None:
@@ -60,7 +60,7 @@ class Caller:
 
 
 def token_text(request: Request) -> str | None:
-    """Give the token that a request shows, None for none.
+    """Return the token that a request shows, None for none.
 
     What others give out is none of ours: a proxy in front may have logins of its own.
     """
@@ -81,7 +81,7 @@ def _is_bearer(value: bytes) -> bool:
 
 
 def token_of(request: Request, backend: Backend) -> Token | None:
-    """Give the good token that a request shows, None for none. Raises Unauthorised, TooMany."""
+    """Return the good token that a request shows, None for none. Raises Unauthorised, TooMany."""
     text = token_text(request)
     if text is None:
         return None
@@ -89,7 +89,7 @@ def token_of(request: Request, backend: Backend) -> Token | None:
 
 
 def network_of(request: Request, backend: Backend) -> bytes:
-    """Give the network that a sender is counted under."""
+    """Return the network that a sender is counted under."""
     sender = clients.sender_address(request.peer, request.requestHeaders, backend.settings)
     return b"" if sender is None else prefix_of(sender)
 
@@ -114,5 +114,5 @@ def caller_of(request: Request, backend: Backend) -> Caller:
 
 
 def websites_of(token: Token) -> frozenset[int] | None:
-    """Give the numbers of the websites that a token is for, None for all."""
+    """Return the numbers of the websites that a token is for, None for all."""
     return None if token.websites is None else frozenset(token.websites)

@@ -27,7 +27,7 @@ class Ask(Protocol):
     def __call__(
         self, question: Callable[[], T], /, asker: tuple[Hashable, ...] = ()
     ) -> Deferred[T]:
-        """Give the answer of `question`, found in another thread when it is the turn of `asker`."""
+        """Return the answer of `question`, found in another thread when it is the turn of `asker`."""
 
 
 @frozen(eq=False)

@@ -14,17 +14,17 @@ DEVICE_COOKIE: Final = b"_me_device"
 
 
 def token_of(request: Request) -> str | None:
-    """Give the token that a request carries, None where there is none or no ASCII."""
+    """Return the token that a request carries, None where there is none or no ASCII."""
     return _value(request, COOKIE)
 
 
 def device_of(request: Request) -> str | None:
-    """Give the device that a request carries, None where there is none or no ASCII."""
+    """Return the device that a request carries, None where there is none or no ASCII."""
     return _value(request, DEVICE_COOKIE)
 
 
 def _value(request: Request, name: bytes) -> str | None:
-    """Give the last cookie of a name. Whatever else is in the header is not looked at."""
+    """Return the last cookie of a name. Whatever else is in the header is not looked at."""
     sent = b";".join(request.requestHeaders.getRawHeaders(b"Cookie", ()))
     values = re.findall(rb"(?:\A|;)\s*%b=([^;]*)" % name, sent)
     if not values or not values[-1].isascii():
@@ -33,13 +33,13 @@ def _value(request: Request, name: bytes) -> str | None:
 
 
 def begun(token: str) -> tuple[bytes, bytes]:
-    """Give the header that sets the cookie."""
+    """Return the header that sets the cookie."""
     value = b"%b=%b; Max-Age=%d; %b" % (COOKIE, token.encode(), MAX_AGE_SECONDS, _ATTRIBUTES)
     return (b"Set-Cookie", value)
 
 
 def known(device: str, path: bytes) -> tuple[bytes, bytes]:
-    """Give the header that sets the device's cookie, which is sent to the login at `path` alone."""
+    """Return the header that sets the device's cookie, which is sent to the login at `path` alone."""
     attributes = b"Path=%b; HttpOnly; SameSite=Strict; Secure" % path
     value = b"%b=%b; Max-Age=%d; %b"
     return (

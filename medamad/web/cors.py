@@ -47,7 +47,7 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
 
 
 def may_look_inside(peer: Address | None, headers: Headers, settings: WebSettings) -> bool:
-    """Tell whether a sender may see health and metrics: by the address, if that is certain.
+    """Return whether a sender may see health and metrics: by the address, if that is certain.
 
     It is not where a proxy has passed the request on that is not trusted, or hides for whom. One
     of this machine that hides itself is told by a name that was asked for: who asks here by himself
@@ -86,7 +86,7 @@ def check_change(peer: Address | None, headers: Headers, settings: WebSettings) 
 
 
 def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
-    """Give what lets the pages of configured origins read an answer."""
+    """Return what lets the pages of configured origins read an answer."""
     if not settings.cors_origins:
         return ()
     origin = _only(headers, b"Origin")
@@ -102,7 +102,7 @@ def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, 
 
 
 def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes], ...]:
-    """Give what answers a preflight, besides the origin that is allowed."""
+    """Return what answers a preflight, besides the origin that is allowed."""
     return (
         (b"Access-Control-Allow-Methods", methods.encode("ascii")),
         (b"Access-Control-Allow-Headers", _SENDABLE_EVENT if event else _SENDABLE),
@@ -111,24 +111,24 @@ def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes]
 
 
 def _only(headers: Headers, name: bytes) -> bytes | None:
-    """Give the value of a header; where it is repeated, one that nothing equals."""
+    """Return the value of a header; where it is repeated, one that nothing equals."""
     values = headers.getRawHeaders(name)
     return None if values is None else b", ".join(values)
 
 
 def _is_local(headers: Headers) -> bool:
-    """Tell whether a request was sent to no name besides localhost."""
+    """Return whether a request was sent to no name besides localhost."""
     name = clients.host_name((_only(headers, b"Host") or b"").decode("latin-1"))
     return name in {"", "localhost"} or address_of(name) is not None
 
 
 def _is_public(name: str) -> bool:
-    """Tell whether a page may have a name: none without a dot, no address, nor none at all."""
+    """Return whether a page may have a name: none without a dot, no address, nor none at all."""
     return "." in name and address_of(name) is None
 
 
 def _is_host(origin: str, host: str) -> bool:
-    """Tell whether an origin is that of a host, with or without the scheme's own port."""
+    """Return whether an origin is that of a host, with or without the scheme's own port."""
     try:
         parts = split_url(origin)
     except ValueError:

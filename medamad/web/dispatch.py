@@ -121,7 +121,7 @@ class Call:
         return parameters.read_body(self.request.body, decoder)
 
     def website(self, hostname: str) -> Website:
-        """Give the website that an address names. Raises BadRequest, NotFound, Forbidden."""
+        """Return the website that an address names. Raises BadRequest, NotFound, Forbidden."""
         name = canonical_hostname(hostname)
         website = self.backend.store.websites.by_hostname(name)
         self.caller.check_website(name, website)
@@ -196,7 +196,7 @@ class Routes:
         return b""
 
     def _stream(self, call: Call, access: Access, reply: Reply) -> Stream | None:
-        """Give what a body is sent by that is made on the way, or is long.
+        """Return what a body is sent by that is made on the way, or is long.
 
         Long answers that differ for each who asks are counted, for strangers have links to such.
         Raises TooMany, Unavailable.
@@ -267,7 +267,7 @@ def _malformed() -> Refusal:
 
 
 def _unhurried(asked: Deferred[T]) -> Deferred[T]:
-    """Give a Deferred that can be cancelled without what it waits for: a change runs to its end."""
+    """Return a Deferred that can be cancelled without what it waits for: a change runs to its end."""
     waiting: Deferred[T] = Deferred()
 
     def done(result: T) -> None:

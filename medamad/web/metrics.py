@@ -28,7 +28,7 @@ _PREFIX: Final = "medamad_"
 
 
 def lacks(site: Site) -> list[str]:
-    """Say each thing for which no hits are taken at the moment."""
+    """Return each thing for which no hits are taken at the moment."""
     found = ["the daemon is stopping"] if site.is_leaving else []
     lack = site.backend.store.lack()
     return [*found, lack] if lack else found
@@ -136,8 +136,8 @@ class Metrics(Collector):
             "For how much longer [retention] removes nothing, as the clock is not believed yet.",
             store.retention_waits_ms(int(self._site.backend.clock() * 1000)) / 1000,
         )
-        yield _gauge("store_blocks", "Sealed blocks.", figures.blocks)
-        yield _gauge("store_tail_views", "Views not sealed yet.", figures.tail_views)
+        yield _gauge("store_blocks", "Sealed blocks.", figures.segments)
+        yield _gauge("store_tail_views", "Views not sealed yet.", figures.memtable_views)
 
 
 @frozen(eq=False)
@@ -155,7 +155,7 @@ class Exposition:
         return cls(registry)
 
     def text(self, accept: str) -> tuple[bytes, bytes]:
-        """Give all figures in the format that an Accept header asks for, and its media type."""
+        """Return all figures in the format that an Accept header asks for, and its media type."""
         try:
             encode, media_type = choose_encoder(accept)
             name = media_type.encode("ascii")

@@ -32,7 +32,7 @@ def decode(text: bytes, field: str) -> str:
 
 
 def _unescaped(text: bytes, field: str) -> bytes:
-    """Give the bytes that a text with escapes stands for: much sooner than urllib does."""
+    """Return the bytes that a text with escapes stands for: much sooner than urllib does."""
     escaped = text.replace(b"\\", b"\\\\").replace(b"%", b"\\x")
     try:
         return escaped.decode("unicode_escape").encode("latin-1")
@@ -47,14 +47,14 @@ class Query:
     pairs: tuple[tuple[str, str], ...] = ()
 
     def text(self, name: str) -> str | None:
-        """Give a parameter's text, None where there is none."""
+        """Return a parameter's text, None where there is none."""
         for key, value in reversed(self.pairs):
             if key == name:
                 return value
         return None
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """Give a parameter that is true, false, 1 or 0, in any case."""
+        """Return a parameter that is true, false, 1 or 0, in any case."""
         text = self.text(name)
         if text is None:
             return default
@@ -64,7 +64,7 @@ class Query:
             raise BadRequest(f"{name}: expected true, false, 1 or 0") from None
 
     def integer(self, name: str, least: int, greatest: int) -> int | None:
-        """Give a whole number within bounds, None where there is none."""
+        """Return a whole number within bounds, None where there is none."""
         text = self.text(name)
         if text is None:
             return None
@@ -73,7 +73,7 @@ class Query:
         return int(text)
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
-        """Give one of some words, None where there is none."""
+        """Return one of some words, None where there is none."""
         text = self.text(name)
         if text is not None and text not in (known := tuple(choices)):
             raise BadRequest(f"{name}: expected one of {', '.join(known)}")
@@ -152,7 +152,7 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _unreadable(body: bytes) -> str:
-    """Say why a body is no JSON. Half a surrogate pair is JSON to many, so its field is named."""
+    """Return why a body is no JSON. Half a surrogate pair is JSON to many, so its field is named."""
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):

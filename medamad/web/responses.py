@@ -36,7 +36,7 @@ class Stream:
 
 
 def stream_of(body: bytes, close: Callable[[], None] = lambda: None) -> Stream:
-    """Give a body that is there as a whole, to be sent as fast as the client takes it."""
+    """Return a body that is there as a whole, to be sent as fast as the client takes it."""
     pieces = iter((body,))
 
     async def next_piece() -> bytes | None:
@@ -146,7 +146,7 @@ def no_content(*headers: tuple[bytes, bytes]) -> Reply:
 
 
 def encoded_last(reply: Reply, common: Headers) -> bytes:
-    """Give the bytes of an answer after which the connection is closed."""
+    """Return the bytes of an answer after which the connection is closed."""
     head = [
         b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
         *(b"%b: %b" % header for header in (*common, *reply.headers)),
@@ -206,7 +206,7 @@ def method_reply(methods: Iterable[str]) -> Reply:
 
 
 def allow(methods: Iterable[str]) -> str:
-    """Give the value of an Allow header: some methods, and OPTIONS, in order."""
+    """Return the value of an Allow header: some methods, and OPTIONS, in order."""
     return ", ".join(sorted({*methods, "OPTIONS"}))
 
 
@@ -215,7 +215,7 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def partial_headers(missed: Missed) -> Headers:
-    """Give the header, or none for a whole answer.
+    """Return the header, or none for a whole answer.
 
     For each kind of what is missing, the first and the last day of which it is: a dictionary of
     RFC 8941, such as `figures="2025-01-01/2025-01-31"`.

@@ -18,7 +18,7 @@ class Usage:
         self._process.cpu_percent()
 
     def of_machine(self, data_dir: Path) -> dict[str, Figures]:
-        """Give the use of processor and memory, and of the volume that holds a folder."""
+        """Return the use of processor and memory, and of the volume that holds a folder."""
         threads = psutil.cpu_count() or 1
         memory = psutil.virtual_memory()
         disk = psutil.disk_usage(str(data_dir))
@@ -33,7 +33,7 @@ class Usage:
         }
 
     def of_process(self, now: float) -> Figures:
-        """Give what this process uses: percent of one processor, bytes, seconds."""
+        """Return what this process uses: percent of one processor, bytes, seconds."""
         with self._process.oneshot():
             return {
                 "cpu": self._process.cpu_percent(),

@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Iterator[House]:
 
 
 async def outcome(place: House, body: bytes, sender: Sender) -> str:
-    """Give what becomes of a body; raises whatever is no refusal of the body."""
+    """Return what becomes of a body; raises whatever is no refusal of the body."""
     try:
         return await place.collector.collect(body, sender) or "stored"
     except (BadRequest, NotFound) as refusal:
@@ -57,7 +57,7 @@ def judged_s(place: House, body: bytes, sender: Sender) -> tuple[float, "Deferre
 
 
 async def send_mutated(place: House, count: int, seed: int) -> tuple[Counter[str], float]:
-    """Give how many bodies met which fate, and the most seconds that one took to be judged."""
+    """Return how many bodies met which fate, and the most seconds that one took to be judged."""
     source = random.Random(seed)  # noqa: S311 - it is to be repeated
     address = ip_address("198.51.100.7")
     found: Counter[str] = Counter()

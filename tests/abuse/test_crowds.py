@@ -60,7 +60,7 @@ def slow_connections(daemon: Daemon, count: int) -> tuple[Waits, dict[str, list[
 
 
 def cut_within_s(found: dict[str, list[float | None]]) -> float:
-    """Give after how many seconds the last was cut."""
+    """Return after how many seconds the last was cut."""
     assert set(found) == {"head", "headers", "body", "chunks", "reading", "reading many"}
     for kind, seconds in found.items():
         assert None not in seconds, kind
@@ -87,7 +87,7 @@ def test_2_000_slow_connections_are_cut_and_hits_go_on(daemon: Daemon, tell: Tel
 
 
 def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
-    """Give the waits of hits beside idle connections, and how many bytes each of those takes."""
+    """Return the waits of hits beside idle connections, and how many bytes each of those takes."""
     process = psutil.Process(daemon.pid)
     with crowd(daemon.port, 200, "idle"):
         send_hits(daemon, for_seconds(0.5))

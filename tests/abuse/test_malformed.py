@@ -100,7 +100,7 @@ def connect(daemon: Daemon) -> socket.socket:
 
 
 def everything(sock: socket.socket) -> bytes:
-    """Give all that comes until the other end closes."""
+    """Return all that comes until the other end closes."""
     received = b""
     while part := sock.recv(65_536):
         received += part

@@ -62,7 +62,7 @@ def asked(daemon: Daemon, at_once: int) -> Iterator[Any]:
 
 
 def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
-    """Give how long hits waited while questions were asked."""
+    """Return how long hits waited while questions were asked."""
     with asked(daemon, at_once) as process:
         waits = send_hits(daemon, for_seconds(seconds))
         told, _ = process.communicate(timeout=PATIENCE_S)

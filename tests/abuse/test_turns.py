@@ -71,7 +71,7 @@ def wide(views: int, days: int) -> Bulk:
 
 
 @frozen
-class Late:
+class Overlay:
     """What came late, in the reactor or, beside it, in a process that does nothing."""
 
     due: float
@@ -83,33 +83,33 @@ class Late:
     def end(self) -> float:
         return self.due + self.late_ms / 1_000
 
-    def unpaused_ms(self, pauses: "list[Late]") -> float:
-        """Give by how much it was late while every core was there to run on."""
+    def unpaused_ms(self, pauses: "list[Overlay]") -> float:
+        """Return by how much it was late while every core was there to run on."""
         until, paused = self.due, 0.0
         for one in pauses:
             paused += max(0.0, min(self.end, one.end) - max(until, one.due))
             until = max(until, one.end)
         return self.late_ms - paused * 1_000
 
-    def own_ms(self, pauses: "list[Late]") -> float:
-        """Give the part of it that is the daemon's own doing: not more than it has computed."""
+    def own_ms(self, pauses: "list[Overlay]") -> float:
+        """Return the part of it that is the daemon's own doing: not more than it has computed."""
         return min(self.unpaused_ms(pauses), self.process_ms)
 
-    def in_thread_ms(self, pauses: "list[Late]") -> float:
-        """Give the part of it that is the doing of the reactor's own thread."""
+    def in_thread_ms(self, pauses: "list[Overlay]") -> float:
+        """Return the part of it that is the doing of the reactor's own thread."""
         return min(self.unpaused_ms(pauses), self.thread_ms)
 
 
-def read(file: Path) -> tuple[int, list[Late]]:
-    """Give how often the time was noted, and what was late."""
+def read(file: Path) -> tuple[int, list[Overlay]]:
+    """Return how often the time was noted, and what was late."""
     told = json.loads(file.read_text("ascii"))
-    return told["noted"], [Late(*one) for one in told["late"]]
+    return told["noted"], [Overlay(*one) for one in told["late"]]
 
 
 @contextmanager
-def watched_cores(folder: Path) -> Iterator[list[Late]]:
+def watched_cores(folder: Path) -> Iterator[list[Overlay]]:
     """Watch each core meanwhile; afterwards the list has their pauses, by time."""
-    pauses: list[Late] = []
+    pauses: list[Overlay] = []
     with ExitStack() as stack:
         watches = []
         for core in os.sched_getaffinity(0):
@@ -151,8 +151,8 @@ class Turns:
 
     waits: Waits
     noted: int
-    late: list[Late]
-    pauses: list[Late]
+    late: list[Overlay]
+    pauses: list[Overlay]
 
     @property
     def own_ms(self) -> list[float]:

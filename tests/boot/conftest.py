@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="package")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Give the package, and the same again as an upgrade."""
+    """Return the package, and the same again as an upgrade."""
     out = tmp_path_factory.mktemp("packages")
     build = [sys.executable, "packaging/deb.py", "--out", str(out), "--upgrade"]
     built = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)

@@ -47,14 +47,14 @@ def test_figures_and_dates_are_written_as_in_the_language(
 
 
 def thousands(spoken: str, value: int) -> str:
-    """Give what parts thousands: Spanish leaves four digits together."""
+    """Return what parts thousands: Spanish leaves four digits together."""
     if spoken == "es" and value < 10_000:
         return ""
     return {"de": ".", "es": ".", "fr": "\N{NARROW NO-BREAK SPACE}"}.get(spoken, ",")
 
 
 def first_day(page: Page) -> str:
-    """Give the day with which the last 30 days begin in the viewer's zone."""
+    """Return the day with which the last 30 days begin in the viewer's zone."""
     return str(
         page.evaluate(
             """() => {

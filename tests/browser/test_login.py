@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
-from support.browser.held_requests import Held
+from support.browser.held_requests import PinnedSnapshot
 from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
 pytestmark = pytest.mark.browser
@@ -89,7 +89,7 @@ def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) 
     dashboard = dashboard_of(stranger)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
-    held = Held(page, "**/api/auth/login")
+    held = PinnedSnapshot(page, "**/api/auth/login")
     with page.expect_request("**/api/auth/login"):
         enter(page)
     # The page counts down what is left to wait: not while its clock stands still.

@@ -21,7 +21,7 @@ def panel(page: Page, name: str) -> Locator:
 
 
 def rows(panel: Locator) -> list[list[str]]:
-    """Give the cells of a panel's rows, once there are any."""
+    """Return the cells of a panel's rows, once there are any."""
     panel.locator("tbody tr").first.wait_for()
     return [
         [row.locator("th button").first.inner_text(), *row.locator("td").all_inner_texts()]

@@ -44,7 +44,7 @@ def opened(dashboard: Dashboard, query: str) -> Page:
 
 
 def rows(page: Page) -> list[list[str]]:
-    """Give the table behind the chart: time, visitors, the time compared with, its visitors."""
+    """Return the table behind the chart: time, visitors, the time compared with, its visitors."""
     lines = page.locator(".overview tbody tr")
     lines.first.wait_for(state="attached")
     texts = [line.locator("th, td").all_text_contents() for line in lines.all()]
@@ -58,7 +58,7 @@ def press(page: Page, *keys: str) -> None:
 
 
 def visitors(page: Page) -> Locator:
-    """Give the visitors of what is shown now, once they are there."""
+    """Return the visitors of what is shown now, once they are there."""
     expect(page.locator(".tiles.stale")).to_have_count(0)
     return page.locator(".tile-figure").first
 

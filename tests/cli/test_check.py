@@ -44,7 +44,7 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         assert alone.stdout == right.replace("1 views", "2 views")
         guest = open_as_guest(daemon.data)
         with guest.lmdb.begin(write=True) as txn:
-            cursor = txn.cursor(db=guest.databases.journal)
+            cursor = txn.cursor(db=guest.databases.wal)
             assert cursor.first()
             *others, last = cursor.value()
             cursor.put(cursor.key(), bytes((*others, last ^ 1)))

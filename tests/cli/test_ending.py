@@ -52,7 +52,7 @@ COMMANDS = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder in which the data of a website are, a backup of them, and room for more."""
+    """Return a folder in which the data of a website are, a backup of them, and room for more."""
     data = tmp_path / "medamad-data"
     store = start_store(data, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor)
     blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 def told_to_end(
     folder: Path, by: str, command: tuple[str, ...], how: str = "SIG_DFL", at: str = ""
 ) -> int:
-    """Give what a command ends with that is told to end; at its first word, if none is named."""
+    """Return what a command ends with that is told to end; at its first word, if none is named."""
     return subprocess.run(
         [sys.executable, "-c", AT_A_WORD, by, how, at, *command],
         cwd=folder,

@@ -15,7 +15,7 @@ from medamad.admin.client import Connection, NotDone, connect
 from medamad.admin.import_requests import rows_request
 from medamad.admin.imports import BeginImport, Begun, Ended, FinishImport, HoldImport, Nothing
 from medamad.cli import main
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import open_environment, open_to_read
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.websites import Websites
@@ -291,7 +291,7 @@ def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:
 
 
 def begin(connection: Connection, holding: Connection) -> Begun:
-    """Bring a block, and a little more, of an import."""
+    """Bring a segment, and a little more, of an import."""
     begun = connection.ask(
         BeginImport(
             website="example.org", source="", digest="d", ranges=(("feed", 1, 99_999),), newest=99
@@ -307,7 +307,7 @@ def begin(connection: Connection, holding: Connection) -> Begun:
 
 
 def unfinished(begun: Begun) -> str:
-    """Give what the log has to say of an import."""
+    """Return what the log has to say of an import."""
     return (
         f"the import of number {begun.number} into example.org was not finished:"
         " nothing of it stays"
@@ -359,7 +359,7 @@ def test_a_kill_of_the_daemon_leaves_all_or_nothing(daemon: Daemon, is_whole: bo
     daemon.stop()
     assert (unfinished(begun) in daemon.log) is not is_whole
     environment, txn = open_to_read(daemon.data)
-    assert list(Checking(environment, txn).findings()) == []
+    assert list(StoreCheck(environment, txn).findings()) == []
     txn.abort()
     environment.close()
 
@@ -393,7 +393,7 @@ def test_a_kill_leaves_all_or_nothing(
     assert client.get("/api/website/example.org/summary")["current"]["pageviews"] == 60_000
     daemon.stop()
     environment, txn = open_to_read(daemon.data)
-    assert list(Checking(environment, txn).findings()) == []
+    assert list(StoreCheck(environment, txn).findings()) == []
     txn.abort()
     environment.close()
 

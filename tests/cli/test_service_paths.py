@@ -27,7 +27,7 @@ def service(tmp_path: Path) -> ServicePaths:
 
 
 def settled(service: ServicePaths, *, state: str = "", **given: Path) -> tuple[Path | None, Path]:
-    """Give the file that a command goes by and the folder that it works on."""
+    """Return the file that a command goes by and the folder that it works on."""
     environ = {"STATE_DIRECTORY": state} if state else {}
     paths: dict[str, Path | None] = {"config": None, "data": None, **given}
     arguments = Namespace(**paths, service_paths=service)

@@ -34,7 +34,7 @@ BY_DATA = (
 
 
 def example(command: str) -> list[str]:
-    """Give the arguments of the first example in the help of a command."""
+    """Return the arguments of the first example in the help of a command."""
     line, _ = module_of(command).EXAMPLES[0]
     return words(line)[1:]
 
@@ -81,7 +81,7 @@ def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: st
 
 @pytest.fixture
 def unusable(tmp_path: Path) -> Path:
-    """Give a configuration that cannot be used."""
+    """Return a configuration that cannot be used."""
     file = tmp_path / "medamad.toml"
     file.write_text("[server]\nport = 80\n", "utf-8")
     return file
@@ -163,7 +163,7 @@ WITH_OUTPUT = [
 
 @pytest.fixture
 def with_data(tmp_path: Path) -> Path:
-    """Give a folder in which the data of a website are."""
+    """Return a folder in which the data of a website are."""
     settings = StoreSettings(map_size=64 << 20, min_free_disk=0)
     store = start_store(tmp_path / "data", settings, reactor)
     blockon(Deferred.fromCoroutine(store.add_website("example.com", 1)))
@@ -203,7 +203,7 @@ def test_a_file_that_takes_no_more_is_named(
 
 
 def exported_to_a_pipe(script: str, folder: Path) -> str:
-    """Say what an export says that something is done before."""
+    """Return what an export says that something is done before."""
     command = ("export", "example.com", "--data", "data")
     program = f"{script}\nimport sys; from medamad.cli import main; sys.exit(main())"
     ended = subprocess.run(

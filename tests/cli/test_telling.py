@@ -12,7 +12,7 @@ class Terminal(StringIO):
         return True
 
     def lines(self) -> list[str]:
-        """Give what stood on each line, one after the other."""
+        """Return what stood on each line, one after the other."""
         shown = self.getvalue().replace("\x1b[K", "")
         return [line for each in shown.split("\n") for line in each.split("\r") if line]
 

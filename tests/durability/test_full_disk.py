@@ -228,7 +228,7 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
     settings = StoreSettings(map_size=1 << 30, min_free_disk=MIB, retention=keeping)
     store = start_store(folder, settings, reactor)
     website = await store.add_website(KEPT, 1)
-    # One block, of which nothing is free in the file.
+    # One segment, of which nothing is free in the file.
     first_ms = NOW_MS - 40 * DAY_MS
     bulk = made(1, 40_000, 1_000, first_ms)
     await store.load(

@@ -38,8 +38,8 @@ The first finds an empty store, as no other does: it is there to fill it.
 EARLY_MIN, LATE_MIN = (5.0, 8.0), (30.0, 33.0)
 MOST_GROWTH = 1.05
 LEAST_PER_SECOND = 800
-"""So many hits a second fill a block of 65,536 views, and have it sealed, within the three minutes
-over which memory is averaged. By fewer, what is seen is a tail that fills as it should."""
+"""So many hits a second fill a segment of 65,536 views, and have it flushed, within the three minutes
+over which memory is averaged. By fewer, what is seen is a memtable that fills as it should."""
 
 
 @frozen
@@ -57,7 +57,7 @@ class Life:
     samples: list[Sample] = field(factory=list)
 
     def mean(self, between_min: tuple[float, float]) -> float:
-        """Give the mean size between two ages: the tails of websites grow and are sealed."""
+        """Return the mean size between two ages: the memtables of websites grow and are flushed."""
         first, last = between_min
         return statistics.mean(one.size for one in self.samples if first <= one.age_min < last)
 
@@ -135,7 +135,7 @@ def live(daemon: Daemon, seconds: float) -> Life:
 
 
 def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
-    """Give how many hits a second are answered at most, and what they were counted as."""
+    """Return how many hits a second are answered at most, and what they were counted as."""
     with sending(daemon, 0, "most") as sender:
         time.sleep(seconds)
         told = sender.end()
@@ -193,7 +193,7 @@ def check(owner: Client, counted: Counter[str]) -> None:
 
 
 def growths(long: Life, after: Life) -> dict[str, float]:
-    """Give by how much memory is more: within a long life, and in one after it, on a larger store.
+    """Return by how much memory is more: within a long life, and in one after it, on a larger store.
 
     Twenty-five minutes lie between the two means of the long one: at half a percent a minute,
     which could not be seen within a few, it would be an eighth more.
@@ -243,9 +243,9 @@ def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
     """Hold memory to 5 % of growth after five minutes.
 
     What is compared is the memory that the process has for itself, a mean over three minutes, so
-    that it covers what comes and goes: tails that are sealed, answers that are built. Of one long
-    life, minutes 30 to 33 to minutes 5 to 8; and a life after it at the same age, though the store
-    is many times as large by then. A machine that is too slow for that, or too busy, can tell
+    that it covers what comes and goes: memtables that are flushed, answers that are built. Of one
+    long life, minutes 30 to 33 to minutes 5 to 8; and a life after it at the same age, though the
+    store is many times as large by then. A machine that is too slow for that, or too busy, can tell
     nothing about memory; all has to be counted on it too.
     """
 

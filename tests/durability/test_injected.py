@@ -62,12 +62,12 @@ class Came:
     def post(self, connection: Connection, path: str) -> bool:
         """Post a load; returns whether it was acknowledged."""
         try:
-            head = connection.load(path)
+            header = connection.load(path)
         except OSError:
             self.unanswered.append(path)
             return False
-        status = head.split(b" ", 2)[1]
-        assert status in {b"204", b"503"}, head
+        status = header.split(b" ", 2)[1]
+        assert status in {b"204", b"503"}, header
         (self.acknowledged if status == b"204" else self.refused).append(path)
         return status == b"204"
 
@@ -115,7 +115,7 @@ def struck(daemon: Daemon, fault: Fault, prefix: str) -> Came:
 
 
 def stored(owner: Client, prefix: str) -> dict[str, int]:
-    """Give how many views there are of each path that begins with `prefix`."""
+    """Return how many views there are of each path that begins with `prefix`."""
     rows = owner.get(
         f"/api/website/{HOSTNAME}/pages", **{"path[starts_with]": prefix, "limit": "5000"}
     )

@@ -12,7 +12,7 @@ import pytest
 import pytest_twisted
 from support.daemon import Client, Daemon, finished, until
 from support.durability.load_clients import HOSTNAME, Connection, Sent, press
-from support.storage.contents import agrees, blocks_and_groups, held, orphans, settled
+from support.storage.contents import agrees, held, orphans, segments_and_groups, settled
 from support.storage.hits import DAY_MS
 from twisted.internet import reactor
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.daemon
 MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(7_200)))
 CLIENTS = 6
 VIEWS = 50
-"""How many a round brings: all rounds together bring a block large enough to have counters."""
+"""How many a round brings: all rounds together bring a segment large enough to have counters."""
 CONFIGURATION = """
 [store]
 map_size = "256 MiB"
@@ -36,14 +36,14 @@ new_property_values = 1000000
 
 
 def pages(owner: Client, prefix: str) -> Any:
-    """Give the rows of the paths that begin with `prefix`."""
+    """Return the rows of the paths that begin with `prefix`."""
     return owner.get(
         f"/api/website/{HOSTNAME}/pages", **{"path[starts_with]": prefix, "limit": "5000"}
     )
 
 
 def stored(owner: Client, prefix: str) -> Counter[str]:
-    """Give how many views there are of each path that begins with `prefix`."""
+    """Return how many views there are of each path that begins with `prefix`."""
     return Counter({row["path"]: row["pageviews"] for row in pages(owner, prefix)})
 
 
@@ -86,7 +86,7 @@ def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> 
 
 
 async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
-    """Hold all that is counted to a full recount, before it is sealed and afterwards."""
+    """Hold all that is counted to a full recount, before it is flushed and afterwards."""
     settings = StoreSettings(map_size=256 << 20, min_free_disk=0)
     store = start_store(daemon.data, settings, reactor)
     (website,) = store.websites.all()
@@ -96,7 +96,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
         views, _ = held(store, website)
         assert Counter(view["path"] for view in views) == expected
     assert counted > 0
-    assert blocks_and_groups(store._environment)[0] > 0
+    assert segments_and_groups(store._environment)[0] > 0
     assert orphans(store._environment) == []
     await store.close()
     checked = finished("check", daemon.data)

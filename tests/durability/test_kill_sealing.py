@@ -1,4 +1,4 @@
-"""kill -9 of a process that seals, merges and groups all the time, with blocks of a few views."""
+"""kill -9 of a process that flushes, merges and groups all the time, with segments of a few views."""
 
 import random
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.durability.flush_until_killed import settings
-from support.storage.contents import agrees, blocks_and_groups, held, orphans, settled
+from support.storage.contents import agrees, held, orphans, segments_and_groups, settled
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension, split_property
@@ -49,7 +49,7 @@ def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int =
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest_twisted.ensureDeferred
-async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
+async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_flushing(
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - no secret
@@ -86,12 +86,12 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_sealing(
     store = start_store(
         tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
     )
-    assert min(blocks_and_groups(store._environment)) > 3
+    assert min(segments_and_groups(store._environment)) > 3
     await store.close()
 
 
 def counted(snapshot: Snapshot) -> tuple[Counter[str], Counter[str], int]:
-    """Give how many views, by path, and events, by value, the sums of days have; and the days."""
+    """Return how many views, by path, and events, by value, the sums of days have; and the days."""
     views: Counter[str] = Counter()
     events: Counter[str] = Counter()
     days = list(snapshot.days)

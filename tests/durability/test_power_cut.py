@@ -46,9 +46,9 @@ CUTS_OF_A_DISK = 10
 """What is stored grows, and with it what is to be compared after each cut."""
 DISK_MIB = 96
 CLIENTS = 4
-SEALING = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
+FLUSHING = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
 SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
-"""Those of sealing.py."""
+"""Those of flushing.py."""
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 CONFIGURATION = """
 [store]
@@ -109,15 +109,15 @@ def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
 
 
 @contextmanager
-def hits_while_sealing(disk: VolatileDisk) -> Iterator[Load]:
-    """Let a process store hits on the disk that seals, merges and groups them all the time."""
+def hits_while_flushing(disk: VolatileDisk) -> Iterator[Load]:
+    """Let a process store hits on the disk that flushes, merges and groups them all the time."""
     acknowledged: list[str] = []
 
     def note() -> None:
         assert process.stdout is not None
         acknowledged.extend(line.strip() for line in process.stdout if line.endswith("\n"))
 
-    command = [*disk.mounts.entering, sys.executable, SEALING, disk.where, "0", "0"]
+    command = [*disk.mounts.entering, sys.executable, FLUSHING, disk.where, "0", "0"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
         ThreadPoolExecutor(1) as reading,
@@ -137,7 +137,7 @@ def hits_while_sealing(disk: VolatileDisk) -> Iterator[Load]:
 
 
 def questioned(snapshot: Snapshot) -> list[Row]:
-    """Give all views; what questions and counters say is compared with them."""
+    """Return all views; what questions and counters say is compared with them."""
     agrees(snapshot)
     views, _ = rows(snapshot)
     there = Counter(row["path"] for row in views)
@@ -182,7 +182,7 @@ def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Re
 
 
 def disks(folder: Path, cuts: int) -> Iterator[tuple[VolatileDisk, range]]:
-    """Give a new disk for every so many cuts."""
+    """Return a new disk for every so many cuts."""
     for first in range(0, cuts, CUTS_OF_A_DISK):
         where = folder / str(first) / "data"
         with mounts() as held, VolatileDisk(where, held).mounted(DISK_MIB) as disk:
@@ -213,10 +213,10 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int)
 
 @pytest.mark.parametrize("cuts", [4, pytest.param(200, marks=SLOW)])
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_lost_in_the_midst_of_sealing(tmp_path: Path, cuts: int) -> None:
+async def test_nothing_is_lost_in_the_midst_of_flushing(tmp_path: Path, cuts: int) -> None:
     rng = random.Random(1)  # noqa: S311 - the same each time
     for disk, of_it in disks(tmp_path, cuts):
-        with hits_while_sealing(disk) as load:
+        with hits_while_flushing(disk) as load:
             for _ in of_it:
                 with recovered(disk, load, rng) as there:
                     before = there.store.ask(there.website, questioned)

@@ -29,7 +29,7 @@ def held() -> Iterator[Mounts]:
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
-    """Give a folder that others can reach, unlike pytest's own."""
+    """Return a folder that others can reach, unlike pytest's own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -13,7 +13,7 @@ FIRST = ("0", "Fri, 15 Mar 2024 00:00:00 GMT")
 
 
 def told(since: str | None, now: float, zone: tzinfo) -> tuple[str, str]:
-    """Give what a ping answers: the body and Last-Modified."""
+    """Return what a ping answers: the body and Last-Modified."""
     ping = answer(since, now, zone)
     return ping.body, ping.last_modified
 

@@ -64,7 +64,7 @@ def test_a_short_host_is_normalised() -> None:
 
 
 def normalised(take: Callable[[str], object], text: str) -> tuple[type[Exception] | None, int]:
-    """Give what is raised for a text, and how often anything is normalised for it."""
+    """Return what is raised for a text, and how often anything is normalised for it."""
     raised: list[type[Exception]] = []
 
     def attempt() -> None:

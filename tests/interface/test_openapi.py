@@ -140,7 +140,7 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
 
 
 def schema_of(schema: dict[str, Any]) -> Any:
-    """Give a validator that knows the document's components."""
+    """Return a validator that knows the document's components."""
     return jsonschema_rs.Draft202012Validator(
         {**schema, "components": DOCUMENT["components"]}, validate_formats=True
     )
@@ -218,7 +218,7 @@ def test_every_operation_of_the_interface_is_there() -> None:
 
 
 def known_by(entry: Operation) -> list[dict[str, list[str]]]:
-    """Give by what whoever asks is known, nothing where anybody may."""
+    """Return by what whoever asks is known, nothing where anybody may."""
     named: list[dict[str, list[str]]] = entry.raw.get("security", DOCUMENT["security"])
     return named
 

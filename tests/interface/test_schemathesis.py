@@ -216,7 +216,7 @@ def test_links_lead_where_the_document_says_at_length(
 
 
 def operation_of(name: str) -> str:
-    """Give method and path of an operation."""
+    """Return method and path of an operation."""
     operation = SCHEMA.find_operation_by_id(name)
     return f"{operation.method.upper()} {operation.path}"
 
@@ -245,7 +245,7 @@ def judge(case: schemathesis.Case, response: schemathesis.Response, *without: An
 
 
 def has_international_name(case: schemathesis.Case) -> bool:
-    """Tell whether a website is named in letters beyond ASCII.
+    """Return whether a website is named in letters beyond ASCII.
 
     Such a name is taken, as the document says, but which ones are no pattern tells.
     """
@@ -253,7 +253,7 @@ def has_international_name(case: schemathesis.Case) -> bool:
 
 
 def is_positive(case: schemathesis.Case, place: ParameterLocation) -> bool:
-    """Tell whether what a case has in a place fits the document."""
+    """Return whether what a case has in a place fits the document."""
     assert case.meta is not None
     component = case.meta.components.get(place)
     return component is not None and component.mode.is_positive

@@ -157,7 +157,7 @@ def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[boo
 
 
 def held_by_each(names: list[str], value: str) -> list[bool]:
-    """Tell which names have a value in them, through a filter."""
+    """Return which names have a value in them, through a filter."""
     return passing(conditions_of([("path[contains]", value)]), [names]).tolist()
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.query.oracle import quantile
 
 from medamad.query.quantiles import GroupedDurations, Spread, median
-from medamad.storage.segments.format import Ascending
+from medamad.storage.segments.format import SortedDurations
 
 SIZES = (5, 20_000)
 """A few groups share narrow numbers with their durations, many do not."""
@@ -73,7 +73,7 @@ def test_each_group_has_its_own(timed: list[tuple[int, int]], size: int) -> None
 
 @given(st.lists(durations), st.lists(st.lists(durations.filter(bool)), max_size=3))
 def test_a_median_of_sorted_and_other_pieces(loose: list[int], known: list[list[int]]) -> None:
-    ascending = [Ascending.of(np.array(sorted(piece), np.uint32)) for piece in known]
+    ascending = [SortedDurations.of(np.array(sorted(piece), np.uint32)) for piece in known]
     timed = [duration for duration in chain(loose, *known) if duration]
     expected = quantile(timed, Fraction(1, 2))
     assert median(pieces(loose), ascending) == expected

@@ -30,7 +30,7 @@ def snapshot(times: Iterable[int], cuts: Cuts = Cuts()) -> Snapshot:  # noqa: B0
 def steady(
     last_ms: int = NOON, *, days: int = 8, per_hour: int = 8, hours: Iterable[int] = range(24)
 ) -> list[int]:
-    """Give so many views in each of some hours of the day, up to a last one."""
+    """Return so many views in each of some hours of the day, up to a last one."""
     wanted = set(hours)
     step = HOUR // per_hour
     first_ms = last_ms - days * DAY
@@ -77,7 +77,7 @@ MONDAY = 1_749_427_200_000
 
 
 def workdays(last_ms: int, weeks: int = 8) -> list[int]:
-    """Give 500 views on each workday, from 8 to 18 o'clock, and 5 on other days, up to a last."""
+    """Return 500 views on each workday, from 8 to 18 o'clock, and 5 on other days, up to a last."""
     found = []
     for day in range(-7 * weeks, 14):
         count = 500 if day % 7 < 5 else 5

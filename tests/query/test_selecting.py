@@ -24,7 +24,7 @@ CUTS = [
 
 
 def chosen(*query: tuple[str, str], period: Period | None = None) -> list[int]:
-    """Give the sequence numbers of the views that are chosen, whatever the parts."""
+    """Return the sequence numbers of the views that are chosen, whatever the parts."""
     found = []
     for cuts in CUTS:
         selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)

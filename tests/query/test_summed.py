@@ -18,7 +18,7 @@ from support.query.random_queries import INTERVALS, MOMENTS, ZONES, Invention
 from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
-from medamad.storage.segments.snapshot import Missed, Missing, Snapshot, Sums
+from medamad.storage.segments.snapshot import DayRollup, Missed, Missing, Snapshot
 
 DAY_MS = 86_400_000
 FILTERED_BY = {
@@ -101,7 +101,7 @@ class Told:
         return found
 
     def _figures(self, endpoint: str, query: Pairs, *missing: Missing) -> Any:
-        """Give bounces and durations as they are without the days of which they are not known."""
+        """Return bounces and durations as they are without the days of which they are not known."""
         found = self._oracle(*missing, quiet=Missing.BOUNCES).answer(endpoint, query)
         timed = self._oracle(*missing, quiet=Missing.DURATIONS).answer(endpoint, query)
         return with_durations(found, timed)
@@ -233,11 +233,11 @@ def test_the_values_of_all_properties_of_whole_days_are_known(
 class Opened:
     """Days that are opened as they are gone through, as those of a store are."""
 
-    days: Sequence[Sums]
-    opened: list["weakref.ref[Sums]"] = field(factory=list)
+    days: Sequence[DayRollup]
+    opened: list["weakref.ref[DayRollup]"] = field(factory=list)
     most_open: int = 0
 
-    def __iter__(self) -> Iterator[Sums]:
+    def __iter__(self) -> Iterator[DayRollup]:
         for number in range(len(self.days)):
             self.most_open = max(self.most_open, sum(ref() is not None for ref in self.opened))
             day = copy.copy(self.days[number])

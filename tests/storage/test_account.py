@@ -52,13 +52,13 @@ async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
     name = Deferred.fromCoroutine(
         store.account.change(lambda account: evolve(account, username="you"), login=b"digest")
     )
-    late = Deferred.fromCoroutine(
+    overlay = Deferred.fromCoroutine(
         store.account.change(lambda account: evolve(account, username="late"), login=b"other")
     )
     assert await password == Account("me", "new", 1, 1)
     assert await name == store.account.read() == Account("you", "new", 1, 1)
     with pytest.raises(Unauthorised, match="the login has ended"):
-        await late
+        await overlay
     await store.close()
 
 

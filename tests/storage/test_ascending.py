@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.storage.segments.format import Ascending
+from medamad.storage.segments.format import SortedDurations
 
 numbers = st.one_of(
     st.integers(0, 300), st.integers(0, 200_000), st.integers(65_530, 65_540), st.integers(0, 2**27)
@@ -11,8 +11,8 @@ numbers = st.one_of(
 ascending_lists = st.lists(numbers, max_size=50).map(sorted)
 
 
-def made(values: list[int]) -> Ascending:
-    return Ascending.of(np.array(values, np.uint32))
+def made(values: list[int]) -> SortedDurations:
+    return SortedDurations.of(np.array(values, np.uint32))
 
 
 @given(ascending_lists, st.one_of(numbers, st.integers(0, 2**33)))

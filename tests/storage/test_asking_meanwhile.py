@@ -1,4 +1,4 @@
-"""Questions in threads of their own, while hits are stored, sealed, merged and grouped."""
+"""Questions in threads of their own, while hits are stored, flushed, merged and grouped."""
 
 import random
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from attrs import define, field
 from support.storage.background_work import Observed
-from support.storage.contents import agrees, blocks_and_groups, rows
+from support.storage.contents import agrees, rows, segments_and_groups
 from support.storage.scenes import DAY_MS, Append, Scene, Telling, Tidy
 from twisted.internet.threads import deferToThread
 
@@ -23,7 +23,7 @@ OpenStore = Callable[..., Store]
 
 
 @define(eq=False)
-class Asking:
+class QueryAccess:
     """Asks for everything, over and over; what was acknowledged before has to be in the answer."""
 
     store: Store
@@ -65,7 +65,7 @@ async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -
     telling = await Telling.begin(store)
     observed = Observed()
     website = telling.websites[0]
-    asking = Asking(store, website)
+    asking = QueryAccess(store, website)
     threads = [deferToThread(asking.go_on) for _ in range(2)]
     scene = Scene(rng, [website.number])
     try:
@@ -84,6 +84,6 @@ async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -
         await thread
     telling.check()
     assert asking.answers > 10
-    assert observed.counts["blocks"] > 20
-    assert blocks_and_groups(store._environment)[1] > 0
+    assert observed.counts["segments"] > 20
+    assert segments_and_groups(store._environment)[1] > 0
     await store.close()

@@ -12,7 +12,7 @@ from support.storage.hits import DAY_MS, NOW_MS, leaving, views
 from support.storage.kill_at_each_step import killed
 
 from medamad.domain.accounts import Account
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_to_read
 from medamad.storage.environment.formats import tell_nobody
 from medamad.storage.errors import NoBackup, StoreError
@@ -38,7 +38,7 @@ def content_of(file: Path) -> bytes:
 
 def findings(directory: Path) -> list[str]:
     environment, txn = open_to_read(directory)
-    found = list(Checking(environment, txn).findings())
+    found = list(StoreCheck(environment, txn).findings())
     txn.abort()
     environment.close()
     return found

@@ -1,20 +1,20 @@
 import pytest
 
 from medamad.storage.environment.environment import Environment
-from medamad.storage.wal.dedup import DAY_MS, Beacons, Place
+from medamad.storage.wal.dedup import DAY_MS, BeaconIndex, Place
 
 HOUR_MS = 3_600_000
 NOW_MS = 480_000 * HOUR_MS
 
 
-def new_beacons(environment: Environment, capacity: int = 100) -> Beacons:
-    beacons = Beacons(environment.databases.beacons, b"secret", capacity)
+def new_beacons(environment: Environment, capacity: int = 100) -> BeaconIndex:
+    beacons = BeaconIndex(environment.databases.beacons, b"secret", capacity)
     with environment.reading() as txn:
         beacons.load(txn)
     return beacons
 
 
-def store(environment: Environment, beacons: Beacons, *times_ms: int) -> list[bytes]:
+def store(environment: Environment, beacons: BeaconIndex, *times_ms: int) -> list[bytes]:
     digests = []
     with environment.lmdb.begin(write=True) as txn:
         for sequence, time_ms in enumerate(times_ms):
@@ -25,7 +25,9 @@ def store(environment: Environment, beacons: Beacons, *times_ms: int) -> list[by
     return digests
 
 
-def found(environment: Environment, beacons: Beacons, digests: list[bytes], now_ms: int) -> list:
+def found(
+    environment: Environment, beacons: BeaconIndex, digests: list[bytes], now_ms: int
+) -> list:
     with environment.reading() as txn:
         places = [beacons.find(txn, digest, now_ms) for digest in digests]
     return [None if place is None else place.time_ms for place in places]
@@ -101,5 +103,5 @@ def test_old_hours_are_forgotten_in_steps(environment: Environment) -> None:
 
 
 def test_the_id_itself_is_not_stored(environment: Environment) -> None:
-    other = Beacons(environment.databases.beacons, b"another secret", 10)
+    other = BeaconIndex(environment.databases.beacons, b"another secret", 10)
     assert new_beacons(environment).digest("id") != other.digest("id")

@@ -10,12 +10,12 @@ from attrs import evolve, fields
 from support.storage.bulk_loads import expected, made, together
 from support.storage.contents import (
     agrees,
-    blocks_and_groups,
     durations,
     entries,
     held,
     idle,
     orphans,
+    segments_and_groups,
     settled,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
@@ -45,7 +45,7 @@ async def test_what_is_loaded_is_there_once(
     for _ in range(2):
         assert held(store, website) == expected(bulk)
         store.ask(website, agrees)
-        assert entries(store, "journal", "beacons") == [0, 0]
+        assert entries(store, "wal", "beacons") == [0, 0]
         await settled(store, NOW_MS)
         assert orphans(store._environment) == []
         await store.close()
@@ -113,12 +113,12 @@ async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_load_fills_up_the_last_block(open_store: OpenStore) -> None:
+async def test_a_load_fills_up_the_last_segment(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=10, group_members=99))
     website = await store.add_website("example.com", 1)
-    for seed, (views_made, blocks) in enumerate(((4, 1), (3, 1), (13, 2), (1, 3), (9, 3))):
+    for seed, (views_made, segments) in enumerate(((4, 1), (3, 1), (13, 2), (1, 3), (9, 3))):
         await store.load(website, made(seed, views_made, 0))
-        assert blocks_and_groups(store._environment) == (blocks, 0)
+        assert segments_and_groups(store._environment) == (segments, 0)
     assert len(held(store, website)[0]) == 30
     await store.close()
 
@@ -147,7 +147,7 @@ async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
 @pytest.mark.parametrize("step", range(0, 40, 3))
 @pytest_twisted.ensureDeferred
 async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, step: int) -> None:
-    """Those of a load are unused until its blocks are there."""
+    """Those of a load are unused until its segments are there."""
     listening = Listening()
     store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -178,7 +178,7 @@ async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -
     await store.delete_website(website)
     with pytest.raises(NotFound):
         await store.load(website, made(1, 5, 2))
-    assert entries(store, "names", "codes", "blocks", "heads", "doomed") == [0] * 5
+    assert entries(store, "dictionary", "codes", "segments", "headers", "purge_queue") == [0] * 5
     await store.close()
 
 
@@ -195,7 +195,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
     none_of_each = {dimension: codes[:0] for dimension, codes in whole.codes.items()}
     empty = Bulk(**nothing, codes=none_of_each, texts=whole.texts)
     await store.load(website, empty)
-    assert entries(store, "heads") == [0]
+    assert entries(store, "headers") == [0]
     rows = len(whole.event)
     alone = evolve(
         empty,
@@ -216,7 +216,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
 async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
     open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
 ) -> None:
-    """A load may join a block of hits before, and so reach over hits that are still unsealed."""
+    """A load may join a segment of hits before, and so reach over hits that are still unflushed."""
     sizes = Sizes(chunk_views=12, group_members=9, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
@@ -227,8 +227,8 @@ async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
     await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
     await store.load(website, made(1, 5, 0, first_ms=NOW_MS))
     await store.tidy(later_ms + DAY_MS + 1)
-    assert blocks_and_groups(store._environment) == (2, 0)
-    assert entries(store, "journal") == [0]
+    assert segments_and_groups(store._environment) == (2, 0)
+    assert entries(store, "wal") == [0]
     # This is longer than what is known, or shorter, which changes nothing.
     await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])
     for days in tidied_after_days:

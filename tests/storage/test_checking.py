@@ -17,10 +17,10 @@ from support.storage.scenes import Scene, Telling
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.dimensions import Dimension
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.limits import mark_key
-from medamad.storage.environment.access import Writing
+from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import (
     FILE_NAME,
     Environment,
@@ -28,7 +28,7 @@ from medamad.storage.environment.environment import (
     open_to_read,
 )
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters, merge
-from medamad.storage.segments.format import Block, decode_head, head_key, number_of
+from medamad.storage.segments.format import Segment, decode_header, header_key, number_of
 from medamad.storage.segments.rollup import open_sums, written_sums
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -36,14 +36,14 @@ from medamad.storage.store import Store
 OpenStore = Callable[..., Store]
 SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
 CHANGED = (
-    *("meta", "logins", "websites", "names", "codes", "journal", "beacons"),
-    *("heads", "blocks", "counters", "corrections"),
+    *("meta", "logins", "websites", "dictionary", "codes", "wal", "beacons"),
+    *("headers", "segments", "counters", "corrections"),
 )
 
 
 def findings(folder: Path) -> list[str]:
     environment, txn = open_to_read(folder)
-    found = list(Checking(environment, txn).findings())
+    found = list(StoreCheck(environment, txn).findings())
     txn.abort()
     environment.close()
     return found
@@ -51,7 +51,7 @@ def findings(folder: Path) -> list[str]:
 
 def findings_in(environment: Environment) -> list[str]:
     with environment.reading() as txn:
-        return list(Checking(environment, txn).findings())
+        return list(StoreCheck(environment, txn).findings())
 
 
 @pytest_twisted.async_fixture
@@ -88,10 +88,10 @@ def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
     assert findings(folder) == []
     environment, txn = open_to_read(folder)
     assert all(txn.stat(each)["entries"] for each in astuple(environment.databases)[:-2])
-    checking = Checking(environment, txn)
+    checking = StoreCheck(environment, txn)
     assert list(checking.findings()) == []
     assert (checking.websites, checking.views, checking.days) == (1, 17, 2)
-    assert checking.blocks > 1
+    assert checking.segments > 1
     txn.abort()
     environment.close()
 
@@ -109,11 +109,11 @@ async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_websi
             await store.append([evolve(hit, website=number) for hit in hits])
     await idle(store)
     await settled(store, NOW_MS)
-    pieces = [len(store._shelves.of(website.number).days) for website in store.websites.all()]
+    pieces = [len(store._partitions.of(website.number).days) for website in store.websites.all()]
     await store.close()
     assert min(pieces) > 2
     environment, txn = open_to_read(tmp_path / "data")
-    checking = Checking(environment, txn)
+    checking = StoreCheck(environment, txn)
     assert list(checking.findings()) == []
     assert (checking.views, checking.days) == (0, 4)
     txn.abort()
@@ -124,10 +124,10 @@ async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_websi
 def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
     guest = open_as_guest(folder)
     unchecked = {b"format"} if name == "meta" else set()
-    if name == "names":
+    if name == "dictionary":
         with guest.reading() as txn:
             unchecked = {
-                key for key, value in txn.cursor(db=guest.databases.names) if not value[2:]
+                key for key, value in txn.cursor(db=guest.databases.dictionary) if not value[2:]
             }
     keys = [key for key in keys_of(guest, name)[name] if key not in unchecked]
     assert keys
@@ -136,7 +136,7 @@ def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
         with guest.lmdb.begin(write=True) as txn:
             value = txn.get(key, db=database)
             # Not the day on which a text came: it is no part of what is counted.
-            begin = 2 if name == "names" else 0
+            begin = 2 if name == "dictionary" else 0
             place = begin + turn % (len(value) - begin)
             changed = bytearray(value)
             changed[place] ^= 1 << turn % 8
@@ -152,11 +152,13 @@ def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
     def put(txn: Any, database: Any, _keys: list[bytes]) -> None:
         txn.put(mark_key((1, Dimension.PATH)), b"no mark", db=database)
 
-    edit(folder, "names", put)
+    edit(folder, "dictionary", put)
     assert findings(folder) == ["website 1, mark of path: its checksum does not match"]
 
 
-@pytest.mark.parametrize("name", ["websites", "names", "codes", "heads", "blocks", "counters"])
+@pytest.mark.parametrize(
+    "name", ["websites", "dictionary", "codes", "headers", "segments", "counters"]
+)
 def test_what_is_missing_is_found(folder: Path, name: str) -> None:
     def remove(txn: Any, database: Any, keys: list[bytes]) -> None:
         txn.delete(keys[-1], db=database)
@@ -195,7 +197,7 @@ def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
     def add(txn: Any, database: Any, keys: list[bytes]) -> None:
         txn.put(b"\0\0\0\x09" + keys[0][4:], b"", db=database)
 
-    edit(folder, "journal", add)
+    edit(folder, "wal", add)
     assert findings(folder) == ["journal: 1 entries belong to no website"]
 
 
@@ -218,12 +220,12 @@ def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
         days = [
-            Block(1, number_of(key), head)
-            for key, value in txn.cursor(db=guest.databases.heads)
-            if key != head_key(1, 0) and (head := decode_head(key, value)).day is not None
+            Segment(1, number_of(key), header)
+            for key, value in txn.cursor(db=guest.databases.headers)
+            if key != header_key(1, 0) and (header := decode_header(key, value)).day is not None
         ]
-        day = next(block for block in days if block.head.events)
-        sums = open_sums(day, Writing(txn), guest.databases).loaded()
+        day = next(segment for segment in days if segment.header.events)
+        sums = open_sums(day, WriterAccess(txn), guest.databases).loaded()
     wrong = {
         "by browser it has other sums than overall": evolve(
             sums, by_dimension={**sums.by_dimension, Dimension.BROWSER: merge([sums.total] * 2)}
@@ -235,7 +237,7 @@ def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
     for told, other in wrong.items():
         with guest.lmdb.begin(write=True) as txn:
             for is_counters, kind, value in written_sums(other, day.key).puts:
-                name = "counters" if is_counters else "blocks"
+                name = "counters" if is_counters else "segments"
                 database = getattr(guest.databases, name)
                 txn.put(day.key + bytes((kind,)), value, db=database)
         found = findings_in(guest)

@@ -111,8 +111,8 @@ def test_a_column_takes_as_little_as_its_numbers_need(
 ) -> None:
     """As what ascends by little steps it is stored only where it has to be copied anyway."""
     value = encode_column(KEY, values.astype(np.uint64))
-    head = len(encode_column(KEY, np.zeros(0, np.uint64)))
-    assert len(value) == head + bytes_each * len(values)
+    header = len(encode_column(KEY, np.zeros(0, np.uint64)))
+    assert len(value) == header + bytes_each * len(values)
     assert decoded(KEY, value, np.uint64).tolist() == values.tolist()
 
 

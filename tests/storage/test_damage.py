@@ -27,7 +27,7 @@ from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.keys import code_key
 from medamad.storage.environment.environment import open_as_guest
-from medamad.storage.segments.format import head_key
+from medamad.storage.segments.format import header_key
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -44,7 +44,7 @@ CORRECTED = 3
 
 
 async def fill(store: Store) -> Website:
-    """Two blocks in a group, one with corrections, and a tail."""
+    """Two segments in a group, one with corrections, and a memtable."""
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700), leaving(7, 9_000)])
     await store.tidy(NOW_MS + DAY_MS + 1)
@@ -58,16 +58,16 @@ async def fill(store: Store) -> Website:
     return website
 
 
-def by_block(store: Store, website: Website) -> Pieces:
-    """Read block for block, 0 for the tail."""
+def by_segment(store: Store, website: Website) -> Pieces:
+    """Read segment for segment, 0 for the memtable."""
 
     def question(snapshot: Snapshot) -> Pieces:
-        numbers = [block.number for block in store._shelves.of(website.number).leaves()]
+        numbers = [segment.number for segment in store._partitions.of(website.number).leaves()]
         parts = list(leaves(snapshot.parts))
-        sealed = zip(numbers, parts, strict=False)
-        pieces = {number: rows(Snapshot([part], (), snapshot.texts)) for number, part in sealed}
-        tail = Snapshot(parts[len(numbers) :], snapshot.events, snapshot.texts)
-        return {**pieces, 0: rows(tail)}
+        flushed = zip(numbers, parts, strict=False)
+        pieces = {number: rows(Snapshot([part], (), snapshot.texts)) for number, part in flushed}
+        memtable = Snapshot(parts[len(numbers) :], snapshot.events, snapshot.texts)
+        return {**pieces, 0: rows(memtable)}
 
     return store.ask(website, question)
 
@@ -91,7 +91,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest_twisted.async_fixture(scope="module")
 async def pieces(filled: Path) -> Pieces:
     store = start_store(filled, StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES)
-    found = by_block(store, await fill(store))
+    found = by_segment(store, await fill(store))
     assert set(found) == {*GROUPED, CORRECTED, 0}
     assert len(expected(found)[0]) == 19
     assert len(expected(found)[1]) == 5
@@ -124,24 +124,24 @@ def damage(folder: Path, database: str, key: bytes, turn: int) -> None:
     with guest.lmdb.begin(write=True) as txn:
         value = bytearray(txn.get(key, db=chosen))
         value[(5 * turn + 1) % len(value)] ^= 1 << turn % 8
-        if turn % 7 == 3 and database in ("blocks", "counters"):
+        if turn % 7 == 3 and database in ("segments", "counters"):
             txn.delete(key, db=chosen)
         else:
             txn.put(key, bytes(value), db=chosen)
     guest.close()
 
 
-def block_of(key: bytes) -> int:
+def segment_of(key: bytes) -> int:
     return int.from_bytes(key[12:16], "big")
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_column_takes_its_block_out_of_the_answers(
+async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
 ) -> None:
     met = set()
-    for key in copies("blocks"):
-        number = block_of(key)
+    for key in copies("segments"):
+        number = segment_of(key)
         met.add(number)
         place = f"website 1, block {number}, column {key[-1]}: it"
         with told_in_log() as lines:
@@ -150,7 +150,7 @@ async def test_a_damaged_column_takes_its_block_out_of_the_answers(
             for _ in range(3):
                 found = held(store, website)
                 store.ask(website, agrees)
-                # Hits go on to be corrected, those of that block too.
+                # Hits go on to be corrected, those of that segment too.
                 await store.append([leaving(9, 10**6, LATER_MS + 9), leaving(12, 1, LATER_MS + 9)])
             whole = expected(pieces, without=number)
             assert {row["path"] for row in found[0]} == {row["path"] for row in whole[0]}
@@ -164,13 +164,13 @@ async def test_a_damaged_column_takes_its_block_out_of_the_answers(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_counter_takes_its_block_out_of_what_is_counted(
+async def test_a_damaged_counter_takes_its_segment_out_of_what_is_counted(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
 ) -> None:
     """A group is taken apart instead; nothing of it is left out."""
     met = set()
     for key in copies("counters"):
-        number = block_of(key)
+        number = segment_of(key)
         met.add(number)
         place = f"website 1, block {number}, counter {key[-1]}: it"
 
@@ -194,10 +194,10 @@ async def test_a_damaged_counter_takes_its_block_out_of_what_is_counted(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_head_leaves_its_block_out(
+async def test_a_damaged_header_leaves_its_segment_out(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
 ) -> None:
-    for key in copies("heads"):
+    for key in copies("headers"):
         number = int.from_bytes(key[4:], "big")
         with told_in_log() as lines:
             store = open_store(sizes=SIZES, name="damaged")
@@ -217,7 +217,7 @@ async def test_a_damaged_head_leaves_its_block_out(
 async def test_without_its_watermark_a_website_goes_on(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]]
 ) -> None:
-    assert next(copies("heads")) == head_key(1, 0)
+    assert next(copies("headers")) == header_key(1, 0)
     with told_in_log():
         store = open_store(sizes=SIZES, name="damaged")
     (website,) = store.websites.all()
@@ -230,7 +230,7 @@ async def test_without_its_watermark_a_website_goes_on(
         store = open_store(sizes=SIZES, name="damaged")
     await settled(store, LATER_MS + 10 + DAY_MS)
     assert len(durations(store, website)) == 22
-    assert entries(store, "journal") == [0]
+    assert entries(store, "wal") == [0]
     await store.close()
 
 
@@ -257,10 +257,10 @@ async def test_a_damaged_correction_is_left_out(
 async def test_what_is_damaged_stays_and_all_else_goes_on(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
 ) -> None:
-    """Folding, merging and grouping: a damaged block is not rewritten, and no reason to stop."""
+    """Folding, merging and grouping: a damaged segment is not rewritten, and no reason to stop."""
     months_later_ms = LATER_MS + 60 * DAY_MS
-    for key in copies("blocks"):
-        number = block_of(key)
+    for key in copies("segments"):
+        number = segment_of(key)
         with told_in_log():
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
@@ -271,10 +271,10 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
             assert set(durations(store, website)) == expected_paths
             store.ask(website, agrees)
             if number == CORRECTED:
-                heads = keys_of(store._environment, "heads")["heads"]
-                assert head_key(1, number) in heads
+                headers = keys_of(store._environment, "headers")["headers"]
+                assert header_key(1, number) in headers
                 assert entries(store, "corrections")[0] > 0
-            assert entries(store, "journal", "doomed") == [0, 0]
+            assert entries(store, "wal", "purge_queue") == [0, 0]
             await store.close()
 
 
@@ -294,7 +294,7 @@ def spoil(filled: Path, pieces: Pieces, tmp_path: Path) -> Callable[[str], None]
 async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
     open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
-    spoil("names")
+    spoil("dictionary")
     with told_in_log() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         (website,) = store.websites.all()
@@ -337,7 +337,7 @@ def spoil_path(folder: Path, database: str, path: bytes) -> None:
     with guest.lmdb.begin(write=True) as txn:
         chosen = getattr(guest.databases, database)
         key = code_key((1, Dimension.PATH), path.decode())
-        if database == "names":
+        if database == "dictionary":
             key = key[:5] + txn.get(key, db=guest.databases.codes)
         value = txn.get(key, db=chosen)
         txn.put(key, value[:-1] + bytes((value[-1] ^ 1,)), db=chosen)

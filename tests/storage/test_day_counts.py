@@ -9,7 +9,7 @@ DAY_MS = 86_400_000
 
 
 def counts(day: int, dimension: Dimension | None, **views: int) -> DayCounts:
-    """Give counts of which there are twice as many views as visitors, and so on."""
+    """Return counts of which there are twice as many views as visitors, and so on."""
     sums = np.array([[n // (row + 1) for n in views.values()] for row in range(SUMS)], np.int64)
     span = (day * DAY_MS, (day + 1) * DAY_MS - 1)
     return DayCounts(day, span, dimension, [name.strip("_") for name in views], sums)

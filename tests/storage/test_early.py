@@ -4,14 +4,14 @@ import pytest_twisted
 from support.storage.hits import HOUR_MS, NOW_MS, event, leaving
 
 from medamad.storage.store import Store
-from medamad.storage.wal.dedup import KEPT_MS, Early
+from medamad.storage.wal.dedup import KEPT_MS, UnmatchedBeacons
 
 SITE = 1
 LET_GO_MS = KEPT_MS + HOUR_MS + 1
 
 
 def test_the_longest_leaving_and_all_events_of_the_website_wait() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     early.leave(b"b", NOW_MS, 300)
     early.leave(b"b", NOW_MS + 1, 200)
     early.happen(b"b", NOW_MS + 2, SITE, 77)
@@ -27,7 +27,7 @@ def test_the_longest_leaving_and_all_events_of_the_website_wait() -> None:
 
 
 def test_each_waits_for_60_seconds_of_its_own() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     early.leave(b"b", NOW_MS, 300)
     early.happen(b"b", NOW_MS, SITE, 7)
     early.leave(b"b", NOW_MS + 50_000, 200)
@@ -44,7 +44,7 @@ def test_each_waits_for_60_seconds_of_its_own() -> None:
 
 
 def test_a_clock_set_back_a_little_loses_nothing() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     early.leave(b"b", NOW_MS, 300)
     early.happen(b"b", NOW_MS, SITE, 7)
     assert early.duration_ms(b"b", SITE, NOW_MS - KEPT_MS) == 300
@@ -53,7 +53,7 @@ def test_a_clock_set_back_a_little_loses_nothing() -> None:
 
 
 def test_a_leaving_waits_for_the_websites_that_its_page_may_be_of() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     early.leave(b"b", NOW_MS, 100)
     early.leave(b"b", NOW_MS, 200, frozenset({SITE, 3}))
     early.leave(b"b", NOW_MS, 300, frozenset({2, 3}))
@@ -62,7 +62,7 @@ def test_a_leaving_waits_for_the_websites_that_its_page_may_be_of() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    early = Early(3)
+    early = UnmatchedBeacons(3)
     for number in range(10):
         early.leave(bytes([number]), NOW_MS, 1)
     early.leave(bytes([7]), NOW_MS, 1)
@@ -75,7 +75,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_what_waits_in_vain_is_let_go_of_some_at_a_time() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     for number in range(5):
         early.leave(bytes([number]), NOW_MS, 1)
     early.happen(b"\0", NOW_MS + LET_GO_MS, SITE, 7)
@@ -86,7 +86,7 @@ def test_what_waits_in_vain_is_let_go_of_some_at_a_time() -> None:
 
 
 def test_what_came_while_the_clock_was_ahead_by_no_more_than_an_hour_is_found() -> None:
-    early = Early(10)
+    early = UnmatchedBeacons(10)
     early.happen(b"b", NOW_MS, SITE, 7)
     early.let_go(NOW_MS + HOUR_MS, 10)
     assert early.events(b"b", SITE, NOW_MS) == [7]

@@ -158,10 +158,10 @@ def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:
     empty = used()
     with env.lmdb.begin(write=True) as txn:
         for number in range(1000):
-            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.names)
+            txn.put(number.to_bytes(4), b"x" * 500, db=env.databases.dictionary)
     assert used() > empty + 500_000
     with env.lmdb.begin(write=True) as txn:
-        txn.drop(env.databases.names, delete=False)
+        txn.drop(env.databases.dictionary, delete=False)
     assert used() < empty + 50_000
     env.close()
 

@@ -59,7 +59,7 @@ async def test_what_is_foretold_happens(
     assert (after.views, after.days) == (28, 6) == (left, before.new_days)
     assert (after.due_views, after.due_events, after.due_bytes, after.new_days) == (0, 0, 0, 0)
     assert after.earliest_ms == NOW_MS - 3 * DAY_MS
-    # Where blocks are as small as a day, its sums are not merged.
+    # Where segments are as small as a day, its sums are not merged.
     is_merged = sizes.chunk_views > 7
     assert (after.bytes_of_days == before.bytes_of_new_days) == is_merged
     gone = foretold(tmp_path / "data", Keep(3, "nothing"))
@@ -73,7 +73,7 @@ async def test_what_is_damaged_is_named_and_stays(open_store: OpenStore, tmp_pat
     await store.close()
     guest = open_as_guest(tmp_path / "data")
     with guest.lmdb.begin(write=True) as txn:
-        cursor = txn.cursor(db=guest.databases.blocks)
+        cursor = txn.cursor(db=guest.databases.segments)
         assert cursor.first()
         *others, last = cursor.value()
         cursor.put(cursor.key(), bytes((*others, last ^ 1)))

@@ -8,13 +8,13 @@ from pathlib import Path
 import lmdb
 import pytest
 import pytest_twisted
-from support.storage.contents import agrees, blocks_and_groups, durations, held, orphans, settled
+from support.storage.contents import agrees, durations, held, orphans, segments_and_groups, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 from support.storage.kill_at_each_step import killed
 
 from medamad.domain.accounts import Account, Login
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import (
     FILE_NAME,
     open_as_guest,
@@ -29,28 +29,28 @@ from medamad.storage.wal.journal import Outcome
 
 OpenStore = Callable[..., Store]
 
-OF_BLOCKS = ("heads", "blocks", "counters", "corrections", "doomed")
+OF_BLOCKS = ("headers", "segments", "counters", "corrections", "purge_queue")
 
 
-SEALED = ("websites", "logins", "beacons")
+FLUSHED = ("websites", "logins", "beacons")
 SIZES = {b"sequence": 8, b"last-website": 4, b"last-block": 4}
 
 
 def make_older(folder: Path, version: bytes) -> None:
-    """Make the store what a version without blocks, checksums or batches would have made."""
+    """Make the store what a version without segments, checksums or batches would have made."""
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
-        txn.drop(guest.databases.batches)
+        txn.drop(guest.databases.import_batches)
         txn.delete(b"store-id", db=guest.databases.meta)
         for name in OF_BLOCKS if version == b"1" else ():
             txn.drop(getattr(guest.databases, name))
-        for name in SEALED if version != b"3" else ():
+        for name in FLUSHED if version != b"3" else ():
             database = getattr(guest.databases, name)
             for key, value in list(txn.cursor(db=database)):
-                txn.put(key, unsealed(key, value), db=database)
+                txn.put(key, verified(key, value), db=database)
         for key, value in list(txn.cursor(db=guest.databases.meta)):
             if key != b"format" and version != b"3":
-                kept = unsealed(key, value)
+                kept = verified(key, value)
                 txn.put(key, kept[-SIZES.get(key, 1000) :], db=guest.databases.meta)
         txn.put(b"format", version, db=guest.databases.meta)
     guest.close()
@@ -82,7 +82,7 @@ async def test_a_store_of_before_gets_what_is_new(
         assert len(store._environment.store_id(txn)) == 16
     await store.append([leaving(3, 900)])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
-    assert min(blocks_and_groups(store._environment)) > 0
+    assert min(segments_and_groups(store._environment)) > 0
     assert durations(store, website)["/3"] == 900
     assert len(durations(store, website)) == 30
     store.ask(website, agrees)
@@ -124,7 +124,7 @@ def fill_up(file: Path) -> int:
     """Store something until there is no more room; returns the map size by which that is so."""
     map_size = file.stat().st_size
     env = lmdb.open(str(file), subdir=False, max_dbs=16, lib_version=0, map_size=map_size)
-    journal = env.open_db(b"journal")
+    journal = env.open_db(b"wal")
     for size in (1_000_000, 3_000, 1):
         with suppress(lmdb.MapFullError):
             for number in count():

@@ -6,7 +6,7 @@ import pytest_twisted
 from support.storage.log_lines import told_in_log
 
 from medamad.domain.accounts import Account, Scope, Share, Token
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import open_as_guest, open_to_read
 from medamad.storage.grants import SHARES, read_grants
 from medamad.storage.store import Store
@@ -84,7 +84,7 @@ async def test_a_damaged_one_opens_nothing_and_is_named(
     assert len([line for line in lines if "one of the tokens is damaged" in line]) == 2
     await store.close()
     environment, txn = open_to_read(tmp_path / "data")
-    found = list(Checking(environment, txn).findings())
+    found = list(StoreCheck(environment, txn).findings())
     txn.abort()
     environment.close()
     assert sorted(line.partition(":")[0] for line in found) == [

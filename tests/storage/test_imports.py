@@ -14,11 +14,11 @@ from attrs import astuple, evolve
 from support.storage.bulk_loads import expected, imported, made, together
 from support.storage.contents import (
     agrees,
-    blocks_and_groups,
     entries,
     held,
     idle,
     orphans,
+    segments_and_groups,
     settled,
 )
 from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
@@ -28,7 +28,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import bound_of
 from medamad.storage.import_batches import Batch
@@ -52,7 +52,7 @@ async def begun(
 
 
 async def load(store: Store, batch: Batch, bulk: Bulk, pieces: int = 4) -> None:
-    """Load a bulk as several blocks."""
+    """Load a bulk as several segments."""
     whole = imported(bulk, batch.spans[0].at)
     ends = np.linspace(0, len(bulk), pieces + 1).astype(int).tolist()
     content = whole.content
@@ -93,7 +93,7 @@ async def loaded(open_store: OpenStore) -> tuple[Store, Website, Batch]:
 
 def findings(store: Store) -> list[str]:
     with store._environment.reading() as txn:
-        return list(Checking(store._environment, txn).findings())
+        return list(StoreCheck(store._environment, txn).findings())
 
 
 @pytest_twisted.ensureDeferred
@@ -108,7 +108,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
     await load(store, batch, bulk)
     assert held(store, website) == before
     assert store.imports.batches(website) == []
-    # What comes meanwhile is sealed and merged beside it.
+    # What comes meanwhile is flushed and merged beside it.
     await store.append([*views(13, 40, NOW_MS + DAY_MS), leaving(13, 900, NOW_MS + DAY_MS)])
     await settled(store, NOW_MS + 3 * DAY_MS)
     before = held(store, website)
@@ -124,7 +124,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
         assert held(store, website) == both
         store.ask(website, agrees)
         assert orphans(store._environment) == findings(store) == []
-        assert blocks_and_groups(store._environment)[1] > 0
+        assert segments_and_groups(store._environment)[1] > 0
         await store.close()
         store = open_store(sizes=SIZES)
     assert await store.imports.undo(website, whole.number) == whole
@@ -134,7 +134,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
         await settled(store, NOW_MS + 12 * DAY_MS)
         assert orphans(store._environment) == findings(store) == []
         assert store.imports.batches(website) == []
-        assert entries(store, "batches") == [0]
+        assert entries(store, "import_batches") == [0]
         await store.close()
         store = open_store(sizes=SIZES)
     await store.close()
@@ -205,7 +205,7 @@ async def test_impossible_numbers_are_refused(
     for first in (batch.spans[0].at - 1, batch.spans[0].end - 3):
         with pytest.raises(BadRequest, match="expected ascending numbers"):
             await store.imports.load(batch, [imported(made(1, 5, 0), first)])
-    assert entries(store, "blocks") == [0]
+    assert entries(store, "segments") == [0]
     await store.close()
 
 
@@ -218,7 +218,7 @@ async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
     with pytest.raises(NotFound, match="was given up"):
         await store.imports.finish(batch)
     await settled(store, NOW_MS)
-    assert entries(store, "batches", "blocks", "counters", "doomed") == [0] * 4
+    assert entries(store, "import_batches", "segments", "counters", "purge_queue") == [0] * 4
     await store.close()
 
 
@@ -234,9 +234,9 @@ async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> Non
     ):
         with environment.lmdb.begin(write=True) as txn:
             if value is None:
-                txn.delete(key, db=environment.databases.batches)
+                txn.delete(key, db=environment.databases.import_batches)
             else:
-                txn.put(key, value, db=environment.databases.batches)
+                txn.put(key, value, db=environment.databases.import_batches)
         assert found in findings(store)
     await store.close()
 
@@ -247,10 +247,10 @@ async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
     await store.imports.finish(batch)
     await store.delete_website(website)
     await settled(store, NOW_MS)
-    assert entries(store, "batches", "blocks", "heads") == [0] * 3
+    assert entries(store, "import_batches", "segments", "headers") == [0] * 3
     with pytest.raises(NotFound):
         await begun(store, website, newest=99)
-    assert store._shelves.all() == []
+    assert store._partitions.all() == []
     await store.close()
 
 
@@ -268,7 +268,7 @@ async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: 
             await refused
     await store.imports.give_up(website, batch)
     await settled(store, NOW_MS)
-    assert store._shelves.all() == []
+    assert store._partitions.all() == []
     assert store.imports._incoming == {}
     assert orphans(store._environment) == findings(store) == []
     await store.close()
@@ -291,8 +291,8 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
         await deleting
         await store.imports.give_up(website, batch)
         await settled(store, NOW_MS)
-        assert store._shelves.all() == []
-        assert store._shelves._published == store.imports._incoming == {}
+        assert store._partitions.all() == []
+        assert store._partitions._published == store.imports._incoming == {}
         assert orphans(store._environment) == findings(store) == []
         await store.close()
 
@@ -362,7 +362,7 @@ async def test_a_start_finds_all_of_a_batch_or_nothing(
     assert held(store, website) == (together(before, expected(bulk)) if whole else before)
     await settled(store, NOW_MS + 2 * DAY_MS)
     assert held(store, website) == (together(before, expected(bulk)) if whole else before)
-    assert entries(store, "batches") == [int(whole)]
+    assert entries(store, "import_batches") == [int(whole)]
     assert orphans(store._environment) == findings(store) == []
     await store.close()
 
@@ -424,10 +424,13 @@ async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) ->
     await store.imports.finish(batch)
     there = held(store, website)
     databases = store._environment.databases
-    with store._environment.lmdb.begin(write=True) as txn, txn.cursor(databases.batches) as cursor:
+    with (
+        store._environment.lmdb.begin(write=True) as txn,
+        txn.cursor(databases.import_batches) as cursor,
+    ):
         assert cursor.first()
         key, value = cursor.item()
-        txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=databases.batches)
+        txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=databases.import_batches)
     await store.close()
     with told_in_log() as lines:
         store = open_store(sizes=SIZES)

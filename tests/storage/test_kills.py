@@ -70,7 +70,7 @@ async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> T
 
 
 def agreeing(store: Store, states: Sequence[Told]) -> Telling:
-    """Give the one of some states that a store is in."""
+    """Return the one of some states that a store is in."""
     numbers = {website.number for website in store.websites.all()}
     possible = [told for told in states if set(told.websites) == numbers]
     assert possible, "no such websites were told of"
@@ -129,7 +129,15 @@ async def test_a_kill_after_any_transaction_loses_and_doubles_nothing(
     await telling.store.close()
     assert len(copying.copies) > 80
     left_behind = await check_copies(open_store, copying, sizes, scene.now_ms + 2 * DAY_MS)
-    assert left_behind >= {"blocks", "counters", "doomed", "journal", "tombstone", "head", "names"}
+    assert left_behind >= {
+        "segments",
+        "counters",
+        "purge_queue",
+        "wal",
+        "tombstone",
+        "head",
+        "dictionary",
+    }
 
 
 @pytest_twisted.ensureDeferred
@@ -199,5 +207,5 @@ async def test_a_kill_in_the_midst_of_what_takes_many_steps(
     await telling.settle(NOW_MS + 2 * DAY_MS)
     await telling.store.close()
     left_behind = await check_copies(open_store, copying, sizes, NOW_MS + 2 * DAY_MS)
-    assert left_behind >= {"journal", "blocks", "names"}
+    assert left_behind >= {"wal", "segments", "dictionary"}
     assert len(copying.copies) > 25

@@ -14,7 +14,7 @@ from support.storage.log_lines import told_in_log
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, open_environment
-from medamad.storage.environment.free_space import Lagging, Room
+from medamad.storage.environment.free_space import LongReaders, Room
 from medamad.storage.store import Store
 
 MAP_SIZE = 8 << 20
@@ -63,7 +63,7 @@ def used_bytes(room: Room, environment: Environment) -> int:
 
 def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
     reader = small.lmdb.begin()
@@ -85,7 +85,7 @@ def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
 def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
     """A backup of a store that has much room to use again does not stop the counting."""
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     change(small, 70)
     reader.abort()
@@ -105,7 +105,7 @@ def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> Non
 
 def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     lacks = []
     while not lacks or not lacks[-1]:
@@ -125,7 +125,7 @@ def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environme
 
 def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 1 << 60, Lagging(small, clock))
+    room = Room(small, 1 << 60, LongReaders(small, clock))
     reader = small.lmdb.begin()
     change(small, 60)
     with small.lmdb.begin(write=True) as txn:
@@ -142,7 +142,7 @@ def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment
 
 def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
     with reading_process(small) as reader:
@@ -172,7 +172,7 @@ def running_out(
 
 def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     found = running_out(room, small, clock)
     # Whoever ends the reader at once has lost no hit.
@@ -190,7 +190,7 @@ def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment
 
 def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     with reading_process(small) as older:
         change(small, 10)
         reader = small.lmdb.begin()
@@ -210,7 +210,7 @@ def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_mo
     small: Environment,
 ) -> None:
     clock = Clock()
-    room = Room(small, 0, Lagging(small, clock))
+    room = Room(small, 0, LongReaders(small, clock))
     with small.lmdb.begin():
         change(small, 60)
     change(small, 2)
@@ -228,21 +228,21 @@ def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_mo
 
 def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
     clock = Clock()
-    lagging = Lagging(small, clock)
+    long_readers = LongReaders(small, clock)
     reader = small.lmdb.begin()
     with told_in_log() as lines:
-        lagging.tell()
+        long_readers.tell()
         clock.now += 100
         # Nothing was written since it began: it keeps nothing.
-        lagging.tell()
+        long_readers.tell()
         change(small)
-        lagging.tell()
+        long_readers.tell()
         clock.now += 59
-        lagging.tell()
+        long_readers.tell()
         assert lines == []
         for _ in range(3):
             clock.now += 2
-            lagging.tell()
+            long_readers.tell()
         (line,) = lines
     assert "has been reading the store for 61 s" in line
     reader.abort()
@@ -254,7 +254,7 @@ async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[.
     store = open_store()
     await store.add_website("example.com", 1)
     clock = Clock()
-    store._room.lagging = Lagging(store._environment, clock)
+    store._room.long_readers = LongReaders(store._environment, clock)
     reader = store._environment.lmdb.begin()
     await store.append(views(1, 2))
     with told_in_log() as lines:

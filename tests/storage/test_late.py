@@ -1,4 +1,4 @@
-"""What is laid over a block, bit by bit or at once, against plain dicts."""
+"""What is laid over a segment, bit by bit or at once, against plain dicts."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.storage.segments.corrections import Late, late_of
+from medamad.storage.segments.corrections import Overlay, overlay_of
 
-# Of hits in between, the block knows nothing.
+# Of hits in between, the segment knows nothing.
 VIEWS = (3, 4, 7, 12)
 DURATIONS_MS = (0, 5, 0, 9)
 EVENTS = (5, 5, 8, 13)
@@ -17,29 +17,29 @@ NUMBERS = st.integers(1, 14)
 TOLD = st.dictionaries(NUMBERS, st.integers(1, 12), max_size=6)
 
 
-class Block(SimpleNamespace):
+class Segment(SimpleNamespace):
     def __len__(self) -> int:
         return len(VIEWS)
 
 
-def laid(raised: dict[int, int], bound: dict[int, int]) -> Late:
-    block: Any = Block(
+def laid(raised: dict[int, int], bound: dict[int, int]) -> Overlay:
+    segment: Any = Segment(
         sequence=np.array(VIEWS, np.uint64),
         duration_ms=np.array(DURATIONS_MS, np.uint32),
         loose=SimpleNamespace(event=np.array(EVENTS, np.uint64)),
     )
-    return late_of(block, sorted(raised.items()), sorted(bound.items()))
+    return overlay_of(segment, sorted(raised.items()), sorted(bound.items()))
 
 
-def plain(late: Late) -> tuple[dict[int, int], dict[int, int]]:
-    places, events = late.places.tolist(), late.events.tolist()
+def plain(overlay: Overlay) -> tuple[dict[int, int], dict[int, int]]:
+    places, events = overlay.places.tolist(), overlay.events.tolist()
     assert places == sorted(set(places))
     assert events == sorted(set(events))
-    assert (late.duration_ms.dtype, late.views.dtype) == (np.uint32, np.uint64)
-    assert len(late) == len(places) + len(events)
+    assert (overlay.duration_ms.dtype, overlay.views.dtype) == (np.uint32, np.uint64)
+    assert len(overlay) == len(places) + len(events)
     return (
-        {VIEWS[at]: ms for at, ms in zip(places, late.duration_ms.tolist(), strict=True)},
-        dict(zip(events, late.views.tolist(), strict=True)),
+        {VIEWS[at]: ms for at, ms in zip(places, overlay.duration_ms.tolist(), strict=True)},
+        dict(zip(events, overlay.views.tolist(), strict=True)),
     )
 
 
@@ -50,19 +50,19 @@ def test_what_became_known_bit_by_bit_is_what_is_known_in_the_end(
     before = dict(zip(VIEWS, DURATIONS_MS, strict=True))
     raised: dict[int, int] = {}
     bound: dict[int, int] = {}
-    late = laid({}, {})
-    assert plain(late) == ({}, {})
+    overlay = laid({}, {})
+    assert plain(overlay) == ({}, {})
     for durations, views in told:
         # What is told to the store grows.
         longer = {view: ms for view, ms in durations.items() if ms > raised.get(view, 0)}
         raised |= longer
         bound |= views
-        known = late
+        known = overlay
         seen = plain(known)
-        late = late.and_then(laid(longer, views))
+        overlay = overlay.and_then(laid(longer, views))
         assert plain(known) == seen
-        assert plain(late) == plain(laid(raised, bound))
-    assert plain(late) == (
+        assert plain(overlay) == plain(laid(raised, bound))
+    assert plain(overlay) == (
         {view: ms for view, ms in raised.items() if view in before and ms > before[view]},
         {event: view for event, view in bound.items() if event in EVENTS},
     )

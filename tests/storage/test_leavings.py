@@ -19,7 +19,7 @@ TIMES = 1_000
 
 def room(store: Store) -> tuple[int, int]:
     """Count the records of the journal, and what was corrected."""
-    (records,), (corrected,) = entries(store, "journal"), entries(store, "corrections")
+    (records,), (corrected,) = entries(store, "wal"), entries(store, "corrections")
     return records, corrected
 
 
@@ -48,7 +48,7 @@ async def test_what_tells_of_no_longer_time_takes_no_room(
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 @pytest_twisted.ensureDeferred
-async def test_a_view_that_is_left_again_and_again_is_sealed(
+async def test_a_view_that_is_left_again_and_again_is_flushed(
     open_store: OpenStore, size: int
 ) -> None:
     sizes = Sizes(chunk_views=10, counted_from=0)
@@ -60,7 +60,7 @@ async def test_a_view_that_is_left_again_and_again_is_sealed(
         await store.append(batch)
         await idle(store)
         most = max(most, sum(room(store)))
-    # Two for each view that a tail may have.
+    # Two for each view that a memtable may have.
     assert 2 + 2 * 2 * 10 - size <= most <= 2 + 2 * 2 * 10 + size
     # From then on what is known is corrected in its place.
     assert room(store) == (0, 1)
@@ -108,7 +108,7 @@ async def test_all_views_of_a_new_website_are_left_in_their_batch(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_sealed_view_that_is_left_again_and_again_takes_no_more_room(
+async def test_a_flushed_view_that_is_left_again_and_again_takes_no_more_room(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))

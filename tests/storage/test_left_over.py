@@ -55,5 +55,5 @@ async def test_what_is_on_its_way_out_is_not_told_of(open_store: OpenStore) -> N
         store = open_store(SIZES)
     assert lines == []
     await settled(store, NOW_MS)
-    assert not any(entries(store, "journal", "names"))
+    assert not any(entries(store, "wal", "dictionary"))
     await store.close()

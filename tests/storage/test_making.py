@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from medamad.storage.compaction.planner import Making, Piece
+from medamad.storage.compaction.planner import CompactionJob, Piece
 
 
 def test_what_is_left_goes_on_where_it_stopped() -> None:
@@ -21,7 +21,7 @@ def test_what_is_left_goes_on_where_it_stopped() -> None:
         written: Any = type("Written", (), {"puts": iter(())})
         return Piece(1, b"", make, looking_up(name))
 
-    making: Any = Making(None, [piece("a"), piece("b")], None)  # type: ignore[arg-type]
+    making: Any = CompactionJob(None, [piece("a"), piece("b")], None)  # type: ignore[arg-type]
     for steps in range(1, 9):
         next(making.steps(None))
         assert len(done) == steps, "one thing at a time"

@@ -6,7 +6,7 @@ import pytest
 from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.domain.errors import NotFound
 from medamad.storage.dictionary.decode import DAMAGED, Texts
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Environment
 
 DAY_MS = 86_400_000
@@ -17,12 +17,12 @@ BOUNDS = {
 }
 
 
-def new_names(environment: Environment, bounds: dict[Dimension, int] = BOUNDS) -> Names:
-    return Names(environment.databases, bounds, 100)
+def new_names(environment: Environment, bounds: dict[Dimension, int] = BOUNDS) -> Dictionary:
+    return Dictionary(environment.databases, bounds, 100)
 
 
 def give(
-    environment: Environment, names: Names, texts: list[str], *, website: int = 1, day: int = 0
+    environment: Environment, names: Dictionary, texts: list[str], *, website: int = 1, day: int = 0
 ) -> list[int]:
     with environment.lmdb.begin(write=True) as txn:
         coding = names.coding(txn, day * DAY_MS)
@@ -32,7 +32,7 @@ def give(
 
 
 def give_properties(
-    environment: Environment, names: Names, properties: list[tuple[str, str]], *, day: int = 0
+    environment: Environment, names: Dictionary, properties: list[tuple[str, str]], *, day: int = 0
 ) -> list[tuple[str, str]]:
     with environment.lmdb.begin(write=True) as txn:
         coding = names.coding(txn, day * DAY_MS)
@@ -145,7 +145,7 @@ def test_a_long_value_counts_as_several(environment: Environment) -> None:
 
 
 def test_what_is_cached_is_bounded_in_bytes(environment: Environment) -> None:
-    names = Names(environment.databases, {Dimension.PATH: 10_000}, 100, cache_bytes=10_000)
+    names = Dictionary(environment.databases, {Dimension.PATH: 10_000}, 100, cache_bytes=10_000)
     texts = [f"{number:02}" + "\N{GRINNING FACE}" * 500 for number in range(20)]
     assert give(environment, names, texts) == list(range(20))
     cached = [text for known in names.spaces.values() for text in known.codes]

@@ -8,7 +8,7 @@ from support.storage.log_lines import told_in_log
 
 from medamad.domain.dimensions import OTHER, Dimension
 from medamad.storage.dictionary.decode import Texts
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.limits import mark_key
 from medamad.storage.environment.environment import Environment
 
@@ -40,12 +40,14 @@ class Counted:
         self.held.close()
 
 
-def new_names(environment: Environment) -> Names:
-    return Names(environment.databases, BOUNDS, 100)
+def new_names(environment: Environment) -> Dictionary:
+    return Dictionary(environment.databases, BOUNDS, 100)
 
 
-def give(environment: Environment, names: Names, texts: list[str], day: int) -> tuple[int, int]:
-    """Give codes to paths of hits; returns how many got one of their own, and the steps back."""
+def give(
+    environment: Environment, names: Dictionary, texts: list[str], day: int
+) -> tuple[int, int]:
+    """Return codes to paths of hits; returns how many got one of their own, and the steps back."""
     steps: list[str] = []
     with environment.lmdb.begin(write=True) as txn:
         coding = names.coding(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
@@ -57,12 +59,12 @@ def give(environment: Environment, names: Names, texts: list[str], day: int) -> 
 
 def load(
     environment: Environment,
-    names: Names,
+    names: Dictionary,
     first: int,
     at_once: int,
     dimension: Dimension = Dimension.PATH,
 ) -> int:
-    """Give codes to many texts of old hits; returns the most steps back of a transaction."""
+    """Return codes to many texts of old hits; returns the most steps back of a transaction."""
     most = 0
     for begin in range(first, first + MANY, at_once):
         steps: list[str] = []
@@ -126,7 +128,7 @@ def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> No
     load(environment, new_names(environment), 0, 1_000)
     give(environment, new_names(environment), ["/c"], 5)
     with environment.lmdb.begin(write=True) as txn:
-        key, names = mark_key(PATHS), environment.databases.names
+        key, names = mark_key(PATHS), environment.databases.dictionary
         damaged = bytearray(txn.get(key, db=names))
         damaged[place] ^= 1
         txn.put(key, bytes(damaged), db=names)

@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from attrs import define, evolve, field
 from support.storage.bulk_loads import imported, made
-from support.storage.contents import blocks_and_groups, entries, held, idle, orphans, settled
+from support.storage.contents import entries, held, idle, orphans, segments_and_groups, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.visible_hits import stored_texts
 from twisted.internet import reactor
@@ -45,7 +45,7 @@ class Taken:
                     self._take(b"taken-%d-%d" % (size, number), size)
 
     def give_back(self) -> bool:
-        """Give the last piece back; returns whether there was one."""
+        """Return the last piece back; returns whether there was one."""
         if not self._names:
             return False
         with self.environment.lmdb.begin(write=True) as txn:
@@ -59,7 +59,7 @@ class Taken:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_sealing_for_which_there_is_no_room_is_taken_up_later(
+async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=200, counted_from=0), map_size=2 << 20)
@@ -72,7 +72,7 @@ async def test_a_sealing_for_which_there_is_no_room_is_taken_up_later(
         with pytest.raises(Unavailable, match="map_size"):
             await store.tidy(NOW_MS + 2 * DAY_MS, NOW_MS)
         assert held(store, website) == before
-    assert blocks_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store._environment) == (0, 0)
     while taken.give_back():
         pass
     await store.append(views(301, 301, NOW_MS + 30_000))
@@ -80,14 +80,14 @@ async def test_a_sealing_for_which_there_is_no_room_is_taken_up_later(
     views_there, events_there = held(store, website)
     assert len(views_there) == 301
     assert [row["view"] for row in events_there] == [("/301", NOW_MS + 30_000)]
-    assert blocks_and_groups(store._environment)[0] > 0
-    assert entries(store, "journal") == [0]
+    assert segments_and_groups(store._environment)[0] > 0
+    assert entries(store, "wal") == [0]
     assert orphans(store._environment) == []
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_sealing_that_fails_half_way_leaves_nothing(open_store: OpenStore) -> None:
+async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenStore) -> None:
     """What is written in vain must not become ever more, and in the end fill the map."""
     store = open_store(sizes=Sizes(chunk_views=4_000, counted_from=0), map_size=8 << 20)
     await store.add_website("example.com", 1)
@@ -101,12 +101,12 @@ async def test_a_sealing_that_fails_half_way_leaves_nothing(open_store: OpenStor
     taken = Taken(store._environment)
     taken.all(50_000, 10_000, 4_000)
     now_ms = NOW_MS + DAY_MS + HOUR_MS // 2
-    while not blocks_and_groups(store._environment)[0]:
+    while not segments_and_groups(store._environment)[0]:
         # A little more room for each attempt: first to begin, in the end to finish.
         assert taken.give_back()
         with suppress(Unavailable):
             await store.tidy(now_ms)
-        assert entries(store, "doomed") == [0]
+        assert entries(store, "purge_queue") == [0]
     with store._environment.reading() as txn:
         last = read_number(txn, store._environment.databases.meta, LAST_BLOCK)
     assert last > 3, "no attempt failed half-way"
@@ -164,7 +164,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
     for _ in range(2):
         with pytest.raises(Unavailable, match="map_size"):
             await store.tidy(NOW_MS)
-        assert entries(store, "batches") == [1]
+        assert entries(store, "import_batches") == [1]
     while taken.give_back():
         pass
     if is_whole:
@@ -172,7 +172,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
         with suppress(NotFound):
             await store.imports.undo(website, batch.number)
     await store.tidy(NOW_MS)
-    assert entries(store, "batches", "blocks", "doomed") == [0] * 3
+    assert entries(store, "import_batches", "segments", "purge_queue") == [0] * 3
     assert store.imports._incoming == {}
     await begun(store, website)
     await store.close()
@@ -212,9 +212,9 @@ async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -
     store = open_store(map_size=4 << 20)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 5))
-    shelf = store._shelves.of(website.number)
+    partition = store._partitions.of(website.number)
     unused = [f"/unused/{number}" for number in range(5_000)]
-    await store._coding.codes(shelf, [(Dimension.PATH, unused)], NOW_MS)
+    await store._coding.codes(partition, [(Dimension.PATH, unused)], NOW_MS)
     taken = Taken(store._environment)
     taken.all(100_000, 10_000, 4_000)
     tries = 0
@@ -235,8 +235,8 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
     website = await store.add_website("example.com", 1)
     for first in range(0, 4_000, 500):
         await store.append(views(first, first + 499))
-    shelf = store._shelves.of(website.number)
-    await store._coding.codes(shelf, [(Dimension.COUNTRY, ["unused", "last"])], NOW_MS)
+    partition = store._partitions.of(website.number)
+    await store._coding.codes(partition, [(Dimension.COUNTRY, ["unused", "last"])], NOW_MS)
     taken = Taken(store._environment)
     taken.all(50_000, 10_000, 4_000)
     while "unused" in stored_texts(store, website, Dimension.COUNTRY):
@@ -244,7 +244,7 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
         with pytest.raises(Unavailable, match="map_size"):
             # Not so late that beacons are forgotten, which makes room.
             await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
-    assert blocks_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store._environment) == (0, 0)
     await store.close()
 
 

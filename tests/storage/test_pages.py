@@ -31,13 +31,13 @@ MAIN_FLAGS_AT = FREE_FLAGS_AT + 48
 def file(tmp_path: Path) -> Path:
     """A file with trees of three levels, large values and free pages."""
     env = open_environment(tmp_path, MAP_SIZE)
-    names, blocks = env.databases.names, env.databases.blocks
+    names, segments = env.databases.dictionary, env.databases.segments
     for turn in range(5):
         with env.lmdb.begin(write=True) as txn:
             for number in range(0, 20_000, 1 + turn):
                 txn.put(b"%011d" % number, b"x" * (number % 90), db=names)
             for number in range(40):
-                txn.put(b"%d" % number, bytes(1_000 * number), db=blocks)
+                txn.put(b"%d" % number, bytes(1_000 * number), db=segments)
     for begin in (0, 5_000):
         with env.lmdb.begin(write=True) as txn:
             for number in range(begin, begin + 3_000):
@@ -64,9 +64,9 @@ def test_a_store_is_sound_after_each_transaction(tmp_path: Path) -> None:
             for number in range(turn % 7, 400, 1 + turn % 5):
                 key = b"%d" % (number * 7_919 % 400)
                 if turn % 3:
-                    txn.put(key, bytes(17 * number % 9_000), db=env.databases.names)
+                    txn.put(key, bytes(17 * number % 9_000), db=env.databases.dictionary)
                 else:
-                    txn.delete(key, db=env.databases.names)
+                    txn.delete(key, db=env.databases.dictionary)
         assert check_pages(env.path) > turn
         assert doubt_of_last(env.path) == ""
     env.close()
@@ -79,7 +79,7 @@ def test_a_store_that_is_written_meanwhile_is_sound(tmp_path: Path) -> None:
     def write() -> None:
         for number in range(1_500):
             with env.lmdb.begin(write=True) as txn:
-                txn.put(b"%d" % number, bytes(20_000), db=env.databases.blocks)
+                txn.put(b"%d" % number, bytes(20_000), db=env.databases.segments)
 
     with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(write)
@@ -148,9 +148,9 @@ def test_each_bit_of_what_is_said_of_a_tree_matters(tmp_path: Path) -> None:
     """Its kind too: LMDB would look for the keys in another order, and miss some."""
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
-        txn.put(b"key", bytes(9_000), db=env.databases.names)
+        txn.put(b"key", bytes(9_000), db=env.databases.dictionary)
     with env.reading() as txn:
-        (said,) = [value for key, value in txn.cursor() if key == b"names"]
+        (said,) = [value for key, value in txn.cursor() if key == b"dictionary"]
     env.close()
     content = env.path.read_bytes()
     at = content.rindex(said)
@@ -179,7 +179,7 @@ def test_an_entry_of_the_main_tree_that_is_said_to_be_none_is_noticed(tmp_path: 
     open_environment(tmp_path, MAP_SIZE).close()
     file = tmp_path / FILE_NAME
     content = bytearray(file.read_bytes())
-    content[content.rindex(b"journal") - 4] ^= 2
+    content[content.rindex(b"wal") - 4] ^= 2
     file.write_bytes(content)
     with pytest.raises(Damaged, match=r"main: page \d+ is not what it should be"):
         check_pages(file)
@@ -218,7 +218,7 @@ def test_a_list_of_free_pages_that_does_not_descend_is_noticed(file: Path) -> No
 
 
 def leaves_in_use(content: bytes, size: int = PAGE) -> list[int]:
-    """Give the leaves whose first byte matters to someone: those that are in use."""
+    """Return the leaves whose first byte matters to someone: those that are in use."""
     whole = np.frombuffer(content, np.uint8)
     _, newest = _metas(bytes(content), size)
     pages = Pages.of(whole[: (newest.last + 1) * size], size)
@@ -238,7 +238,7 @@ def test_each_bit_of_the_number_of_a_transaction_matters(tmp_path: Path, transac
     env = open_environment(tmp_path, MAP_SIZE)
     for turn in range(1, transactions):
         with env.lmdb.begin(write=True) as txn:
-            txn.put(b"%d" % turn, b"", db=env.databases.names)
+            txn.put(b"%d" % turn, b"", db=env.databases.dictionary)
     env.close()
     assert (check_pages(env.path), doubt_of_last(env.path)) == (transactions, "")
     content = env.path.read_bytes()
@@ -272,7 +272,7 @@ def test_a_store_whose_last_transaction_could_not_be_written_is_sound(
     assert "may be missing" in doubt_of_last(file)
     env = open_environment(file.parent, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
-        txn.put(b"key", b"", db=env.databases.names)
+        txn.put(b"key", b"", db=env.databases.dictionary)
     assert (check_pages(file), doubt_of_last(file)) == (8, "")
     env.close()
 

@@ -10,9 +10,9 @@ from support.storage.hits import DAY_MS, NOW_MS, a_view, event
 from medamad.domain.dimensions import Dimension
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.decode import PropertyNames
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.keys import NAME_KEY
-from medamad.storage.environment.access import Writing
+from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -23,9 +23,9 @@ PROPERTIES = (("plan", "a"), ("size", "a"), ("plan", "b"), ("size", "b"))
 
 def test_properties_of_one_name_have_one_number(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
+        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
-        names = PropertyNames(Writing(txn), environment.databases, 1)
+        names = PropertyNames(WriterAccess(txn), environment.databases, 1)
         plan, size, *others = names(codes).tolist()
         assert (plan != size, others) == (True, [plan, size])
         assert names(codes[[3, 0]]).tolist() == [size, plan]
@@ -33,35 +33,35 @@ def test_properties_of_one_name_have_one_number(environment: Environment) -> Non
 
 def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
+        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
-        names = PropertyNames(Writing(txn), environment.databases, 1)
+        names = PropertyNames(WriterAccess(txn), environment.databases, 1)
         assert len(list(names.look_up([codes[:2], codes[[0, 0, 2]]]))) == 3
         assert list(names.look_up([codes[:3]])) == []
 
 
 def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Names(environment.databases, BOUNDS, 9).coding(txn, 0)
+        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
         codes = np.array(coding.property_codes(1, PROPERTIES))
-        database = environment.databases.names
+        database = environment.databases.dictionary
         key = NAME_KEY.pack(1, Dimension.PROPERTY, codes[1])
         txn.put(key, txn.get(key, db=database)[:-1] + b"\xff", db=database)
-        numbers = PropertyNames(Writing(txn), environment.databases, 1)(np.array([*codes, 99]))
+        numbers = PropertyNames(WriterAccess(txn), environment.databases, 1)(np.array([*codes, 99]))
         assert numbers[1] == numbers[4]
         assert len(set(numbers.tolist())) == 3
 
 
 @pytest_twisted.ensureDeferred
-async def test_neither_sealing_nor_retention_reads_the_texts_that_questions_need(
+async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_need(
     open_store: Callable[..., Store],
 ) -> None:
-    """There may be many, of which a block has few; and a question that reads them holds a lock."""
+    """There may be many, of which a segment has few; and a question that reads them holds a lock."""
     store = open_store(
         sizes=Sizes(chunk_views=4, counted_from=0), retention=Retention(others=Keep(2))
     )
     website = await store.add_website("example.com", 1)
-    texts = store._shelves.of(website.number).texts
+    texts = store._partitions.of(website.number).texts
     await store.append([a_view(beacon="b"), event("b"), event("")])
     await store.tidy(NOW_MS + DAY_MS + 1)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1

@@ -19,7 +19,7 @@ from twisted.internet.threads import deferToThread
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.access import Asking, Leases, asking
+from medamad.storage.environment.access import Leases, QueryAccess, asking
 from medamad.storage.environment.environment import Environment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
@@ -93,7 +93,7 @@ def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
 
 def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> None:
     now_s = 100.0
-    asked = Asking(environment.lmdb, environment.page_bytes, lambda: now_s)
+    asked = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
 
     def value() -> bytes | None:
         found = asked.value(b"key", environment.databases.meta)
@@ -115,13 +115,13 @@ def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> No
 
 def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> None:
     """Large values are in the file itself; small ones are copied, for their pages are written."""
-    database = environment.databases.blocks
+    database = environment.databases.segments
     kept = {b"%05d" % size: bytes([size % 251]) * size for size in (1, 2_000, 4_095, 4_096, 99_999)}
     with environment.lmdb.begin(write=True) as txn:
         for key, value in kept.items():
             txn.put(key, value, db=database)
     now_s = 0.0
-    asked = Asking(environment.lmdb, environment.page_bytes, lambda: now_s)
+    asked = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
     borrowed = {key: asked.value(key, database) for key in kept}
     now_s = 10.0
     asked.renew()
@@ -136,9 +136,9 @@ def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> 
 
 def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        txn.put(b"large", bytes(9_999), db=environment.databases.blocks)
+        txn.put(b"large", bytes(9_999), db=environment.databases.segments)
     with asking(environment) as asked:
-        value = asked.value(b"large", environment.databases.blocks)
+        value = asked.value(b"large", environment.databases.segments)
         assert value is not None
         assert value.readonly
 
@@ -184,7 +184,7 @@ def columns(snapshot: Snapshot) -> list[Any]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_replaced_block_is_kept_for_the_questions_that_see_it(
+async def test_a_replaced_segment_is_kept_for_the_questions_that_see_it(
     open_store: OpenStore,
 ) -> None:
     sizes = Sizes(chunk_views=10_000, counted_from=0)
@@ -192,16 +192,16 @@ async def test_a_replaced_block_is_kept_for_the_questions_that_see_it(
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 3_000), event("b1"), leaving(1, 300)])
     await store.tidy(NOW_MS + DAY_MS + 1)
-    (old,) = store._shelves.of(website.number).blocks
+    (old,) = store._partitions.of(website.number).segments
     now_ms = NOW_MS + 2 * DAY_MS
     await store.append(views(3_001, 6_000, now_ms))
 
     def replaced() -> None:
-        (new,) = store._shelves.of(website.number).blocks
+        (new,) = store._partitions.of(website.number).segments
         assert new.number != old.number
-        stored = keys_of(store._environment, "blocks", "doomed")
-        assert any(key.startswith(old.key) for key in stored["blocks"])
-        assert stored["doomed"] == [old.key]
+        stored = keys_of(store._environment, "segments", "purge_queue")
+        assert any(key.startswith(old.key) for key in stored["segments"])
+        assert stored["purge_queue"] == [old.key]
 
     first, second = await ask_meanwhile(
         store, website, lambda: store.tidy(now_ms + DAY_MS + 1), meanwhile=replaced
@@ -220,7 +220,7 @@ async def test_a_deleted_website_is_kept_for_the_questions_that_see_it(
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 2_500), event("b1"), leaving(1, 300)])
     await settled(store, NOW_MS)
-    kept = ("blocks", "counters", "heads", "names", "codes", "journal")
+    kept = ("segments", "counters", "headers", "dictionary", "codes", "wal")
     before = entries(store, *kept)
     assert min(before) > 0
 
@@ -237,5 +237,5 @@ async def test_a_deleted_website_is_kept_for_the_questions_that_see_it(
     assert first == second
     assert len(first) > 20
     await settled(store, NOW_MS)
-    assert entries(store, *kept, "corrections", "doomed") == [0] * 8
+    assert entries(store, *kept, "corrections", "purge_queue") == [0] * 8
     await store.close()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.storage.visitors import LastDay
+from medamad.storage.visitors import VisitorsLastDay
 
 DAY_MS = 86_400_000
 NOW_MS = 1_790_000_000_000
@@ -23,7 +23,7 @@ def test_who_came_is_counted_or_it_is_said_that_it_cannot_be(
     first: list[int], later: list[list[int] | int], asked: list[int]
 ) -> None:
     """In whatever order they came: a clock may be set. When it is filled, all is known."""
-    last_day = LastDay()
+    last_day = VisitorsLastDay()
     visits: list[int] = []
     assert last_day.count(NOW_MS) is None
     for more in (0, first, *later):
@@ -42,7 +42,7 @@ def test_who_came_is_counted_or_it_is_said_that_it_cannot_be(
 
 
 def test_what_is_long_gone_takes_no_room() -> None:
-    last_day = LastDay()
+    last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
     for day in range(20):
         last_day.add(range(NOW_MS + day * DAY_MS, NOW_MS + (day + 1) * DAY_MS, 60_000))
@@ -54,7 +54,7 @@ def test_what_is_long_gone_takes_no_room() -> None:
 def test_after_the_clock_was_wrong_once_there_is_as_much_room_and_it_is_filled_once(
     ahead_ms: int,
 ) -> None:
-    last_day = LastDay()
+    last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
     visits = [NOW_MS, NOW_MS + ahead_ms]
     last_day.add(visits)
@@ -74,7 +74,7 @@ def test_after_the_clock_was_wrong_once_there_is_as_much_room_and_it_is_filled_o
 
 @pytest.mark.parametrize("ahead_ms", [DAY_MS // 2, 365 * DAY_MS])
 def test_who_is_to_come_does_not_count_until_then(ahead_ms: int) -> None:
-    last_day = LastDay()
+    last_day = VisitorsLastDay()
     last_day.fill([NOW_MS - 1, NOW_MS, NOW_MS + 1, NOW_MS + ahead_ms], NOW_MS)
     assert last_day.count(NOW_MS) == 2
     assert last_day.count(NOW_MS + 1) == 3
@@ -84,8 +84,8 @@ def test_who_is_to_come_does_not_count_until_then(ahead_ms: int) -> None:
 
 
 def test_nobody_is_counted_before_all_are_known() -> None:
-    """Hits come while the blocks are still being read."""
-    last_day = LastDay()
+    """Hits come while the segments are still being read."""
+    last_day = VisitorsLastDay()
     last_day.add([NOW_MS])
     assert last_day.count(NOW_MS) is None
     last_day.fill([NOW_MS - 5, NOW_MS], NOW_MS)
@@ -93,7 +93,7 @@ def test_nobody_is_counted_before_all_are_known() -> None:
 
 
 def test_beyond_so_many_times_it_is_said_that_they_cannot_be_told_apart() -> None:
-    last_day = LastDay()
+    last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
     # A quarter of an hour that begins at `first`, and the one after it.
     first = NOW_MS // 900_000 * 900_000

@@ -12,7 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.compaction.purge import MOST_KEYS, Removal
+from medamad.storage.compaction.purge import MOST_KEYS, WebsitePurge
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import TOMBSTONE, Environment
 from medamad.storage.environment.writer import Transaction
@@ -37,7 +37,7 @@ class Submitted:
     room: int
 
     def __call__(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
-        names = self.environment.databases.names
+        names = self.environment.databases.dictionary
         txn = self.environment.lmdb.begin(write=True)
         before = txn.stat(names)["entries"]
         result = change(Transaction(txn))
@@ -55,7 +55,7 @@ def fill(environment: Environment, *websites: int) -> None:
             txn.put(TOMBSTONE + prefix, b"", db=environment.databases.meta)
             for number in range(NAMES):
                 key = prefix + b"\0" + number.to_bytes(4, "big")
-                txn.put(key, b"name", db=environment.databases.names)
+                txn.put(key, b"name", db=environment.databases.dictionary)
 
 
 @pytest.mark.parametrize("room", [MOST_KEYS, MOST_KEYS - 1, 9, 1])
@@ -64,7 +64,7 @@ async def test_it_goes_in_shorter_steps_where_there_is_little_room(
     environment: Environment, room: int
 ) -> None:
     fill(environment, 1)
-    await Removal(environment, Submitted(environment, room), Leases(reactor)).remove(1)
+    await WebsitePurge(environment, Submitted(environment, room), Leases(reactor)).remove(1)
     assert deleted(environment) == []
     assert orphans(environment) == []
 
@@ -73,7 +73,7 @@ async def test_it_goes_in_shorter_steps_where_there_is_little_room(
 async def test_what_could_not_be_removed_is_removed_later(environment: Environment) -> None:
     fill(environment, 1, 2, 3)
     submitted = Submitted(environment, 0)
-    removal = Removal(environment, submitted, Leases(reactor))
+    removal = WebsitePurge(environment, submitted, Leases(reactor))
     with pytest.raises(Unavailable, match="no room"):
         await removal.remove(2)
     assert deleted(environment) == [1, 2, 3]
@@ -86,7 +86,7 @@ async def test_what_could_not_be_removed_is_removed_later(environment: Environme
 async def test_it_waits_for_the_questions_of_that_website_alone(environment: Environment) -> None:
     fill(environment, 1, 2)
     leases = Leases(reactor)
-    removal = Removal(environment, Submitted(environment, MOST_KEYS), leases)
+    removal = WebsitePurge(environment, Submitted(environment, MOST_KEYS), leases)
     with leases.lease(2):
         await removal.remove(1)
         assert deleted(environment) == [2]
@@ -103,7 +103,7 @@ async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
     store = open_store()
     fill(store._environment, 77)
     with store._environment.lmdb.begin(write=True) as txn:
-        txn.put(bytes(15) + b"\1", b"", db=store._environment.databases.doomed)
+        txn.put(bytes(15) + b"\1", b"", db=store._environment.databases.purge_queue)
     await store.close()
     store = open_store(min_free_disk=1 << 60)
     seen = []
@@ -111,8 +111,8 @@ async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
         await store.add_website(f"a{number}.example", 0)
         seen.append(deleted(store._environment))
     assert seen == [[77]] * 20
-    assert entries(store, "doomed") == [1]
+    assert entries(store, "purge_queue") == [1]
     await settled(store, NOW_MS)
     assert orphans(store._environment) == []
-    assert entries(store, "doomed") == [0]
+    assert entries(store, "purge_queue") == [0]
     await store.close()

@@ -49,7 +49,7 @@ async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
 ) -> None:
     def numbers(name: str) -> set[int]:
         guest = open_as_guest(tmp_path / name)
-        with guest.lmdb.begin() as txn, txn.cursor(db=guest.databases.journal) as cursor:
+        with guest.lmdb.begin() as txn, txn.cursor(db=guest.databases.wal) as cursor:
             found = {int.from_bytes(key[-8:], "big") for key in cursor.iternext(values=False)}
         guest.close()
         return found

@@ -40,13 +40,13 @@ def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
 
 
 def days_of(store: Store, website: Website) -> list[int]:
-    """Give the days of which there are sums, counted from the present one."""
+    """Return the days of which there are sums, counted from the present one."""
     today = MIDNIGHT_MS // DAY_MS
     return store.ask(website, lambda snapshot: sorted({day.day - today for day in snapshot.days}))
 
 
 def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
-    """Give an answer, and the days that it is without."""
+    """Return an answer, and the days that it is without."""
 
     def question(snapshot: Any) -> tuple[Any, list[int]]:
         found = answer(snapshot, endpoint, list(query), now_ms=LATER_MS)
@@ -151,7 +151,7 @@ async def test_what_goes_is_told_in_the_log_once(open_store: OpenStore) -> None:
 
 
 def date_before(days: int) -> str:
-    """Give the date some days before today."""
+    """Return the date some days before today."""
     return datetime.fromtimestamp(MIDNIGHT_MS / 1000 - days * 86_400, UTC).date().isoformat()
 
 
@@ -288,14 +288,14 @@ async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> No
     def heard(result: object) -> None:
         if type(result).__name__ == "Making":
             listening.heard = lambda _: None
-            late = Leaving(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
-            between.append(Deferred.fromCoroutine(store.append([late])))
+            overlay = Leaving(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
+            between.append(Deferred.fromCoroutine(store.append([overlay])))
 
     listening.heard = heard
     # Not by `tidy`, which has every beacon of the day forgotten before.
-    (shelf,) = store._shelves.all()
-    store._tending._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
-    await store._tending.tend(shelf, MIDNIGHT_MS + 3 * DAY_MS)
+    (partition,) = store._partitions.all()
+    store._maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
+    await store._maintenance.tend(partition, MIDNIGHT_MS + 3 * DAY_MS)
     assert between
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
@@ -353,7 +353,7 @@ async def test_names_that_sums_have_are_kept_and_others_go(open_store: OpenStore
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1, "nothing")))
     await settled(store, NOW_MS + 6 * DAY_MS)
     # The last one of each dimension stays, as it tells the next code; of names of properties, both.
-    assert entries(store, "names") == [len(Dimension) + 1]
+    assert entries(store, "dictionary") == [len(Dimension) + 1]
     await store.close()
 
 

@@ -1,4 +1,4 @@
-"""Random hits, whatever the store does with them meanwhile: sealed, merged, grouped, corrected."""
+"""Random hits, whatever the store does with them meanwhile: flushed, merged, grouped, corrected."""
 
 import random
 from collections.abc import Callable
@@ -16,13 +16,13 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_whatever_is_sealed_everything_is_there_once(open_store: OpenStore) -> None:
+async def test_whatever_is_flushed_everything_is_there_once(open_store: OpenStore) -> None:
     observed = Observed()
     for seed in range(8):
         await play(seed, partial(open_store, name=str(seed)), observed)
         observed.forget()
     assert {work for work, times in observed.counts.items() if times} == {
-        "blocks",
+        "segments",
         "merges",
         "folds",
         "groups",

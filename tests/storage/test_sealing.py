@@ -1,4 +1,4 @@
-"""Blocks and groups, written and opened again, against the views and events they are made of."""
+"""Segments and groups, written and opened again, against the views and events they are made of."""
 
 import random
 import zlib
@@ -16,26 +16,26 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.build import (
     Content,
-    block_of,
     content_of,
-    group_head,
+    group_header,
     group_puts,
     joined,
+    segment_of,
 )
-from medamad.storage.segments.corrections import Late
+from medamad.storage.segments.corrections import Overlay
 from medamad.storage.segments.format import (
     PAGE_VISITOR,
     VISITOR,
-    Block,
-    block_key,
-    decode_head,
-    encode_head,
+    Segment,
+    decode_header,
+    encode_header,
+    segment_key,
     timed_flags,
 )
 from medamad.storage.segments.read import open_one
-from medamad.storage.segments.snapshot import EventRows, Group, Part, Snapshot, Views
+from medamad.storage.segments.snapshot import EventRows, MergedSegment, Part, Snapshot, Views
 
-DATABASES: Any = SimpleNamespace(blocks="blocks", counters="counters")
+DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
     Dimension.PATH: [f"/{number}" for number in range(400)],
     Dimension.PROPERTY: [
@@ -66,32 +66,34 @@ class Kept:
     def renew(self) -> None:
         pass
 
-    def write(self, content: Content, number: int, counted_from: int = 0) -> Block:
-        written = block_of(content, key_of(content, number), names_of, counted_from=counted_from)
-        block = Block(1, number, written.head)
-        assert block.key == key_of(content, number)
-        self._put(block, written.puts)
-        return block
+    def write(self, content: Content, number: int, counted_from: int = 0) -> Segment:
+        written = segment_of(content, key_of(content, number), names_of, counted_from=counted_from)
+        segment = Segment(1, number, written.header)
+        assert segment.key == key_of(content, number)
+        self._put(segment, written.puts)
+        return segment
 
-    def write_group(self, members: list[Block], number: int) -> Block:
-        head = group_head([(member.number, member.head) for member in members])
-        block = Block(1, number, head, tuple(members))
-        self._put(block, group_puts([self.open(member) for member in members], head, block.key))
-        return block
+    def write_group(self, members: list[Segment], number: int) -> Segment:
+        header = group_header([(member.number, member.header) for member in members])
+        segment = Segment(1, number, header, tuple(members))
+        self._put(
+            segment, group_puts([self.open(member) for member in members], header, segment.key)
+        )
+        return segment
 
-    def open(self, block: Block, late: Late | None = None) -> Any:
-        return open_one(block, late, self, DATABASES)
+    def open(self, segment: Segment, overlay: Overlay | None = None) -> Any:
+        return open_one(segment, overlay, self, DATABASES)
 
-    def _put(self, block: Block, puts: Any) -> None:
+    def _put(self, segment: Segment, puts: Any) -> None:
         for is_counters, kind, value in puts:
-            key = ("counters" if is_counters else "blocks", block.key + bytes((kind,)))
+            key = ("counters" if is_counters else "segments", segment.key + bytes((kind,)))
             assert key not in self.values
             self.values[key] = value
 
 
 def key_of(content: Content, number: int) -> bytes:
     times = [*content.time_ms.tolist(), *content.events.time_ms.tolist()]
-    return block_key(1, SimpleNamespace(first_ms=min(times)), number)  # type: ignore[arg-type]
+    return segment_key(1, SimpleNamespace(first_ms=min(times)), number)  # type: ignore[arg-type]
 
 
 def made(rng: random.Random, first: int, views: int, events: int) -> Content:
@@ -137,7 +139,7 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
 
 
 class Plain:
-    """Content as a part that has all events loose: what a block is compared with."""
+    """Content as a part that has all events loose: what a segment is compared with."""
 
     def __init__(self, content: Content) -> None:
         self.content = content
@@ -179,7 +181,7 @@ contents = st.builds(
 
 
 @given(contents, st.sampled_from([0, 0, 3, 1_000]))
-def test_a_block_is_what_it_was_made_of(content: Content, counted_from: int) -> None:
+def test_a_segment_is_what_it_was_made_of(content: Content, counted_from: int) -> None:
     kept = Kept()
     part = kept.open(kept.write(content, 7, counted_from))
     assert seen(part) == seen_in(content)
@@ -191,14 +193,14 @@ def test_a_block_is_what_it_was_made_of(content: Content, counted_from: int) -> 
 
 @settings(deadline=None)
 @given(contents, st.data())
-def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> None:
+def test_what_became_known_is_laid_over_a_segment(content: Content, data: Any) -> None:
     kept = Kept()
-    block = kept.write(content, 7)
+    segment = kept.write(content, 7)
     places = sorted(data.draw(st.sets(st.integers(0, len(content) - 1)))) if len(content) else []
     raised = [int(content.duration_ms[at]) + data.draw(st.integers(1, 6_000)) for at in places]
     duration_ms = content.duration_ms.copy()
     duration_ms[places] = raised
-    loose = kept.open(block).loose
+    loose = kept.open(segment).loose
     unbound = sorted(
         {e for e, v in zip(loose.event.tolist(), loose.view.tolist(), strict=True) if v == 0}
     )
@@ -207,7 +209,7 @@ def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> 
     view = content.events.view.copy()
     for event, of in zip(bound, views, strict=True):
         view[content.events.event == event] = of
-    late = Late(
+    overlay = Overlay(
         np.array(places, np.intp),
         np.array(raised, np.uint32),
         np.array(bound, np.uint64),
@@ -219,7 +221,7 @@ def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> 
         flags=timed_flags(content.flags, duration_ms),
         events=evolve(content.events, view=view),
     )
-    part = kept.open(block, late)
+    part = kept.open(segment, overlay)
     assert seen(part) == seen_in(after)
     agrees(Snapshot([part], (), texts))
     folded = kept.open(kept.write(content_of([part]), 8))
@@ -229,18 +231,18 @@ def test_what_became_known_is_laid_over_a_block(content: Content, data: Any) -> 
 
 @given(st.randoms(use_true_random=False), st.lists(st.integers(1, 8), min_size=2, max_size=6))
 @settings(deadline=None)
-def test_a_group_counts_as_its_blocks_together(rng: random.Random, sizes: list[int]) -> None:
+def test_a_group_counts_as_its_segments_together(rng: random.Random, sizes: list[int]) -> None:
     kept = Kept()
     pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
-    blocks = [kept.write(piece, number) for number, piece in enumerate(pieces, 1)]
-    groups = [kept.write_group(blocks[:2], 50)]
-    if len(blocks) > 3:
-        groups = [kept.write_group([*groups, kept.write_group(blocks[2:], 51)], 52)]
-    tops = [*groups, *(blocks[2:] if len(groups[0].members) == 2 and len(blocks) < 4 else [])]
+    segments = [kept.write(piece, number) for number, piece in enumerate(pieces, 1)]
+    groups = [kept.write_group(segments[:2], 50)]
+    if len(segments) > 3:
+        groups = [kept.write_group([*groups, kept.write_group(segments[2:], 51)], 52)]
+    tops = [*groups, *(segments[2:] if len(groups[0].members) == 2 and len(segments) < 4 else [])]
     parts = [kept.open(top) for top in tops]
     assert seen(*parts) == seen_in(*pieces)
-    assert agrees(Snapshot(parts, (), texts)) >= len(blocks)
-    assert isinstance(parts[0], Group)
+    assert agrees(Snapshot(parts, (), texts)) >= len(segments)
+    assert isinstance(parts[0], MergedSegment)
 
 
 @given(st.randoms(use_true_random=False), st.lists(st.integers(0, 6), min_size=1, max_size=4))
@@ -254,10 +256,10 @@ def test_merged_contents_have_all_in_order(rng: random.Random, sizes: list[int])
 
 
 @given(contents, st.data())
-def test_every_flipped_bit_of_a_head_is_noticed(content: Content, data: Any) -> None:
-    head = Kept().write(content, 7).head
-    value = encode_head(b"its key", head)
-    assert decode_head(b"its key", value) == head
+def test_every_flipped_bit_of_a_header_is_noticed(content: Content, data: Any) -> None:
+    header = Kept().write(content, 7).header
+    value = encode_header(b"its key", header)
+    assert decode_header(b"its key", value) == header
     flipped = bytearray(value)
     bit = data.draw(st.integers(0, len(value) * 8 - 1))
     flipped[bit // 8] ^= 1 << bit % 8
@@ -267,15 +269,15 @@ def test_every_flipped_bit_of_a_head_is_noticed(content: Content, data: Any) -> 
         (b"its key", value[:-1]),
     ):
         with pytest.raises(Damaged):
-            decode_head(key, damaged)
+            decode_header(key, damaged)
 
 
-def test_a_head_of_another_shape_is_noticed() -> None:
+def test_a_header_of_another_shape_is_noticed() -> None:
     """As one of an earlier version of the program may be."""
     packed = b"\x93\x01\x02\x03"
     value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed
     with pytest.raises(Damaged):
-        decode_head(b"its key", value)
+        decode_header(b"its key", value)
 
 
 def test_events_of_views_elsewhere_stay_loose() -> None:

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.environment.writer import MOST_S, Standstill
+from medamad.storage.environment.writer import MOST_S, StallWatch
 from medamad.storage.store import Store
 from medamad.storage.wal.journal import Outcome
 
@@ -29,30 +29,30 @@ class Time:
 
 def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> None:
     time = Time()
-    standstill = Standstill(time)
+    stall_watch = StallWatch(time)
     with told_in_log(LogLevel.info) as lines:
-        assert standstill.tell() == ""
-        standstill.begin()
+        assert stall_watch.tell() == ""
+        stall_watch.begin()
         time.now += MOST_S - 1
-        assert standstill.tell() == ""
-        standstill.end()
+        assert stall_watch.tell() == ""
+        stall_watch.end()
         time.now += MOST_S
-        standstill.begin()
-        assert standstill.tell() == ""
+        stall_watch.begin()
+        assert stall_watch.tell() == ""
         time.now += MOST_S
         # Looked at once, all of the process may have been halted meanwhile.
-        assert standstill.tell() == standstill.lack == ""
-        standstill.end()
-        standstill.begin()
+        assert stall_watch.tell() == stall_watch.lack == ""
+        stall_watch.end()
+        stall_watch.begin()
         time.now += MOST_S
-        assert standstill.tell() == standstill.lack == ""
-        assert standstill.tell().startswith("a write into the store has not ended for 10 s")
+        assert stall_watch.tell() == stall_watch.lack == ""
+        assert stall_watch.tell().startswith("a write into the store has not ended for 10 s")
         time.now += 15
-        assert standstill.tell() == standstill.lack
-        assert standstill.lack.startswith("a write into the store has not ended for 25 s")
-        standstill.end()
-        assert standstill.lack == ""
-        assert [standstill.tell(), standstill.tell()] == ["", ""]
+        assert stall_watch.tell() == stall_watch.lack
+        assert stall_watch.lack.startswith("a write into the store has not ended for 25 s")
+        stall_watch.end()
+        assert stall_watch.lack == ""
+        assert [stall_watch.tell(), stall_watch.tell()] == ["", ""]
     lack, again = lines
     assert lack == (
         "no hits are taken, reading goes on: a write into the store has not ended for 10 s, as its"
@@ -67,13 +67,13 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
 ) -> None:
     store, time = open_store(), Time()
     website = await store.add_website("example.com", 1)
-    store._writer.standstill = Standstill(time)
+    store._writer.stall_watch = StallWatch(time)
     stuck = Stuck.in_writer(store)
     time.now += MOST_S - 1
     waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
     assert store.lack() == ""
     time.now += 1
-    assert [store.standstill.tell(), store.standstill.tell()] == ["", store.lack()]
+    assert [store.stall_watch.tell(), store.stall_watch.tell()] == ["", store.lack()]
     assert store.lack().startswith("a write into the store has not ended for 10 s")
     for change in (store.append([a_view()]), store.add_website("other.example", 1)):
         with pytest.raises(Unavailable, match="has not ended for 10 s") as refused:

@@ -163,11 +163,11 @@ async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> 
     await store.append([a_view(path="/a"), a_view(path="/b"), a_view(path="/c")])
     databases = store._environment.databases
     with store._environment.lmdb.begin(write=True) as txn:
-        cursor = txn.cursor(db=databases.journal)
+        cursor = txn.cursor(db=databases.wal)
         assert cursor.first()
         assert cursor.next()
         key, value = cursor.item()
-        txn.put(key, value[:10] + bytes([value[10] ^ 1]) + value[11:], db=databases.journal)
+        txn.put(key, value[:10] + bytes([value[10] ^ 1]) + value[11:], db=databases.wal)
     store, snapshot = await reopened(store, open_store)
     assert paths(snapshot) == ["/a", "/c"]
     await store.close()
@@ -266,7 +266,7 @@ async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path
 async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
-    store._shelves.of(website.number).tail = None
+    store._partitions.of(website.number).memtable = None
     with pytest.raises(AttributeError):
         await store.append([a_view()])
     assert "cannot be shown" in await store.broken
@@ -361,7 +361,7 @@ async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: O
             assert store.visitors_last_day(website, now_ms) == counted
             await store.tidy(now_ms, NOW_MS)
             # From then on nothing is looked through for it.
-            assert store._shelves._visitors[website.number].count(now_ms) == counted
+            assert store._partitions._visitors[website.number].count(now_ms) == counted
         await store.close()
         store = open_store()
     await store.close()
@@ -369,12 +369,12 @@ async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: O
 
 @pytest_twisted.ensureDeferred
 async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: OpenStore) -> None:
-    """To look through the blocks takes too long for a list of websites."""
+    """To look through the segments takes too long for a list of websites."""
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])
     for _ in range(2):
-        while (counted := store._shelves._visitors.get(website.number)) is None:
+        while (counted := store._partitions._visitors.get(website.number)) is None:
             await store.account.end_login(b"nobody's")
         assert counted.count(NOW_MS) == 2
         assert store.visitors_last_day(website, NOW_MS) == 2

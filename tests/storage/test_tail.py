@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Tail
+from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Memtable
 from medamad.storage.wal.records import (
     Record,
     binding_record,
@@ -18,8 +18,8 @@ from medamad.storage.wal.records import (
 )
 
 
-def extend(tail: Tail, records: Iterable[Record]) -> None:
-    tail.extend(rows_by_kind(records))
+def extend(memtable: Memtable, records: Iterable[Record]) -> None:
+    memtable.extend(rows_by_kind(records))
 
 
 def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
@@ -38,15 +38,15 @@ def leaving(sequence: int, of: int, duration_ms: int) -> Record:
     return leaving_record(journal_key(1, 2000, sequence), of, duration_ms)
 
 
-def test_an_empty_tail_has_no_parts() -> None:
-    assert Tail().publish() == ((), ())
+def test_an_empty_memtable_has_no_parts() -> None:
+    assert Memtable().publish() == ((), ())
 
 
 def test_views_come_as_columns_in_order_of_sequence() -> None:
-    tail = Tail()
-    extend(tail, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
-    extend(tail, [view(4, time_ms=100)])
-    ((part,), events) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
+    extend(memtable, [view(4, time_ms=100)])
+    ((part,), events) = memtable.publish()
     assert events == ()
     assert part.sequence.tolist() == [1, 3, 4]
     assert part.time_ms.tolist() == [900, 500, 100]
@@ -55,116 +55,118 @@ def test_views_come_as_columns_in_order_of_sequence() -> None:
 
 
 def test_what_was_published_never_changes() -> None:
-    tail = Tail()
-    extend(tail, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
-    ((before,), (events_before,)) = tail.publish()
-    extend(tail, [view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
-    ((after,), (events_after,)) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
+    ((before,), (events_before,)) = memtable.publish()
+    extend(memtable, [view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
+    ((after,), (events_after,)) = memtable.publish()
     assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
     assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
     assert (events_before.view.tolist(), events_after.view.tolist()) == ([0], [3])
 
 
 def test_bindings_reach_every_property_of_their_event() -> None:
-    tail = Tail()
+    memtable = Memtable()
     properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
     extend(
-        tail,
+        memtable,
         [
             property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
             for sequence, event in properties
         ],
     )
-    extend(tail, [binding_record(journal_key(1, 1, 7), 1, 70)])
+    extend(memtable, [binding_record(journal_key(1, 1, 7), 1, 70)])
     extend(
-        tail,
+        memtable,
         [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)],
     )
-    _, (events,) = tail.publish()
+    _, (events,) = memtable.publish()
     assert events.event.tolist() == [1, 1, 3, 5, 5]
     assert events.view.tolist() == [70, 70, 0, 71, 71]
 
 
 def test_nobody_can_write_to_what_was_published() -> None:
-    tail = Tail()
-    extend(tail, [view(1)])
-    ((part,), _) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(1)])
+    ((part,), _) = memtable.publish()
     with pytest.raises(ValueError, match="read-only"):
         part.duration_ms[0] = 1
 
 
 def test_the_longest_leaving_counts() -> None:
-    tail = Tail()
-    extend(tail, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
-    extend(tail, [leaving(5, 1, 400), leaving(6, 2, 1)])
-    ((part,), _) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
+    extend(memtable, [leaving(5, 1, 400), leaving(6, 2, 1)])
+    ((part,), _) = memtable.publish()
     assert part.duration_ms.tolist() == [500, 1]
 
 
 def test_how_long_each_view_was_seen_is_known() -> None:
-    tail = Tail(chunk_views=2)
-    assert tail.duration_ms(1) == 0
-    extend(tail, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
-    assert [tail.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
+    memtable = Memtable(chunk_views=2)
+    assert memtable.duration_ms(1) == 0
+    extend(memtable, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
+    assert [memtable.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
 
 
 def test_leavings_of_unknown_views_are_left_out() -> None:
-    tail = Tail()
-    extend(tail, [leaving(1, 99, 500)])
-    extend(tail, [view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)])
-    ((part,), _) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [leaving(1, 99, 500)])
+    extend(
+        memtable, [view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)]
+    )
+    ((part,), _) = memtable.publish()
     assert part.duration_ms.tolist() == [0, 0]
 
 
 def test_chunks_are_filled_one_after_the_other() -> None:
     sequences = count(1)
-    tail = Tail(chunk_views=100)
+    memtable = Memtable(chunk_views=100)
     for size in (30, 250, 1):
-        extend(tail, [view(next(sequences)) for _ in range(size)])
-    extend(tail, [leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
-    parts, _ = tail.publish()
+        extend(memtable, [view(next(sequences)) for _ in range(size)])
+    extend(memtable, [leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
+    parts, _ = memtable.publish()
     assert [len(part) for part in parts] == [100, 100, 81]
     assert np.concatenate([part.sequence for part in parts]).tolist() == list(range(1, 282))
     assert [int(part.duration_ms.max()) for part in parts] == [5, 6, 7]
 
 
 def test_unchanged_chunks_are_published_once() -> None:
-    tail = Tail()
-    extend(tail, [view(sequence) for sequence in range(1, CHUNK_VIEWS + 2)])
-    first, _ = tail.publish()
-    extend(tail, [view(CHUNK_VIEWS + 2)])
-    second, _ = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(sequence) for sequence in range(1, CHUNK_VIEWS + 2)])
+    first, _ = memtable.publish()
+    extend(memtable, [view(CHUNK_VIEWS + 2)])
+    second, _ = memtable.publish()
     assert second[0] is first[0]
     assert second[1] is not first[1]
 
 
 def test_a_cut_of_the_oldest_leaves_the_last_chunk_open() -> None:
-    tail = Tail(chunk_views=3)
-    extend(tail, [view(sequence) for sequence in range(1, 6)])
-    cut = tail.cut(everything=False)
+    memtable = Memtable(chunk_views=3)
+    extend(memtable, [view(sequence) for sequence in range(1, 6)])
+    cut = memtable.cut(everything=False)
     assert (cut.watermark, [len(chunk) for chunk in cut.chunks]) == (3, [3])
-    extend(tail, [view(6)])
-    tail.drop(cut)
-    assert [len(part) for part in tail.publish()[0]] == [3]
+    extend(memtable, [view(6)])
+    memtable.drop(cut)
+    assert [len(part) for part in memtable.publish()[0]] == [3]
 
 
 def test_a_cut_of_everything_closes_what_it_takes() -> None:
-    tail = Tail(chunk_views=3)
-    extend(tail, [view(1)])
-    cut = tail.cut(everything=True)
-    extend(tail, [view(2)])
-    tail.drop(cut)
-    assert [part.sequence.tolist() for part in tail.publish()[0]] == [[2]]
+    memtable = Memtable(chunk_views=3)
+    extend(memtable, [view(1)])
+    cut = memtable.cut(everything=True)
+    extend(memtable, [view(2)])
+    memtable.drop(cut)
+    assert [part.sequence.tolist() for part in memtable.publish()[0]] == [[2]]
 
 
 def test_a_cut_knows_the_latest_record_also_of_those_that_came_while_another_was_made() -> None:
-    tail = Tail(chunk_views=3)
-    extend(tail, [view(1, time_ms=100)])
-    first = tail.cut(everything=True)
+    memtable = Memtable(chunk_views=3)
+    extend(memtable, [view(1, time_ms=100)])
+    first = memtable.cut(everything=True)
     assert first.latest_ms == 100
-    extend(tail, [property_record(journal_key(1, 900, 2), 2, 0, 5)])
-    tail.drop(first)
-    second = tail.cut(everything=True)
+    extend(memtable, [property_record(journal_key(1, 900, 2), 2, 0, 5)])
+    memtable.drop(first)
+    second = memtable.cut(everything=True)
     assert (second.watermark, second.latest_ms) == (2, 900)
 
 
@@ -181,69 +183,74 @@ def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
 
 
 def test_the_oldest_chunk_is_cut_off_with_its_events() -> None:
-    tail = Tail(chunk_views=2)
-    extend(tail, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
-    extend(tail, [an_event(7, 7), leaving(8, 1, 50)])
-    cut = tail.cut(everything=False)
+    memtable = Memtable(chunk_views=2)
+    extend(memtable, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
+    extend(memtable, [an_event(7, 7), leaving(8, 1, 50)])
+    cut = memtable.cut(everything=False)
     assert (numbers(cut), cut.watermark) == (([[1, 3]], [2, 4, 4]), 5)
-    extend(tail, [view(9), view(10)])
-    tail.drop(cut)
-    parts, (events,) = tail.publish()
+    extend(memtable, [view(9), view(10)])
+    memtable.drop(cut)
+    parts, (events,) = memtable.publish()
     assert [part.sequence.tolist() for part in parts] == [[6, 9], [10]]
     assert events.event.tolist() == [7]
-    assert tail.oldest_ms == 1000
+    assert memtable.oldest_ms == 1000
 
 
 def test_everything_is_cut_off() -> None:
-    tail = Tail(chunk_views=2)
-    extend(tail, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
-    cut = tail.cut(everything=True)
+    memtable = Memtable(chunk_views=2)
+    extend(memtable, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
+    cut = memtable.cut(everything=True)
     assert (numbers(cut), cut.watermark) == (([[1, 3], [4]], [2]), 5)
-    assert not tail.is_empty
-    tail.drop(cut)
-    assert (tail.is_empty, len(tail), tail.rows, tail.publish()) == (True, 0, 0, ((), ()))
-    assert tail.oldest_ms > 1 << 60
+    assert not memtable.is_empty
+    memtable.drop(cut)
+    assert (memtable.is_empty, len(memtable), memtable.rows, memtable.publish()) == (
+        True,
+        0,
+        0,
+        ((), ()),
+    )
+    assert memtable.oldest_ms > 1 << 60
 
 
 def test_events_alone_are_cut_off() -> None:
-    tail = Tail(chunk_views=2)
-    extend(tail, [an_event(1, 1, time_ms=500)])
-    cut = tail.cut(everything=True)
-    extend(tail, [an_event(2, 2, time_ms=400)])
-    assert (numbers(cut), cut.watermark, tail.oldest_ms) == (([], [1]), 1, 400)
-    tail.drop(cut)
-    _, (events,) = tail.publish()
-    assert (events.event.tolist(), tail.oldest_ms) == ([2], 400)
+    memtable = Memtable(chunk_views=2)
+    extend(memtable, [an_event(1, 1, time_ms=500)])
+    cut = memtable.cut(everything=True)
+    extend(memtable, [an_event(2, 2, time_ms=400)])
+    assert (numbers(cut), cut.watermark, memtable.oldest_ms) == (([], [1]), 1, 400)
+    memtable.drop(cut)
+    _, (events,) = memtable.publish()
+    assert (events.event.tolist(), memtable.oldest_ms) == ([2], 400)
 
 
 def test_what_becomes_known_after_a_cut_is_told() -> None:
-    tail = Tail(chunk_views=2)
-    extend(tail, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
-    extend(tail, [leaving(7, 1, 500)])
-    cut = tail.cut(everything=False)
-    nothing = tail.since(cut)
+    memtable = Memtable(chunk_views=2)
+    extend(memtable, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
+    extend(memtable, [leaving(7, 1, 500)])
+    cut = memtable.cut(everything=False)
+    nothing = memtable.since(cut)
     assert (nothing.views.tolist(), nothing.events.tolist()) == ([], [])
-    extend(tail, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
-    extend(tail, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
-    since = tail.since(cut)
+    extend(memtable, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
+    extend(memtable, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
+    since = memtable.since(cut)
     assert (since.views.tolist(), since.duration_ms.tolist()) == ([2], [80])
     assert (since.events.tolist(), since.views_of_events.tolist()) == ([3, 3], [6, 6])
     # The cut itself is as it was.
     (chunk,) = cut.chunks
     assert chunk.duration_ms.tolist() == [500, 0]
     assert cut.events.view.tolist() == [0, 0, 0]
-    tail.drop(cut)
-    ((part,), (events,)) = tail.publish()
+    memtable.drop(cut)
+    ((part,), (events,)) = memtable.publish()
     assert (part.sequence.tolist(), part.duration_ms.tolist()) == ([6], [9])
     assert (events.event.tolist(), events.view.tolist()) == ([13], [6])
 
 
 def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
-    tail = Tail(chunk_views=4)
-    extend(tail, [view(1), view(2)])
-    first = tail.cut(everything=True)
-    extend(tail, [view(3), leaving(4, 1, 30)])
-    second = tail.cut(everything=True)
+    memtable = Memtable(chunk_views=4)
+    extend(memtable, [view(1), view(2)])
+    first = memtable.cut(everything=True)
+    extend(memtable, [view(3), leaving(4, 1, 30)])
+    second = memtable.cut(everything=True)
     assert numbers(first) == ([[1, 2]], [])
     assert (numbers(second), second.watermark) == (([[1, 2], [3]], []), 4)
     assert [chunk.duration_ms.tolist() for chunk in second.chunks] == [[30, 0], [0]]
@@ -252,7 +259,7 @@ def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
 @pytest.mark.parametrize("set_back_ms", [0, 700])
 def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
     """The journal is cleared up to there; what stayed beyond would stay for ever."""
-    tail = Tail(chunk_views=2)
+    memtable = Memtable(chunk_views=2)
     records = [
         view(1, 3_000),
         an_event(2, 2, time_ms=3_000 - set_back_ms),
@@ -265,19 +272,19 @@ def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
         view(9, 3_300),
     ]
     for record in records:
-        extend(tail, [record])
-    while not tail.is_empty:
-        cut = tail.cut(everything=False)
-        sealed = [key for key, _ in records if sequence_of(key) <= cut.watermark]
-        assert cut.latest_ms >= max(int.from_bytes(key[4:12], "big") for key in sealed)
-        tail.drop(cut)
+        extend(memtable, [record])
+    while not memtable.is_empty:
+        cut = memtable.cut(everything=False)
+        flushed = [key for key, _ in records if sequence_of(key) <= cut.watermark]
+        assert cut.latest_ms >= max(int.from_bytes(key[4:12], "big") for key in flushed)
+        memtable.drop(cut)
 
 
 def test_a_large_chunk_is_counted() -> None:
-    tail = Tail()
-    extend(tail, [view(n, time_ms=n * 1000, path=n % 3) for n in range(1, 1_030)])
-    extend(tail, [leaving(2_000 + n, n, n) for n in range(1, 100)])
-    ((part,), _) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(n, time_ms=n * 1000, path=n % 3) for n in range(1, 1_030)])
+    extend(memtable, [leaving(2_000 + n, n, n) for n in range(1, 100)])
+    ((part,), _) = memtable.publish()
     counters = part.counters(Dimension.PATH)
     assert counters is not None
     assert counters.codes.tolist() == [0, 1, 2]
@@ -292,14 +299,14 @@ def test_a_large_chunk_is_counted() -> None:
     slots = part.slots()
     assert slots is not None
     assert (slots.codes.tolist(), slots.sums[0].tolist()) == ([0, 1], [899, 130])
-    extend(tail, [leaving(3_000, 3, 9_000)])
-    ((after,), _) = tail.publish()
+    extend(memtable, [leaving(3_000, 3, 9_000)])
+    ((after,), _) = memtable.publish()
     assert after.counters(Dimension.PATH).sums[5].tolist() == [1683 - 3 + 9_000, 1617, 1650]
     assert part.counters(Dimension.PATH).sums[5].tolist() == [1683, 1617, 1650]
 
 
 def test_a_small_chunk_is_not_counted() -> None:
-    tail = Tail()
-    extend(tail, [view(n) for n in range(1, 1_024)])
-    ((part,), _) = tail.publish()
+    memtable = Memtable()
+    extend(memtable, [view(n) for n in range(1, 1_024)])
+    ((part,), _) = memtable.publish()
     assert (part.counters(Dimension.PATH), part.slots(), part.event_counts()) == (None,) * 3

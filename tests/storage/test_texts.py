@@ -9,7 +9,7 @@ from support.storage.log_lines import told_in_log
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.dictionary.decode import DAMAGED, Texts, keep_within
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.keys import NAME_KEY
 from medamad.storage.environment.environment import Environment
 
@@ -20,7 +20,7 @@ SIZE = sum(map(sys.getsizeof, LONG))
 @pytest.fixture
 def websites(environment: Environment) -> list[Texts]:
     """Three websites with as many texts each, all of which were asked for."""
-    names = Names(environment.databases, {}, 1_000)
+    names = Dictionary(environment.databases, {}, 1_000)
     for website in (1, 2, 3):
         with environment.lmdb.begin(write=True) as txn:
             coding = names.coding(txn, 0)
@@ -38,7 +38,7 @@ class Named:
     """A store in which more is named after each reading."""
 
     environment: Environment
-    names: Names
+    names: Dictionary
 
     @property
     def databases(self) -> Any:
@@ -57,7 +57,7 @@ class Named:
 def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
     environment: Environment,
 ) -> None:
-    texts = Texts(Named(environment, Names(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
+    texts = Texts(Named(environment, Dictionary(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
     for asked in range(4):
         assert len(texts(Dimension.PATH)) == asked
     assert DAMAGED not in texts(Dimension.PATH)
@@ -67,7 +67,7 @@ def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
 def test_a_name_whose_key_is_too_short_is_told(
     environment: Environment, count: int, code: int
 ) -> None:
-    names, database = Names(environment.databases, {}, 1_000), environment.databases.names
+    names, database = Dictionary(environment.databases, {}, 1_000), environment.databases.dictionary
     texts = Texts(environment, 1)
     key = NAME_KEY.pack(1, Dimension.PATH, code)
     for first, last in ((0, code), (code, count)):
@@ -143,8 +143,8 @@ def test_those_that_are_asked_for_are_kept_however_many_there_are(websites: list
 
 
 def give(environment: Environment, *texts: str) -> list[int]:
-    """Give codes after a start."""
-    names = Names(environment.databases, {}, 1_000)
+    """Return codes after a start."""
+    names = Dictionary(environment.databases, {}, 1_000)
     with environment.lmdb.begin(write=True) as txn:
         coding = names.coding(txn, 0)
         return [coding.code(1, Dimension.PATH, text) for text in texts]
@@ -154,7 +154,7 @@ def give(environment: Environment, *texts: str) -> list[int]:
 def test_a_code_that_is_damaged_is_not_counted_up_to(environment: Environment, bit: int) -> None:
     paths = [f"/{number}" for number in range(40)]
     give(environment, *paths)
-    database = environment.databases.names
+    database = environment.databases.dictionary
     with environment.lmdb.begin(write=True) as txn:
         name = txn.pop(NAME_KEY.pack(1, Dimension.PATH, 39), db=database)
         txn.put(NAME_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)

@@ -15,7 +15,7 @@ from twisted.logger import LogLevel
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.checksums import sealed
+from medamad.storage.environment.checksums import with_checksum
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.formats import TRUSTED_TIME
 from medamad.storage.environment.trusted_clock import TrustedClock, TrustedTime, write_trusted
@@ -165,7 +165,7 @@ async def test_a_clock_that_is_behind_for_a_day_and_then_ahead_is_in_doubt(
 
 @pytest_twisted.ensureDeferred
 async def test_what_was_stored_by_an_earlier_build_is_read(machine: Machine) -> None:
-    stored = sealed(TRUSTED_TIME, struct.pack(">QQQ", NOW_MS - DAY_MS, DAY_MS - 1, DAY_MS))
+    stored = with_checksum(TRUSTED_TIME, struct.pack(">QQQ", NOW_MS - DAY_MS, DAY_MS - 1, DAY_MS))
     with machine.environment.lmdb.begin(write=True) as txn:
         txn.put(TRUSTED_TIME, stored, db=machine.environment.databases.meta)
     machine.start()
@@ -254,7 +254,9 @@ async def test_hits_and_beacons_stay_until_a_time_that_is_trusted(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_full_tail_begins_goes_by_the_trusted_time_too(open_store: OpenStore) -> None:
+async def test_what_a_full_memtable_begins_goes_by_the_trusted_time_too(
+    open_store: OpenStore,
+) -> None:
     store = open_store(
         sizes=Sizes(chunk_views=8, group_members=2, counted_from=0),
         retention=Retention(others=Keep(90, "nothing")),
@@ -263,7 +265,7 @@ async def test_what_a_full_tail_begins_goes_by_the_trusted_time_too(open_store: 
     await store.append(views(1, 8))
     await store.append(views(9, 80, NOW_MS + YEAR_MS))
     await idle(store)
-    assert len(store._shelves.of(website.number).leaves()) > 0, "nothing was tended"
+    assert len(store._partitions.of(website.number).leaves()) > 0, "nothing was tended"
     assert len(held(store, website)[0]) == 80
     await settled_by(store, NOW_MS + YEAR_MS, NOW_MS)
     await store.append(views(81, 160, NOW_MS + YEAR_MS))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest_twisted
 from support.storage.bulk_loads import expected, made
-from support.storage.contents import agrees, blocks_and_groups, held, idle, settled
+from support.storage.contents import agrees, held, idle, segments_and_groups, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.log_lines import told_in_log
 from support.storage.visible_hits import stored_texts
@@ -22,7 +22,7 @@ SIZES = Sizes(chunk_views=2, group_members=2, counted_from=3)
 
 
 async def fill(store: Store) -> Website:
-    """Some in a group, some in blocks with and without counters, and some in the tail."""
+    """Some in a group, some in segments with and without counters, and some in the memtable."""
     website = await store.add_website("example.com", 1)
     for number in range(3):
         await store.append([*views(10 * number, 10 * number + 4), event(f"b{10 * number}")])
@@ -30,16 +30,16 @@ async def fill(store: Store) -> Website:
     await store.append([a_view(path="/country", country="DE", properties=(("x", "y"),))])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
     await store.append(views(90, 92, NOW_MS + DAY_MS + HOUR_MS))
-    assert blocks_and_groups(store._environment)[1] > 0
+    assert segments_and_groups(store._environment)[1] > 0
     return website
 
 
 async def name(store: Store, website: Website, *names: str) -> None:
     """Have texts named that nothing uses, as by a load that failed."""
-    shelf = store._shelves.of(website.number)
+    partition = store._partitions.of(website.number)
     dimensions = (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY)
     when_ms, _ = made(1, 1, 0).time_bounds()
-    await store._coding.codes(shelf, [(one, names) for one in dimensions], when_ms)
+    await store._coding.codes(partition, [(one, names) for one in dimensions], when_ms)
 
 
 @pytest_twisted.ensureDeferred

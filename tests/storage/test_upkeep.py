@@ -1,4 +1,4 @@
-"""What lies is sealed, merged, grouped and corrected without a hit being lost or held up."""
+"""What lies is flushed, merged, grouped and corrected without a hit being lost or held up."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -8,12 +8,12 @@ import pytest
 import pytest_twisted
 from support.storage.contents import (
     agrees,
-    blocks_and_groups,
     durations,
     entries,
     held,
     idle,
     orphans,
+    segments_and_groups,
     settled,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
@@ -35,33 +35,33 @@ ONE_EACH = Sizes(chunk_views=1, group_members=2, counted_from=0)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_tail_is_sealed_when_it_is_more_than_two_chunks(open_store: OpenStore) -> None:
+async def test_a_memtable_is_flushed_when_it_is_more_than_two_chunks(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=3))
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 6))
     await idle(store)
-    assert blocks_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store._environment) == (0, 0)
     await store.append(views(7, 7))
     await idle(store)
-    assert blocks_and_groups(store._environment) == (1, 0)
-    assert entries(store, "journal") == [4]
+    assert segments_and_groups(store._environment) == (1, 0)
+    assert entries(store, "wal") == [4]
     assert len(held(store, website)[0]) == 7
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_has_lain_for_a_day_is_sealed_and_merged(open_store: OpenStore) -> None:
+async def test_what_has_lain_for_a_day_is_flushed_and_merged(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=10, counted_from=0))
     website = await store.add_website("example.com", 1)
     # One view a day: each joins what is no more than twice as large, as long as all have room.
-    for day, blocks in enumerate((1, 1, 1, 2, 1, 2, 2, 1), 1):
+    for day, segments in enumerate((1, 1, 1, 2, 1, 2, 2, 1), 1):
         now_ms = NOW_MS + day * 2 * DAY_MS
         await store.append(views(day, day, now_ms))
         await store.tidy(now_ms + DAY_MS)
-        assert entries(store, "journal") == [1]
+        assert entries(store, "wal") == [1]
         await store.tidy(now_ms + DAY_MS + 1)
-        assert entries(store, "journal") == [0]
-        assert (day, blocks_and_groups(store._environment)) == (day, (blocks, 0))
+        assert entries(store, "wal") == [0]
+        assert (day, segments_and_groups(store._environment)) == (day, (segments, 0))
         assert store.ask(website, agrees) > 0
         assert len(held(store, website)[0]) == day
     assert orphans(store._environment) == []
@@ -69,32 +69,32 @@ async def test_what_has_lain_for_a_day_is_sealed_and_merged(open_store: OpenStor
 
 
 @pytest_twisted.ensureDeferred
-async def test_events_alone_are_sealed_too(open_store: OpenStore) -> None:
+async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
     """By size and by age: they must not gather in memory."""
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     website = await store.add_website("example.com", 1)
     await store.append([event("") for _ in range(20)])
     await store.tidy(NOW_MS)
-    assert entries(store, "journal") == [0]
+    assert entries(store, "wal") == [0]
     await store.append([event("", NOW_MS + 1)])
     await store.tidy(NOW_MS + 1 + DAY_MS)
-    assert entries(store, "journal") == [2]
+    assert entries(store, "wal") == [2]
     await store.tidy(NOW_MS + 2 + DAY_MS)
-    assert entries(store, "journal") == [0]
+    assert entries(store, "wal") == [0]
     assert len(held(store, website)[1]) == 21
     assert store.ask(website, agrees) > 0
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_becomes_known_while_a_hit_is_being_sealed_is_kept(
+async def test_what_becomes_known_while_a_hit_is_being_flushed_is_kept(
     open_store: OpenStore,
 ) -> None:
     sizes = Sizes(chunk_views=2, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     await store.append([event("b9"), *views(1, 5)])
-    # The first step of the sealing waits in the queue: these come between it and the next.
+    # The first step of the flushing waits in the queue: these come between it and the next.
     between = [
         Deferred.fromCoroutine(store.append(hits))
         for hits in ([leaving(1, 700)], [leaving(1, 900), leaving(2, 5)], views(9, 9))
@@ -114,7 +114,7 @@ async def test_what_becomes_known_while_a_hit_is_being_sealed_is_kept(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_becomes_known_while_blocks_are_merged_is_kept(open_store: OpenStore) -> None:
+async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: OpenStore) -> None:
     sizes = Sizes(chunk_views=10, counted_from=0)
     listening = Listening()
     store = open_store(sizes=sizes, its_reactor=listening)
@@ -137,9 +137,9 @@ async def test_what_becomes_known_while_blocks_are_merged_is_kept(open_store: Op
     await store.append(views(4, 4, NOW_MS))
     listening.heard = heard
     await store.tidy(now_ms + 9)
-    # It came when the blocks had been read, and before they were replaced.
+    # It came when the segments had been read, and before they were replaced.
     assert await between[0] == [Outcome.STORED]
-    assert blocks_and_groups(store._environment) == (1, 0)
+    assert segments_and_groups(store._environment) == (1, 0)
     assert entries(store, "corrections") == [1]
     for _ in range(2):
         assert durations(store, website) == {"/1": 0, "/2": 200, "/3": 0, "/4": 0}
@@ -149,8 +149,8 @@ async def test_what_becomes_known_while_blocks_are_merged_is_kept(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_acknowledged_between_the_steps_of_a_sealing(open_store: OpenStore) -> None:
-    """A block of 65,536 views takes many steps; no hit waits for more than one."""
+async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store: OpenStore) -> None:
+    """A segment of 65,536 views takes many steps; no hit waits for more than one."""
     listening = Listening()
     store = open_store(its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -161,11 +161,11 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_sealing(open_store: 
                 for n in range(first, first + 4_096)
             ]
         )
-    # The first step of the sealing is in the queue by now.
-    sealing = Deferred.fromCoroutine(idle(store))
+    # The first step of the flushing is in the queue by now.
+    flushing = Deferred.fromCoroutine(idle(store))
     listening.results.clear()
     appended = 0
-    while not sealing.called:
+    while not flushing.called:
         appended += 1
         await store.append([a_view(time_ms=NOW_MS + DAY_MS)])
     kinds = ["hit" if isinstance(result, Batch) else "step" for result in listening.results]
@@ -174,7 +174,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_sealing(open_store: 
     assert in_a_row == {1}, "a hit waited for more than one step"
     there = store.ask(website, lambda snapshot: sum(map(len, snapshot.parts)))
     assert there == 2 * 65_536 + 4_096 + appended
-    assert blocks_and_groups(store._environment) == (1, 0)
+    assert segments_and_groups(store._environment) == (1, 0)
     await store.close()
 
 
@@ -223,7 +223,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
     await store.append(views(1, 4))
     now_ms = NOW_MS + SETTLED_MS + 1
     await store.tidy(now_ms)
-    assert blocks_and_groups(store._environment) == (4, 3)
+    assert segments_and_groups(store._environment) == (4, 3)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
@@ -232,7 +232,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
     store.ask(website, agrees)
     await store.tidy(now_ms)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
-    assert blocks_and_groups(store._environment) == (4, 3)
+    assert segments_and_groups(store._environment) == (4, 3)
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
     store.ask(website, agrees)
     assert orphans(store._environment) == []
@@ -244,10 +244,10 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
 
 @pytest.mark.parametrize("at", ["Making", "True"])
 @pytest_twisted.ensureDeferred
-async def test_a_block_whose_making_was_given_up_stays_if_it_is_shown(
+async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
     open_store: OpenStore, at: str
 ) -> None:
-    """The daemon gives up its tidying when it stops; hits come, and are sealed, after that."""
+    """The daemon gives up its tidying when it stops; hits come, and are flushed, after that."""
     listening = Listening()
     store = open_store(sizes=ONE_EACH, its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -277,7 +277,7 @@ async def test_a_block_whose_making_was_given_up_stays_if_it_is_shown(
 
 @pytest.mark.parametrize("step", range(9))
 @pytest_twisted.ensureDeferred
-async def test_a_website_deleted_while_it_is_sealed_leaves_nothing(
+async def test_a_website_deleted_while_it_is_flushed_leaves_nothing(
     open_store: OpenStore, step: int
 ) -> None:
     listening = Listening()
@@ -297,7 +297,7 @@ async def test_a_website_deleted_while_it_is_sealed_leaves_nothing(
     await deleted[0]
     await settled(store, NOW_MS + 2 * DAY_MS)
     assert orphans(store._environment) == []
-    assert entries(store, "heads", "blocks", "journal", "doomed") == [0] * 4
+    assert entries(store, "headers", "segments", "wal", "purge_queue") == [0] * 4
     await store.close()
 
 
@@ -310,7 +310,7 @@ async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenSt
     hits: list[Hit] = [*views(3, 4), event("b1"), leaving(1, 7)]
     outcomes = await store.append(hits)
     assert outcomes == [Outcome.NO_WEBSITE] * 3 + [Outcome.NO_VIEW]
-    assert [shelf.website for shelf in store._shelves.all()] == []
+    assert [partition.website for partition in store._partitions.all()] == []
     await store.close()
 
 
@@ -328,8 +328,8 @@ async def test_corrections_that_change_nothing_go_too(open_store: OpenStore) -> 
     assert entries(store, "corrections") == [0]
     assert durations(store, website) == seen
     assert (
-        store._shelves.of(website.number).idle_corrections(
-            store._shelves.of(website.number).leaves()
+        store._partitions.of(website.number).idle_corrections(
+            store._partitions.of(website.number).leaves()
         )
         == []
     )

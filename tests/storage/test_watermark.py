@@ -6,7 +6,7 @@ import pytest
 
 from medamad.storage.environment.environment import open_environment
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import head_key
+from medamad.storage.segments.format import header_key
 from medamad.storage.wal.records import read_watermark, write_watermark
 
 
@@ -29,13 +29,13 @@ def test_one_that_was_changed_or_stands_elsewhere_is_damaged(tmp_path: Path) -> 
     env = open_environment(tmp_path, 16 << 20)
     with env.lmdb.begin(write=True) as txn:
         write_watermark(txn, env, 1, 77)
-        stored = txn.get(head_key(1, 0), db=env.databases.heads)
+        stored = txn.get(header_key(1, 0), db=env.databases.headers)
         assert stored is not None
-        txn.put(head_key(2, 0), stored, db=env.databases.heads)
+        txn.put(header_key(2, 0), stored, db=env.databases.headers)
         with pytest.raises(Damaged):
             read_watermark(txn, env, 2)
         for changed in (bytes([stored[0] ^ 1]) + stored[1:], stored[:-1], b""):
-            txn.put(head_key(1, 0), changed, db=env.databases.heads)
+            txn.put(header_key(1, 0), changed, db=env.databases.headers)
             with pytest.raises(Damaged):
                 read_watermark(txn, env, 1)
     env.close()

@@ -133,7 +133,7 @@ def begun(work: Coroutine[Any, Any, T]) -> Deferred[T]:
 
 
 def outcome(deferred: Deferred[T]) -> T:
-    """Give the result that a Deferred has already, or raise its failure."""
+    """Return the result that a Deferred has already, or raise its failure."""
     results: list[T | Failure] = []
     deferred.addBoth(results.append)
     assert results, "not fired"
@@ -143,7 +143,7 @@ def outcome(deferred: Deferred[T]) -> T:
 
 
 def deferred_error(deferred: Deferred[Any]) -> Exception:
-    """Give the refusal that a Deferred has already."""
+    """Return the refusal that a Deferred has already."""
     with pytest.raises(Refusal) as refusal:
         outcome(deferred)
     return refusal.value

@@ -29,7 +29,7 @@ class Authority:
         (self.folder / "fullchain.pem").write_bytes(certificate.bytes() + rest)
 
     def endpoint(self, port: int, interface: str = "127.0.0.1") -> str:
-        """Give the text of an endpoint that speaks TLS by these files."""
+        """Return the text of an endpoint that speaks TLS by these files."""
         files = (("privateKey", "privkey"), ("certKey", "cert"), ("extraCertChain", "chain"))
         named = ":".join(f"{key}={self.folder / name}.pem" for key, name in files)
         return f"ssl:{port}:interface={interface}:{named}"
@@ -37,7 +37,7 @@ class Authority:
     def connection(
         self, port: int, host: str = "localhost", source: str = ""
     ) -> http.client.HTTPSConnection:
-        """Give a connection that trusts this authority's newest certificates alone."""
+        """Return a connection that trusts this authority's newest certificates alone."""
         context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
         bound = (source, 0) if source else None
         return http.client.HTTPSConnection(

@@ -49,7 +49,7 @@ def finished(
 
 
 def free_port() -> int:
-    """Give a port of the loopback interface that nobody listens on, nor will until it is used.
+    """Return a port of the loopback interface that nobody listens on, nor will until it is used.
 
     Tests run beside each other, and a daemon takes a while to start. So each of their processes has
     ports of its own, below those that the system gives out.
@@ -67,7 +67,7 @@ _locks: Final[list[IO[bytes]]] = []
 
 @cache
 def _own_ports() -> list[int]:
-    """Give the ports of this process, for as long as it runs."""
+    """Return the ports of this process, for as long as it runs."""
     for first in range(_PORTS.start, _PORTS.stop, _OWN_PORTS):
         lock = Path(gettempdir()) / f"medamad-tests-{first}.lock"
         # One that cannot be opened is another user's.
@@ -100,7 +100,7 @@ def pinged(connection: http.client.HTTPConnection) -> int:
 
 
 def first_headers(answer: http.client.HTTPResponse) -> dict[str, str]:
-    """Give the headers of an answer by their names; of one that is repeated, the first."""
+    """Return the headers of an answer by their names; of one that is repeated, the first."""
     return {name.lower(): value for name, value in reversed(answer.getheaders())}
 
 
@@ -135,7 +135,7 @@ class Client:
             connection.close()
 
     def get(self, path: str, **parameters: str) -> Any:
-        """Give the JSON of a successful answer."""
+        """Return the JSON of a successful answer."""
         answer = self.request("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
         assert answer.status == http.client.OK, answer
         return answer.json
@@ -266,7 +266,7 @@ def until(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
 
 
 def unread(end: socket.socket | int) -> int:
-    """Give the bytes that have arrived at a socket or a pipe and were not read."""
+    """Return the bytes that have arrived at a socket or a pipe and were not read."""
     count = array.array("i", [0])
     fcntl.ioctl(end, termios.FIONREAD, count)
     return count[0]

@@ -19,12 +19,12 @@ class LoggedFailures:
             self._failures.append((failure, formatEvent(event)))
 
     def take(self, *kinds: type[BaseException]) -> list[BaseException]:
-        """Give the failures of some kinds, expected by the test, and forget them."""
+        """Return the failures of some kinds, expected by the test, and forget them."""
         gc.collect()
         taken = [failure for failure, _ in self._failures if failure.check(*kinds)]
         self._failures = [entry for entry in self._failures if not entry[0].check(*kinds)]
         return [failure.value for failure in taken]
 
     def texts(self) -> list[str]:
-        """Give what was logged, traceback and all."""
+        """Return what was logged, traceback and all."""
         return [f"{text}\n{failure.getTraceback()}" for failure, text in self._failures]

@@ -36,12 +36,12 @@ class Operation:
         return f"{self.method} {self.path}"
 
     def names(self, place: str) -> set[str]:
-        """Give the names of the parameters in the query, the path or the headers."""
+        """Return the names of the parameters in the query, the path or the headers."""
         return {entry["name"] for entry in self.parameters if entry["in"] == place}
 
 
 def operations() -> Iterator[Operation]:
-    """Give every operation of the document."""
+    """Return every operation of the document."""
     for path, item in DOCUMENT["paths"].items():
         for method in METHODS:
             if method in item:
@@ -54,7 +54,7 @@ OPERATIONS: Final = tuple(operations())
 
 
 def nodes(node: Any = DOCUMENT, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give every object in the document with its place."""
+    """Return every object in the document with its place."""
     if isinstance(node, dict):
         yield place, node
         for key, value in node.items():

@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from support.storage.contents import orphans, rows, settled
 from support.storage.hits import DAY_MS, NOW_MS, a_view, views
-from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible, Sums
+from support.transfer.day_files import BEGIN, HOST, DayRollup, GoatCounter, Plausible
 from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
 from support.transfer.round_trips import SOURCES, answers, files_of, take_in
 
@@ -20,7 +20,7 @@ from medamad.domain.zones import start_of_day
 from medamad.query.filters import Condition
 from medamad.query.reports import properties, summary
 from medamad.query.request import Question
-from medamad.storage.check import Checking
+from medamad.storage.check import StoreCheck
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 
@@ -28,7 +28,7 @@ OpenStore = Callable[..., Store]
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def check(store: Store, website: Website, expected: Sums, reports: Iterable[str]) -> None:
+def check(store: Store, website: Website, expected: DayRollup, reports: Iterable[str]) -> None:
     """Compare what the reports say with figures by name."""
     found: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in statistics(store, website):
@@ -63,7 +63,7 @@ OF_PLAUSIBLE = (
 
 def findings(store: Store) -> list[str]:
     with store._environment.reading() as txn:
-        return list(Checking(store._environment, txn).findings())
+        return list(StoreCheck(store._environment, txn).findings())
 
 
 OF_GOATCOUNTER = (
@@ -259,13 +259,13 @@ async def test_what_was_not_finished_is_gone_after_a_start(
     zipped = Plausible().zip(tmp_path / "export.zip")
     taken = await take_days(store, website, [zipped], most_bytes=1, is_finished=False)
     assert taken.gathering.days == 6
-    assert store._shelves.of(website.number).days
+    assert store._partitions.of(website.number).days
     assert answers(store, website) == before
     await store.close()
     store = open_store()
     await settled(store, NOW_MS)
     assert answers(store, website) == before
-    assert not store._shelves.of(website.number).days
+    assert not store._partitions.of(website.number).days
     assert findings(store) == orphans(store._environment) == []
     assert (await take_days(store, website, [zipped])).ended is not None
     await store.close()

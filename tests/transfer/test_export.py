@@ -70,7 +70,7 @@ def _ms(moment: Any) -> int:
 def as_held(
     view_rows: list[dict[str, Any]], event_rows: list[dict[str, Any]]
 ) -> tuple[list[Any], list[Any]]:
-    """Give rows of files as those that a store is asked for directly."""
+    """Return rows of files as those that a store is asked for directly."""
     found = {}
     for row in view_rows:
         assert row["view"] not in found
@@ -138,7 +138,7 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
 
 @pytest_twisted.ensureDeferred
 async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> None:
-    """Whatever is sealed, merged, removed or added meanwhile."""
+    """Whatever is flushed, merged, removed or added meanwhile."""
     store = open_store(sizes=Sizes(chunk_views=8, group_members=2, counted_from=2))
     website = await fill(store)
     asked = Asked(what="views", format="ndjson")

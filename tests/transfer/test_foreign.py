@@ -39,7 +39,7 @@ Write = Callable[[Sequence[Seen], Path], Path]
 
 
 def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
-    """Give what the store has, counted in the most simple way."""
+    """Return what the store has, counted in the most simple way."""
     found, events = store.ask(website, rows)
     return {
         "paths": Counter(row["path"] for row in found),
@@ -53,7 +53,7 @@ def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
 
 
 def counted(things: Sequence[Seen]) -> dict[str, Counter[Any]]:
-    """Give the same of what was seen, without any of ours."""
+    """Return the same of what was seen, without any of ours."""
     found = [each for each in things if each.event is None]
     visits = {(each.time.date(), each.visitor) for each in found}
 
@@ -163,7 +163,7 @@ async def test_what_came_after_the_first_hit_of_ours_is_left_out_unless_wanted(
 
 
 def expected_events(program: str, events: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """Give the properties that a program's events become."""
+    """Return the properties that a program's events become."""
     match program:
         case "umami":
             return events + Counter({("signup", ""): events.total()})

@@ -84,7 +84,7 @@ class Timed:
         return ones
 
     def first(self, *newcomers: bytes | None) -> One | None:
-        """Give the one that goes first, whoever of these comes."""
+        """Return the one that goes first, whoever of these comes."""
         (one,) = {self.connections.giving_way(newcomer) for newcomer in newcomers}
         return one
 

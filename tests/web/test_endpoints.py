@@ -193,7 +193,7 @@ async def test_its_success(house: House, row: Row, prefix: str) -> None:
 
 
 def provoking(row: Row, status: int) -> Asked:
-    """Give the request that is answered with an error."""
+    """Return the request that is answered with an error."""
     wrong_password = evolve(LOGIN, content=LOGIN.content | {"password": "wrong"})
     asked = {
         400: row.wrong,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medamad.domain.errors import BadRequest
-from medamad.web.server.parser import Head, read_head
+from medamad.web.server.parser import RequestHead, read_head
 
 
 def head(*lines: bytes) -> bytes:
@@ -21,7 +21,7 @@ def test_a_head_is_taken_apart() -> None:
             b"X-Empty:",
             b"X-Text:  a: b  c ",
         )
-    ) == Head(
+    ) == RequestHead(
         b"POST",
         b"/a?b=%20",
         b"HTTP/1.1",

@@ -12,7 +12,7 @@ from medamad.web.app import documents_routes, interface_routes
 
 
 def addresses(house: House) -> dict[str, set[str]]:
-    """Give the methods of every address, parameters filled in."""
+    """Return the methods of every address, parameters filled in."""
     found: dict[str, set[str]] = {}
     for make, prefixes in ((interface_routes, ("", "/api")), (documents_routes, ("",))):
         for rule in make(house.site.backend).app.url_map.iter_rules():

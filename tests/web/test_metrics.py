@@ -31,7 +31,7 @@ def exposed(house: House) -> dict[str, set[str]]:
 
 
 def queries(node: Any = DASHBOARD) -> Iterator[str]:
-    """Give every query of the dashboard."""
+    """Return every query of the dashboard."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("expr", "query") and isinstance(value, str) and value != "prometheus":

@@ -94,7 +94,7 @@ class Address:
 
 
 def described() -> Iterator[Address]:
-    """Give every address of the document."""
+    """Return every address of the document."""
     methods: dict[str, dict[str, tuple[int, tuple[str, ...]]]] = {}
     for operation in OPERATIONS:
         success = min(int(status) for status in operation.raw["responses"])
@@ -155,7 +155,7 @@ FURTHER_STATES = tuple(
 
 
 def expected(address: Address, method: str, state: State) -> int:
-    """Give the status by the rules above."""
+    """Return the status by the rules above."""
     if method == "OPTIONS":
         return 204
     if method not in address.methods:
@@ -174,7 +174,7 @@ def expected(address: Address, method: str, state: State) -> int:
 
 
 def of_server(state: State, success: int) -> int:
-    """Give the status of a hit with a token; without one, anybody may send it."""
+    """Return the status of a hit with a token; without one, anybody may send it."""
     if state.shown in BAD_TOKENS:
         return 401
     may_send = state.shown.split(" ")[1] in ("send", "full")
@@ -184,7 +184,7 @@ def of_server(state: State, success: int) -> int:
 def is_refused_change(
     address: Address, method: str, state: State, known_by: tuple[str, ...]
 ) -> bool:
-    """Tell whether a change is refused because of where it comes from, or goes to."""
+    """Return whether a change is refused because of where it comes from, or goes to."""
     if method in READING or address.path.startswith("/event/"):
         return False
     by_cookie = state.scheme == "session" or not known_by
@@ -192,7 +192,7 @@ def is_refused_change(
 
 
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
-    """Tell whether a good token or share link does not go as far as this."""
+    """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
     if state.scheme == "token" and words[1] not in (
         ("read", "full") if method in READING else ("full",)

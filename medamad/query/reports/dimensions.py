@@ -57,7 +57,7 @@ BY_REPORT: Final = MappingProxyType(
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources, column: Column) -> list[Row]:
-    """Give a row for every name in a column: most visitors, then most views, first.
+    """Return a row for every name in a column: most visitors, then most views, first.
 
     Name, visitors and their share; unless a summary is asked for, the bounce rate and the total
     time too.

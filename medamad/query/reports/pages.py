@@ -12,7 +12,7 @@ from medamad.storage.segments.snapshot import Snapshot
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row]:
-    """Give a row for every path: most visitors of the page, then most views, first.
+    """Return a row for every path: most visitors of the page, then most views, first.
 
     Path, visitors and their share; unless a summary is asked for, views and their share, the
     bounce rate and the total time too.

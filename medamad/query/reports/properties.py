@@ -21,21 +21,21 @@ from medamad.query.rows import Columns, Row, fractions, page, records
 from medamad.query.scan import ViewFilter, leaves, places
 from medamad.storage.segments.snapshot import (
     NO_EVENTS,
+    DayRollup,
     EventCounts,
     EventRows,
     Events,
     EventSums,
-    Group,
+    MergedSegment,
     Missing,
     Part,
     Snapshot,
-    Sums,
     Views,
 )
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row]:
-    """Give a row for every property name or, with a filter on it, every name and value.
+    """Return a row for every property name or, with a filter on it, every name and value.
 
     Name (and value), the events that carry it and their share of those that carry any: most
     events first. An event counts by its own time; the filters on views look at its view.
@@ -81,7 +81,7 @@ def _count(
         counts = part.event_counts()
         if counts is not None and counting.add_counts(counts):
             return
-    if isinstance(part, Group):
+    if isinstance(part, MergedSegment):
         for member in part.members:
             yield from _count(member, period, views, counting)
     else:
@@ -90,7 +90,9 @@ def _count(
         yield part.loose
 
 
-def _count_day(day: Sums, period: Period, views: "_EventFilter", counting: "_Counting") -> bool:
+def _count_day(
+    day: DayRollup, period: Period, views: "_EventFilter", counting: "_Counting"
+) -> bool:
     """Count the events of a summed day; returns whether it can be told which of them count."""
     bounds = day.event_time_bounds
     if bounds[0] > bounds[1] or period.is_outside(*bounds):
@@ -142,7 +144,7 @@ class _Names:
 
 
 def _names(snapshot: Snapshot) -> _Names:
-    """Give the names of all properties, reading those only that were not read before."""
+    """Return the names of all properties, reading those only that were not read before."""
     known: _Names = snapshot.memo.pop(_Names, _Names())
     numbers = {name: number for number, name in enumerate(known.texts)}
     pieces = [known.of_code]
@@ -236,7 +238,7 @@ class _Counting:
         self._by_label += np.bincount(carried[once] % size, minlength=size)
 
     def result(self) -> tuple[NDArray[np.int64], int]:
-        """Give the events with each label, and those with any."""
+        """Return the events with each label, and those with any."""
         counts = self._by_label.copy()
         np.add.at(counts, self.labels.of_code, self._by_code)
         return counts, self._total
@@ -251,7 +253,7 @@ class _EventFilter:
     without_view: bool
 
     def own(self, part: Views, period: Period) -> Passing | None:
-        """Give which events of views of a part count, row by row; None for all."""
+        """Return which events of views of a part count, row by row; None for all."""
         events = part.own
         mask = None
         if len(events) and not period.contains(*part.event_time_bounds):
@@ -263,7 +265,7 @@ class _EventFilter:
         return mask
 
     def loose(self, pieces: Sequence[Events], period: Period, matching: Passing | None) -> Events:
-        """Give the events that count, of those that name their view by its number."""
+        """Return the events that count, of those that name their view by its number."""
         events: Events = EventRows(
             event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
             time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),

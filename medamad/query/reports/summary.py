@@ -75,7 +75,7 @@ def _rows(series: Series, question: Question, dates: Sequence[str] | None = None
 
 
 def _bounded(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
-    """Give both bounds of a series: without a start, from the first view; without an end, to now.
+    """Return both bounds of a series: without a start, from the first view; without an end, to now.
 
     Where there is no view to begin at, the end lies before the start.
     """

@@ -15,7 +15,7 @@ from medamad.storage.segments.snapshot import Snapshot
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row]:
-    """Give a row for every path with a timed view: most visitors of the page first.
+    """Return a row for every path with a timed view: most visitors of the page first.
 
     Path, median duration and the path's share of the total time; unless a summary is asked for,
     visitors and the quartiles too. A summary has the greatest share first. Days of which single

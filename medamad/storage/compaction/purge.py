@@ -1,8 +1,8 @@
 """Purge: delete replaced segments and deleted websites in small steps, and find leftovers.
 
-What a block has written counts for nothing until its head is there. So its key is put on the list
+What a segment has written counts for nothing until its head is there. So its key is put on the list
 before it is written, and taken off with the transaction that shows it; what is still on it at a
-start was not finished, or not removed. Blocks that questions may still read wait for them to end.
+start was not finished, or not removed. Segments that questions may still read wait for them to end.
 """
 
 import struct
@@ -18,7 +18,7 @@ from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.environment.writer import Submit, Transaction
-from medamad.storage.segments.format import head_key, number_of, website_of
+from medamad.storage.segments.format import header_key, number_of, website_of
 from medamad.storage.websites import remove_some, tombstones
 
 LAST_BLOCK: Final = b"last-block"
@@ -27,29 +27,29 @@ _log: Final = Logger()
 
 
 @define(eq=False)
-class Doomed:
-    """Gives blocks their numbers, too: one is never used again while anything has it."""
+class PurgeQueue:
+    """Gives segments their numbers, too: one is never used again while anything has it."""
 
     _environment: Environment
     _leases: Leases
     _waiting: list[tuple[int, bytes]] = field(factory=list)
-    """Since which moment no new question sees a block, and the key that all of it goes by."""
+    """Since which moment no new question sees a segment, and the key that all of it goes by."""
     _last_number: int = 0
-    """The greatest number of a block that was found in use."""
+    """The greatest number of a segment that was found in use."""
 
     def load(self, txn: Txn) -> None:
         """Note at start what the last run was about to remove, or had not finished writing."""
         databases = self._environment.databases
-        with txn.cursor(db=databases.doomed) as cursor:
+        with txn.cursor(db=databases.purge_queue) as cursor:
             for key, _ in cursor:
                 website, _, number = _KEY.unpack(key)
                 self._last_number = max(self._last_number, number)
-                if txn.get(head_key(website, number), db=databases.heads) is None:
+                if txn.get(header_key(website, number), db=databases.headers) is None:
                     self._waiting.append((0, key))
                 else:
                     place = f"website {website}, block {number}"
                     _log.error("a block is in use and not removed: {place}", place=place)
-        with txn.cursor(db=databases.heads) as cursor:
+        with txn.cursor(db=databases.headers) as cursor:
             numbers = (number_of(key) for key, _ in cursor)
             self._last_number = max(self._last_number, max(numbers, default=0))
 
@@ -59,14 +59,14 @@ class Doomed:
         self._waiting += [(moment, key) for key in keys]
 
     def is_read(self, website: int) -> bool:
-        """Tell whether a question may still see a block that has gone. For any thread."""
+        """Return whether a question may still see a segment that has gone. For any thread."""
         gone = (moment for moment, key in tuple(self._waiting) if website_of(key) == website)
         return not self._leases.all_ended(max(gone, default=0), website)
 
     # In the writer thread
 
     def begin(self, txn: Transaction, website: int, time_ms: int) -> tuple[int, bytes]:
-        """Give the number of a new block and the key that all of it goes by; it is listed."""
+        """Return the number of a new segment and the key that all of it goes by; it is listed."""
         meta = self._environment.databases.meta
         self._last_number = max(self._last_number, read_number(txn.lmdb, meta, LAST_BLOCK)) + 1
         number = self._last_number
@@ -76,21 +76,21 @@ class Doomed:
         return number, key
 
     def add(self, txn: Transaction, key: bytes) -> None:
-        """List a block that nothing shows any more."""
-        txn.lmdb.put(key, b"", db=self._environment.databases.doomed)
+        """List a segment that nothing shows any more."""
+        txn.lmdb.put(key, b"", db=self._environment.databases.purge_queue)
 
     def take_off(self, txn: Transaction, key: bytes) -> None:
-        """Take a block off the list, which is shown from now on."""
-        txn.lmdb.delete(key, db=self._environment.databases.doomed)
+        """Take a segment off the list, which is shown from now on."""
+        txn.lmdb.delete(key, db=self._environment.databases.purge_queue)
 
     def remove_one(self, txn: Transaction) -> bool:
-        """Remove one block that no question sees any more; returns whether there was one."""
+        """Remove one segment that no question sees any more; returns whether there was one."""
         for moment, key in self._waiting:
             if self._leases.all_ended(moment, website_of(key)):
                 databases = self._environment.databases
                 # One whose making was given up may be shown nevertheless; then it is not listed.
-                if txn.lmdb.delete(key, db=databases.doomed):
-                    for database in (databases.blocks, databases.counters):
+                if txn.lmdb.delete(key, db=databases.purge_queue):
+                    for database in (databases.segments, databases.counters):
                         with txn.lmdb.cursor(db=database) as cursor:
                             while cursor.set_range(key) and cursor.key().startswith(key):
                                 cursor.delete()
@@ -106,7 +106,7 @@ _SHORTER: Final = 8
 
 
 @define(eq=False)
-class Removal:
+class WebsitePurge:
     """Used in the reactor's thread. A tombstone in the store says what is still to be removed."""
 
     _environment: Environment
@@ -152,8 +152,8 @@ class Removal:
 
 
 OF_WEBSITES: Final = (
-    *("names", "codes", "journal", "heads", "blocks", "counters", "corrections"),
-    *("doomed", "batches"),
+    *("dictionary", "codes", "wal", "headers", "segments", "counters", "corrections"),
+    *("purge_queue", "import_batches"),
 )
 """The sub-databases whose keys begin with the number of a website."""
 _NUMBER: Final = struct.Struct(">I")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.dictionary.decode import PropertyNames
-from medamad.storage.environment.access import Writing
+from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.errors import DamagedBlock
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
-from medamad.storage.segments.format import Block
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.read import OpenBlock, open_one
+from medamad.storage.segments.format import Segment
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.read import OpenSegment, open_one
 from medamad.storage.segments.rollup import DaySums, added_up, sums_of, written_sums
 from medamad.storage.segments.snapshot import NO_TIME, EventRows
 from medamad.storage.settings import Keep
@@ -36,13 +36,13 @@ class Bound:
     sums: bool
 
     def span(self, day: int) -> tuple[int, int]:
-        """Give the first and the last millisecond of a local date."""
+        """Return the first and the last millisecond of a local date."""
         return start_of_day(self.zone, day) * 1000, start_of_day(self.zone, day + 1) * 1000 - 1
 
-    def concerns(self, block: Block) -> bool:
-        """Tell whether a block may have hits that are to go."""
-        head = block.head
-        least_ms = min(head.time_bounds[0], head.event_time_bounds[0])
+    def concerns(self, segment: Segment) -> bool:
+        """Return whether a segment may have hits that are to go."""
+        header = segment.header
+        least_ms = min(header.time_bounds[0], header.event_time_bounds[0])
         return least_ms < self.before_ms
 
 
@@ -55,13 +55,13 @@ class Gone:
     days: int = 0
 
     def add(self, content: Content) -> None:
-        """Count the hits of a block."""
+        """Count the hits of a segment."""
         self.views += len(content)
         self.events += len(np.unique(content.events.event))
 
 
 def bound_of(keep: Keep, zone: tzinfo, now_ms: int) -> Bound | None:
-    """Give what is to go now; None where everything is kept for ever."""
+    """Return what is to go now; None where everything is kept for ever."""
     if not keep.raw_days:
         return None
     day = day_at(zone, now_ms // 1000) - keep.raw_days
@@ -72,7 +72,7 @@ def bound_of(keep: Keep, zone: tzinfo, now_ms: int) -> Bound | None:
 
 @frozen(eq=False)
 class Parted:
-    """A block's hits: those that go, by day, and those that stay.
+    """A segment's hits: those that go, by day, and those that stay.
 
     `is_all` says that none stays that the bound concerns and that could go now.
     """
@@ -84,9 +84,9 @@ class Parted:
 
 
 def parted(content: Content, bound: Bound, may_stay: Callable[[NDArray[Any]], Any]) -> Parted:
-    """Part a block's hits.
+    """Part a segment's hits.
 
-    `may_stay` tells of sequence numbers which may be those of views of other blocks that stay: an
+    `may_stay` tells of sequence numbers which may be those of views of other segments that stay: an
     event of such a view stays with it, and so does one whose own view stays.
     """
     events = content.events
@@ -113,7 +113,7 @@ def parted(content: Content, bound: Bound, may_stay: Callable[[NDArray[Any]], An
 
 
 def _days(time_ms: NDArray[np.int64], bound: Bound) -> NDArray[np.int64]:
-    """Give the local date of each time before the bound, as the number of days since 1970-01-01."""
+    """Return the local date of each time before the bound, as the number of days since 1970-01-01."""
     before = time_ms[time_ms < bound.before_ms]
     if not len(before):
         return np.zeros(len(time_ms), np.int64)
@@ -145,7 +145,7 @@ _KEY_BYTES: Final = 17
 
 @frozen(kw_only=True)
 class Forecast:
-    """Views and bytes. Bytes are of what was sealed; of a block of which a part goes, its share."""
+    """Views and bytes. Bytes are of what was flushed; of a segment of which a part goes, its share."""
 
     views: int
     bytes: int
@@ -167,33 +167,35 @@ class Forecast:
     """What cannot be read, and stays."""
 
 
-def forecast(shelf: Shelf, databases: Databases, txn: Txn, bound: Bound | None) -> Forecast:
-    """Tell what is kept of a website, and what of it goes by a bound; by what was stored so far."""
-    leaves, chunks = shelf.leaves(), shelf.tail.publish()[0]
-    sizes = {block.number: _size(block, databases, txn) for block in (*leaves, *shelf.days)}
-    reading = Writing(txn)
-    due = _Due(shelf, reading, sizes, PropertyNames(reading, databases, shelf.website))
+def forecast(partition: Partition, databases: Databases, txn: Txn, bound: Bound | None) -> Forecast:
+    """Return what is kept of a website, and what of it goes by a bound; by what was stored so far."""
+    leaves, chunks = partition.leaves(), partition.memtable.publish()[0]
+    sizes = {
+        segment.number: _size(segment, databases, txn) for segment in (*leaves, *partition.days)
+    }
+    reading = WriterAccess(txn)
+    due = _Due(partition, reading, sizes, PropertyNames(reading, databases, partition.website))
     if bound is not None:
-        for block in leaves:
-            if bound.concerns(block):
-                due.add_block(block, bound)
-        if not shelf.tail.is_empty:
-            chunks_of, events = shelf.tail.publish()
+        for segment in leaves:
+            if bound.concerns(segment):
+                due.add_segment(segment, bound)
+        if not partition.memtable.is_empty:
+            chunks_of, events = partition.memtable.publish()
             due.add(content_of(chunks_of, events), bound, 0)
-    gone = [day for day in shelf.days if bound and not bound.sums and bound.concerns(day)]
+    gone = [day for day in partition.days if bound and not bound.sums and bound.concerns(day)]
     earliest_ms = min(
         (
-            *(leaf.head.time_bounds[0] for leaf in leaves),
+            *(leaf.header.time_bounds[0] for leaf in leaves),
             *(chunk.time_bounds[0] for chunk in chunks),
         ),
         default=NO_TIME[0],
     )
     return Forecast(
-        views=sum(leaf.head.views for leaf in leaves) + sum(map(len, chunks)),
+        views=sum(leaf.header.views for leaf in leaves) + sum(map(len, chunks)),
         bytes=sum(sizes[leaf.number] for leaf in leaves),
         earliest_ms=None if earliest_ms == NO_TIME[0] else earliest_ms,
-        days=_forecast_days(shelf.days),
-        bytes_of_days=sum(sizes[day.number] for day in shelf.days),
+        days=_forecast_days(partition.days),
+        bytes_of_days=sum(sizes[day.number] for day in partition.days),
         due_views=due.views,
         due_events=due.events,
         due_bytes=due.bytes,
@@ -207,10 +209,10 @@ def forecast(shelf: Shelf, databases: Databases, txn: Txn, bound: Bound | None) 
 
 @define(eq=False)
 class _Due:
-    """What goes, block by block."""
+    """What goes, segment by segment."""
 
-    _shelf: Shelf
-    _reading: Writing
+    _partition: Partition
+    _reading: WriterAccess
     _sizes: dict[int, int]
     _names: PropertyNames
     views: int = 0
@@ -219,17 +221,19 @@ class _Due:
     damaged: list[str] = field(factory=list)
     _days: dict[tuple[tuple[int, int], int], DaySums] = field(factory=dict)
 
-    def add_block(self, block: Block, bound: Bound) -> None:
-        late = self._shelf.late().get(block.number)
-        part = open_one(block, late, self._reading, self._shelf.databases)
+    def add_segment(self, segment: Segment, bound: Bound) -> None:
+        overlay = self._partition.overlay().get(segment.number)
+        part = open_one(segment, overlay, self._reading, self._partition.databases)
         try:
-            content = content_of([part] if isinstance(part, OpenBlock) else [])
-            self.add(content, bound, self._sizes[block.number], block)
-        except DamagedBlock as error:
+            content = content_of([part] if isinstance(part, OpenSegment) else [])
+            self.add(content, bound, self._sizes[segment.number], segment)
+        except DamagedSegment as error:
             self.damaged.append(str(error))
 
-    def add(self, content: Content, bound: Bound, size: int, block: Block | None = None) -> None:
-        weight, stays = content.weight, self._shelf.may_stay(block, bound.before_ms)
+    def add(
+        self, content: Content, bound: Bound, size: int, segment: Segment | None = None
+    ) -> None:
+        weight, stays = content.weight, self._partition.may_stay(segment, bound.before_ms)
         is_all = False
         while not is_all:
             parts = parted(content, bound, stays)
@@ -253,19 +257,21 @@ class _Due:
         return len({span for span, _ in self._days})
 
     def new_sums(self) -> Iterator[int]:
-        """Give the bytes that the sums of a day take, of each import by itself."""
+        """Return the bytes that the sums of a day take, of each import by itself."""
         for sums in self._days.values():
             puts = written_sums(sums, b"").puts
             yield sum(_KEY_BYTES + len(value) for _, _, value in puts)
 
 
-def _forecast_days(blocks: Iterable[Block]) -> int:
-    return len({block.head.day.number for block in blocks if block.head.day is not None})
+def _forecast_days(segments: Iterable[Segment]) -> int:
+    return len(
+        {segment.header.day.number for segment in segments if segment.header.day is not None}
+    )
 
 
-def _size(block: Block, databases: Databases, txn: Txn) -> int:
-    size, key = 0, block.key
-    for database in (databases.blocks, databases.counters):
+def _size(segment: Segment, databases: Databases, txn: Txn) -> int:
+    size, key = 0, segment.key
+    for database in (databases.segments, databases.counters):
         with txn.cursor(db=database) as cursor:
             found = cursor.set_range(key)
             while found and cursor.key().startswith(key):

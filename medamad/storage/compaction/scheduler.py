@@ -1,4 +1,4 @@
-"""What a store does in the background: after a start, when a tail is full, and as time passes."""
+"""What a store does in the background: after a start, when a memtable is full, and as time passes."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
@@ -11,39 +11,39 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.compaction.compactor import Upkeep
-from medamad.storage.compaction.purge import Removal
+from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.compaction.retention import Bound, Gone, bound_of
-from medamad.storage.dictionary.encode import Names
+from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.trusted_clock import JUMP_MS, told_doubt
 from medamad.storage.environment.writer import Submit, Transaction
-from medamad.storage.segments.partition import Shelf
-from medamad.storage.segments.registry import Shelves
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.registry import Partitions
 from medamad.storage.settings import Retention, told_unregistered
-from medamad.storage.wal.dedup import DAY_MS, Beacons, Early
+from medamad.storage.wal.dedup import DAY_MS, BeaconIndex, UnmatchedBeacons
 from medamad.storage.websites import Websites
 
 _STEP_KEYS: Final = 500
 
 
 @define(eq=False)
-class Tending:
+class Maintenance:
     """Used in the reactor's thread. `retention` may be replaced at any time."""
 
     retention: Retention
     _submit: Submit
     _websites: Websites
-    _names: Names
-    _beacons: Beacons
-    _early: Early
+    _names: Dictionary
+    _beacons: BeaconIndex
+    _early: UnmatchedBeacons
     _leases: Leases
-    _shelves: Shelves
-    _removal: Removal
-    _upkeep: Upkeep
+    _partitions: Partitions
+    _removal: WebsitePurge
+    _compactor: Compactor
     _one_at_a_time: DeferredLock
-    """Held by whatever makes blocks, or needs names to stay that nothing uses yet."""
-    unsettled: Sequence[Shelf] | None = None
+    """Held by whatever makes segments, or needs names to stay that nothing uses yet."""
+    unsettled: Sequence[Partition] | None = None
     """What is left to be settled by the next tidying, if that is to do it."""
     _waiting: set[int] = field(factory=set)
     """The websites that are waiting to be tended."""
@@ -68,19 +68,19 @@ class Tending:
         """Begin nothing more."""
         self._closing = True
 
-    async def settle(self, to_clear: Sequence[Shelf]) -> None:
+    async def settle(self, to_clear: Sequence[Partition]) -> None:
         """Do after a start what the last run left undone."""
         async with self._one_at_a_time:
-            for shelf in to_clear:
-                await self._upkeep.clear_journal(shelf)
-            await self._upkeep.remove_doomed()
+            for partition in to_clear:
+                await self._compactor.clear_journal(partition)
+            await self._compactor.remove_purge_queue()
 
     async def count_visitors(self) -> None:
         """Have memory know the visitors of the last 24 hours, which writes nothing."""
-        for shelf in self._shelves.all():
-            await self._submit(partial(self._shelves.count_visitors, shelf))
+        for partition in self._partitions.all():
+            await self._submit(partial(self._partitions.count_visitors, partition))
 
-    async def _settle_late(self) -> None:
+    async def _settle_overlay(self) -> None:
         if self.unsettled is not None:
             await self.settle(self.unsettled)
             self.unsettled = None
@@ -92,15 +92,18 @@ class Tending:
         lacking: list[Unavailable] = []
         # First what makes room for the rest; what there is no room for leaves the rest to be done.
         works: tuple[Callable[[], Awaitable[object]], ...] = (
-            self._settle_late,
+            self._settle_overlay,
             partial(self._removal.go_on, self._websites.has_number),
             partial(
                 self._forget,
                 lambda txn: self._beacons.forget_before(txn.lmdb, beacons_ms, _STEP_KEYS),
             ),
             partial(self._forget, lambda _: self._early.let_go(trusted_ms, _STEP_KEYS)),
-            *(partial(self._count_visitors, shelf, now_ms) for shelf in self._shelves.all()),
-            *(partial(self.tend, shelf, now_ms) for shelf in self._shelves.all()),
+            *(
+                partial(self._count_visitors, partition, now_ms)
+                for partition in self._partitions.all()
+            ),
+            *(partial(self.tend, partition, now_ms) for partition in self._partitions.all()),
             partial(self._look_at_all_names, now_ms // DAY_MS),
         )
         for work in works:
@@ -111,75 +114,79 @@ class Tending:
         if lacking:
             raise lacking[0]
 
-    def has_lost_hits(self, shelf: Shelf) -> None:
+    def has_lost_hits(self, partition: Partition) -> None:
         """Remove the names of a website that nothing uses any more, once no question does."""
 
         async def remove() -> None:
-            await self._leases.ended(shelf.website)
-            self._names_due.add(shelf.website)
-            await self._remove_unused_names(shelf)
+            await self._leases.ended(partition.website)
+            self._names_due.add(partition.website)
+            await self._remove_unused_names(partition)
 
         self.start(remove())
 
-    async def tend(self, shelf: Shelf, now_ms: int) -> None:
+    async def tend(self, partition: Partition, now_ms: int) -> None:
         """Have all done that is due for a website, unless it is waiting for that already."""
-        if shelf.website in self._waiting:
+        if partition.website in self._waiting:
             return
-        self._waiting.add(shelf.website)
+        self._waiting.add(partition.website)
         async with self._one_at_a_time:
-            self._waiting.discard(shelf.website)
+            self._waiting.discard(partition.website)
             if not self._closing:
-                bound, gone = self._bound(shelf, self._trusted_ms), Gone()
+                bound, gone = self._bound(partition, self._trusted_ms), Gone()
                 try:
-                    await self._upkeep.tend(shelf, now_ms, bound, gone)
+                    await self._compactor.tend(partition, now_ms, bound, gone)
                 except Unavailable:
                     # Where there is no room, what was written in vain has to go at once.
-                    await self._upkeep.remove_doomed()
+                    await self._compactor.remove_purge_queue()
                     raise
                 finally:
                     if bound is not None:
-                        self._tell(shelf, bound, gone)
+                        self._tell(partition, bound, gone)
                     if gone != Gone():
-                        self._names_due.add(shelf.website)
-                await self._upkeep.remove_doomed()
+                        self._names_due.add(partition.website)
+                await self._compactor.remove_purge_queue()
 
-    async def _count_visitors(self, shelf: Shelf, now_ms: int) -> None:
+    async def _count_visitors(self, partition: Partition, now_ms: int) -> None:
         """Have memory know the visitors of the last 24 hours again, where the clock was set."""
-        if not shelf.is_deleted and not self._shelves.knows_visitors(shelf.website, now_ms):
-            await self._submit(partial(self._shelves.count_visitors, shelf, now_ms=now_ms))
+        if not partition.is_deleted and not self._partitions.knows_visitors(
+            partition.website, now_ms
+        ):
+            await self._submit(partial(self._partitions.count_visitors, partition, now_ms=now_ms))
 
     def has_past(self, now_ms: int) -> bool:
-        """Tell whether anything that was sealed would be past its time at a moment."""
-        bound_of_shelf = self._bounds(now_ms)
-        for shelf in self._shelves.all():
-            bound = bound_of_shelf(shelf)
+        """Return whether anything that was flushed would be past its time at a moment."""
+        bound_of_partition = self._bounds(now_ms)
+        for partition in self._partitions.all():
+            bound = bound_of_partition(partition)
             if bound is not None:
-                blocks = shelf.leaves() if bound.sums else [*shelf.leaves(), *shelf.days]
-                if any(map(bound.concerns, blocks)):
+                segments = (
+                    partition.leaves() if bound.sums else [*partition.leaves(), *partition.days]
+                )
+                if any(map(bound.concerns, segments)):
                     return True
         return False
 
-    def _bound(self, shelf: Shelf, now_ms: int | None) -> Bound | None:
-        """Give which hits of a website are to go at a moment."""
-        return None if now_ms is None else self._bounds(now_ms)(shelf)
+    def _bound(self, partition: Partition, now_ms: int | None) -> Bound | None:
+        """Return which hits of a website are to go at a moment."""
+        return None if now_ms is None else self._bounds(now_ms)(partition)
 
-    def _bounds(self, now_ms: int) -> Callable[[Shelf], Bound | None]:
-        """Give what tells the same of any website; once for all that are kept alike."""
+    def _bounds(self, now_ms: int) -> Callable[[Partition], Bound | None]:
+        """Return what tells the same of any website; once for all that are kept alike."""
         retention = self.retention
         of_others = retention.of_others(self._websites.hostnames())
         bound_by = cache(partial(bound_of, zone=retention.zone, now_ms=now_ms))
 
-        def bound(shelf: Shelf) -> Bound | None:
-            website = self._websites.by_number(shelf.website)
+        def bound(partition: Partition) -> Bound | None:
+            website = self._websites.by_number(partition.website)
             if website is None:
                 return None
             return bound_by(retention.websites.get(website.hostname, of_others))
 
         return bound
 
-    def _tell(self, shelf: Shelf, bound: Bound, gone: Gone) -> None:
+    def _tell(self, partition: Partition, bound: Bound, gone: Gone) -> None:
         """Tell the operator what has gone of a website: it cannot be had back."""
-        website = self._websites.by_number(shelf.website)
+        website = self._websites.by_number(partition.website)
         hostname = "" if website is None else website.hostname
         before = datetime.fromtimestamp(bound.before_ms // 1000, bound.zone).date()
         if gone.views or gone.events:
@@ -222,20 +229,20 @@ class Tending:
 
     async def _look_at_all_names(self, day: int) -> None:
         """Once a day, remove the names that nothing uses; where there was no room, again."""
-        shelves = self._shelves.all()
+        partitions = self._partitions.all()
         if self._names_day != day:
             self._names_day = day
-            self._names_due = {shelf.website for shelf in shelves}
-        for shelf in shelves:
-            await self._remove_unused_names(shelf)
+            self._names_due = {partition.website for partition in partitions}
+        for partition in partitions:
+            await self._remove_unused_names(partition)
 
-    async def _remove_unused_names(self, shelf: Shelf) -> None:
+    async def _remove_unused_names(self, partition: Partition) -> None:
         """Remove names of a website that is due, unless somebody still reads what used them."""
         async with self._one_at_a_time:
-            is_read = self._upkeep.doomed.is_read(shelf.website)
-            if shelf.website in self._names_due and not is_read and not self._closing:
-                await self._upkeep.remove_unused_names(shelf, self._names)
-                self._names_due.discard(shelf.website)
+            is_read = self._compactor.purge_queue.is_read(partition.website)
+            if partition.website in self._names_due and not is_read and not self._closing:
+                await self._compactor.remove_unused_names(partition, self._names)
+                self._names_due.discard(partition.website)
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(Unavailable) and self._closing:

@@ -22,7 +22,7 @@ from medamad.storage.dictionary.keys import (
     name_place,
     split_name,
 )
-from medamad.storage.environment.access import Writing
+from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.errors import Damaged
 
@@ -59,7 +59,7 @@ class Growing(Sequence[str]):
             self.append(text)
 
     def pieces(self) -> list[Sequence[str]]:
-        """Give the texts in pieces."""
+        """Return the texts in pieces."""
         return list(self._pieces)
 
     @overload
@@ -122,7 +122,7 @@ class Texts:
     _lock: Lock = field(factory=Lock)
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
-        """Give the texts of a dimension by code. Raises NotFound when the website is deleted."""
+        """Return the texts of a dimension by code. Raises NotFound when the website is deleted."""
         with self._lock:
             self.unasked = 0
             if self.is_deleted:
@@ -139,7 +139,7 @@ class Texts:
             return texts
 
     def size(self) -> int:
-        """Give about how many bytes of memory the lists take."""
+        """Return about how many bytes of memory the lists take."""
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
     def let_go(self) -> None:
@@ -168,7 +168,7 @@ class Texts:
         """Read the next names; returns where to go on, None at the end."""
         prefix = NAMES_OF.pack(self._website, dimension)
         known = len(texts)
-        with txn.cursor(db=self._environment.databases.names) as cursor:
+        with txn.cursor(db=self._environment.databases.dictionary) as cursor:
             # A key that damage made shorter stands before the one that was written.
             before = NAME_KEY.pack(self._website, dimension, begin - 1) + b"\0" if begin else prefix
             found = cursor.set_range(before)
@@ -233,7 +233,7 @@ class PropertyNames:
     A `NamesOf`. Works in whatever transaction `_writing` is at.
     """
 
-    _writing: Writing
+    _writing: WriterAccess
     _databases: Databases
     _website: int
     _number_of_code: dict[int, int] = field(factory=dict)
@@ -249,7 +249,7 @@ class PropertyNames:
                     yield
 
     def __call__(self, codes: NDArray[Any]) -> NDArray[np.intp]:
-        """Give the numbers of some codes, looking up what is not known yet."""
+        """Return the numbers of some codes, looking up what is not known yet."""
         for _ in self.look_up([codes]):
             pass
         return np.array([self._number_of_code[code] for code in codes.tolist()], np.intp)
@@ -257,7 +257,7 @@ class PropertyNames:
     def _name(self, code: int) -> str:
         space, txn = (self._website, _DIMENSION), self._writing.txn
         key = NAME_KEY.pack(*space, code)
-        value = txn.get(key, db=self._databases.names)
+        value = txn.get(key, db=self._databases.dictionary)
         if value is None or not is_borne_out(txn, self._databases, space, key, value):
             return DAMAGED
         return split_property(split_name(key, value)[1])[0]

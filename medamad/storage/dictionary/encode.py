@@ -59,7 +59,7 @@ class _Known:
 class Coding:
     """The codes given in one write transaction; `adopt` keeps what it learned once committed."""
 
-    _names: "Names"
+    _names: "Dictionary"
     _txn: Txn
     _day: int
     _fresh: dict[tuple[Space, str], int] = field(factory=dict)
@@ -68,7 +68,7 @@ class Coding:
     """What was new on the day before, and what this transaction adds."""
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
-        """Give the code of a text, a new one if the day's bound allows it, else that of OTHER."""
+        """Return the code of a text, a new one if the day's bound allows it, else that of OTHER."""
         space = (website, dimension)
         known = self._names.known(self._txn, space)
         code = self._find(known, space, text)
@@ -80,7 +80,7 @@ class Coding:
         return self._add(known, space, text)
 
     def any_code(self, website: int, dimension: Dimension, text: str) -> int:
-        """Give the code of a text, whatever the bounds: for hits that were counted before."""
+        """Return the code of a text, whatever the bounds: for hits that were counted before."""
         space = (website, dimension)
         known = self._names.known(self._txn, space)
         code = self._find(known, space, text)
@@ -92,7 +92,7 @@ class Coding:
         return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
-        """Give the codes of properties. Names have a bound, values one for each name and in all."""
+        """Return the codes of properties. Names have a bound, values one for each name and in all."""
         codes = []
         for name, value in properties:
             kept_name = self._bounded_name(website, name)
@@ -130,7 +130,7 @@ class Coding:
         return self._add(known, space, text)
 
     def _is_past_bound(self, space: Space, name: str) -> bool:
-        """Tell whether a property has no new value today, for itself or for all of them."""
+        """Return whether a property has no new value today, for itself or for all of them."""
         of_each = self._names.bounds[Dimension.PROPERTY]
         of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
         new = self._new_on_day(space)
@@ -155,12 +155,12 @@ class Coding:
         return found
 
     def _sound_code(self, space: Space, text: str, stored: bytes) -> int | None:
-        """Give the code of a text by what is stored, put right where it is damaged.
+        """Return the code of a text by what is stored, put right where it is damaged.
 
         Text and code stand in two places, each of which bears the other out. None if the text has
         to get a code anew.
         """
-        names, codes = self._names.databases.names, self._names.databases.codes
+        names, codes = self._names.databases.dictionary, self._names.databases.codes
         name_key = NAMES_OF.pack(*space) + stored
         name = self._txn.get(name_key, db=names)
         if name is not None and name[DAY.size :] == text.encode():
@@ -180,7 +180,7 @@ class Coding:
         return None
 
     def _add(self, known: _Known, space: Space, text: str) -> int:
-        """Give a text a code, and count it as new on the day."""
+        """Return a text a code, and count it as new on the day."""
         _, more = self._new_on_day(space)
         more.add(space[1], text.encode())
         return self._put(known, space, text, self._day)
@@ -194,7 +194,7 @@ class Coding:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
         value = DAY.pack(day) + text.encode()
-        self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.names)
+        self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.dictionary)
         self._txn.put(code_key(space, text), CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
         self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
@@ -202,7 +202,7 @@ class Coding:
 
 
 @define(eq=False)
-class Names:
+class Dictionary:
     """The writer's side of the names. Used by the writer thread alone."""
 
     databases: Databases
@@ -221,14 +221,14 @@ class Names:
         return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
 
     def known(self, txn: Txn, space: Space) -> _Known:
-        """Give what is known of a space, reading it from the store the first time."""
+        """Return what is known of a space, reading it from the store the first time."""
         known = self.spaces.get(space)
         if known is None:
             known = self.spaces[space] = _Known(self._last_code(txn, space) + 1)
         return known
 
     def new_on_day(self, txn: Txn, space: Space, day: int) -> NewValues:
-        """Give what is new in a space on a day, reading it the first time in that day."""
+        """Return what is new in a space on a day, reading it the first time in that day."""
         known = self.known(txn, space)
         days, new = known.days, known.days.pop(day, None)
         if new is None:
@@ -267,7 +267,7 @@ class Names:
         names = list(islice(self.names_from(txn, space, begin), most + 1))
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
-                txn.delete(NAME_KEY.pack(*space, code), db=self.databases.names)
+                txn.delete(NAME_KEY.pack(*space, code), db=self.databases.dictionary)
                 if txn.get(code_key(space, text), db=self.databases.codes) == CODE.pack(code):
                     txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
@@ -275,9 +275,9 @@ class Names:
         return names[-1][0] if len(names) > most else None
 
     def names_from(self, txn: Txn, space: Space, begin: int) -> Iterator[tuple[int, str]]:
-        """Give codes and texts from a code on, but for texts that are damaged."""
+        """Return codes and texts from a code on, but for texts that are damaged."""
         prefix = NAMES_OF.pack(*space)
-        with txn.cursor(db=self.databases.names) as cursor:
+        with txn.cursor(db=self.databases.dictionary) as cursor:
             found = cursor.set_range(NAME_KEY.pack(*space, begin))
             while found and cursor.key().startswith(prefix):
                 with suppress(Damaged):
@@ -290,7 +290,7 @@ class Names:
             del self.spaces[space]
 
     def _last_code(self, txn: Txn, space: Space) -> int:
-        """Give the last code that was given, -1 for none."""
+        """Return the last code that was given, -1 for none."""
         is_damaged = False
         website, dimension = space
         end = NAMES_OF.pack(website, dimension + 1)

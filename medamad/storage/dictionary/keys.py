@@ -31,7 +31,7 @@ def name_place(key: bytes) -> str:
 
 
 def split_name(key: bytes, value: bytes) -> tuple[int, str]:
-    """Give the code and the text of a stored name. Raises Damaged."""
+    """Return the code and the text of a stored name. Raises Damaged."""
     try:
         return NAME_KEY.unpack(key)[2], value[DAY.size :].decode()
     except (struct.error, UnicodeDecodeError) as error:
@@ -39,23 +39,23 @@ def split_name(key: bytes, value: bytes) -> tuple[int, str]:
 
 
 def code_key(space: Space, text: str) -> bytes:
-    """Give the key under which the code of a text stands."""
+    """Return the key under which the code of a text stands."""
     return hash_key(space, text.encode())
 
 
 def hash_key(space: Space, text: bytes) -> bytes:
-    """Give the same of the bytes of a text."""
+    """Return the same of the bytes of a text."""
     return NAMES_OF.pack(*space) + blake2b(text, digest_size=16).digest()
 
 
 def is_borne_out(txn: Txn, databases: Databases, space: Space, key: bytes, value: bytes) -> bool:
-    """Tell whether a name has the code that was given to its text."""
+    """Return whether a name has the code that was given to its text."""
     given = txn.get(hash_key(space, value[DAY.size :]), db=databases.codes)
     return given is not None and NAMES_OF.pack(*space) + given == key
 
 
 def last_given(txn: Txn, databases: Databases, space: Space, sound: int) -> int:
-    """Give the last code that was given, by what is stored beyond the last name borne out.
+    """Return the last code that was given, by what is stored beyond the last name borne out.
 
     A damaged one may be any number, so one that is only in one place is believed if it is not
     further off than there are codes. `sound` is the code of that last name, -1 for none.
@@ -63,7 +63,7 @@ def last_given(txn: Txn, databases: Databases, space: Space, sound: int) -> int:
     begin = NAME_KEY.pack(*space, sound + 1)
     named = {
         NAME_KEY.unpack(key)[2]
-        for key, _ in _entries(txn, databases.names, space, begin)
+        for key, _ in _entries(txn, databases.dictionary, space, begin)
         if len(key) == NAME_KEY.size
     }
     given = {
@@ -79,9 +79,9 @@ def last_given(txn: Txn, databases: Databases, space: Space, sound: int) -> int:
 def names_before(
     txn: Txn, databases: Databases, space: Space, key: bytes
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Give the names of a space as they are stored, those before a key, the last first."""
+    """Return the names of a space as they are stored, those before a key, the last first."""
     prefix = NAMES_OF.pack(*space)
-    with txn.cursor(db=databases.names) as cursor:
+    with txn.cursor(db=databases.dictionary) as cursor:
         found = cursor.prev() if cursor.set_range(key) else cursor.last()
         while found and cursor.key().startswith(prefix):
             yield cursor.item()
@@ -91,7 +91,7 @@ def names_before(
 def _entries(
     txn: Txn, database: Database, space: Space, begin: bytes = b""
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Give the keys and values of a space, from a key on."""
+    """Return the keys and values of a space, from a key on."""
     prefix = NAMES_OF.pack(*space)
     with txn.cursor(db=database) as cursor:
         found = cursor.set_range(begin or prefix)

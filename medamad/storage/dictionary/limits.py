@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.storage.dictionary.keys import DAY, NAME_KEY, NAMES_OF, Space, names_before
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import Damaged
 
@@ -63,7 +63,7 @@ class Mark:
 
 
 def latest_new(txn: Txn, databases: Databases, space: Space, end: int) -> tuple[int, NewValues]:
-    """Give the latest day that a name before code `end` counts on, and what is new on it.
+    """Return the latest day that a name before code `end` counts on, and what is new on it.
 
     NO_DAY where none counts. Within a write transaction: after many names a mark is left.
     """
@@ -93,20 +93,20 @@ def latest_new(txn: Txn, databases: Databases, space: Space, end: int) -> tuple[
         new.add_all(mark.new)
     if is_due or count > _NAMES_WITHOUT_MARK:
         key = mark_key(space)
-        value = sealed(key, msgspec.json.encode(Mark(end, day, new)))
-        txn.put(key, value, db=databases.names)
+        value = with_checksum(key, msgspec.json.encode(Mark(end, day, new)))
+        txn.put(key, value, db=databases.dictionary)
     return day, new
 
 
 def read_mark(txn: Txn, databases: Databases, space: Space) -> Mark:
-    """Give the mark of a space, one before all names where there is none. Raises Damaged."""
+    """Return the mark of a space, one before all names where there is none. Raises Damaged."""
     key = mark_key(space)
-    stored = txn.get(key, db=databases.names)
-    return _NOTHING if stored is None else msgspec.json.decode(unsealed(key, stored), type=Mark)
+    stored = txn.get(key, db=databases.dictionary)
+    return _NOTHING if stored is None else msgspec.json.decode(verified(key, stored), type=Mark)
 
 
 def mark_key(space: Space) -> bytes:
-    """Give the key of a mark, among the names of the website, before all dimensions."""
+    """Return the key of a mark, among the names of the website, before all dimensions."""
     website, dimension = space
     return NAMES_OF.pack(website, MARKS) + bytes((dimension,))
 

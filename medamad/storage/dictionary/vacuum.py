@@ -8,12 +8,12 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.dictionary.encode import Names
-from medamad.storage.environment.access import Writing
-from medamad.storage.segments.partition import Shelf
+from medamad.storage.dictionary.encode import Dictionary
+from medamad.storage.environment.access import WriterAccess
+from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.read import opened
 from medamad.storage.segments.rollup import open_sums
-from medamad.storage.segments.snapshot import Codes, Group, Part
+from medamad.storage.segments.snapshot import Codes, MergedSegment, Part
 
 _DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
 
@@ -27,7 +27,7 @@ class Place:
 
 
 def remove_unused(
-    shelf: Shelf, names: Names, writing: Writing, place: Place, most: int
+    partition: Partition, names: Dictionary, writing: WriterAccess, place: Place, most: int
 ) -> Place | None:
     """Look at the next names, at most so many, and remove those that nothing uses.
 
@@ -35,21 +35,21 @@ def remove_unused(
     calls, hits are stored. Raises DamagedBlock where it cannot be told.
     """
     dimension = _DIMENSIONS[place.dimension]
-    used = _used(shelf, dimension, writing)
-    code = names.remove(writing.txn, shelf.website, dimension, used, place.code, most)
+    used = _used(partition, dimension, writing)
+    code = names.remove(writing.txn, partition.website, dimension, used, place.code, most)
     if code is not None:
         return Place(place.dimension, code)
     following = place.dimension + 1
     return Place(following) if following < len(_DIMENSIONS) else None
 
 
-def _used(shelf: Shelf, dimension: Dimension, writing: Writing) -> NDArray[np.bool_]:
-    """Tell which codes occur in a block, a counter, the sums of a day or the tail."""
-    chunks, events = shelf.tail.publish()
+def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> NDArray[np.bool_]:
+    """Return which codes occur in a segment, a counter, the sums of a day or the memtable."""
+    chunks, events = partition.memtable.publish()
     found: list[Codes] = []
-    for part in (*opened(shelf.blocks, {}, writing, shelf.databases), *chunks):
+    for part in (*opened(partition.segments, {}, writing, partition.databases), *chunks):
         found += _codes_of(part, dimension)
-    days = [open_sums(block, writing, shelf.databases) for block in shelf.days]
+    days = [open_sums(segment, writing, partition.databases) for segment in partition.days]
     if dimension is Dimension.PROPERTY:
         found += [rows.property for rows in events]
         found += [day.event_sums().codes.astype(np.uint32) for day in days]
@@ -69,7 +69,7 @@ def _codes_of(part: Part, dimension: Dimension) -> Iterator[Codes]:
         counts = part.event_counts()
         if counts is not None:
             yield counts.codes
-        elif isinstance(part, Group):
+        elif isinstance(part, MergedSegment):
             for member in part.members:
                 yield from _codes_of(member, dimension)
         else:
@@ -78,5 +78,5 @@ def _codes_of(part: Part, dimension: Dimension) -> Iterator[Codes]:
     counters = part.counters(dimension)
     if counters is not None:
         yield counters.codes.astype(np.uint32)
-    elif not isinstance(part, Group):
+    elif not isinstance(part, MergedSegment):
         yield part.codes(dimension)

@@ -1,7 +1,7 @@
 """Access to stored values: transactions of queries and of the writer, leases on snapshots.
 
 A question may run for longer than a read transaction should be held: it renews its transaction
-now and then. What it has borrowed stays as it is nevertheless. The blocks that its snapshot names
+now and then. What it has borrowed stays as it is nevertheless. The segments that its snapshot names
 are not removed before its lease ends, nothing in them is ever overwritten, and LMDB keeps a value
 that is larger than a page on pages of its own, which do not move; smaller ones are copied.
 """
@@ -28,14 +28,14 @@ class Reading(Protocol):
     """Access to what is stored."""
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Give what is stored under a key, valid for the question at least."""
+        """Return what is stored under a key, valid for the question at least."""
 
     def renew(self) -> None:
         """Hold no transaction for too long."""
 
 
 @define(eq=False)
-class Asking:
+class QueryAccess:
     """A question's access. Used by one thread."""
 
     _lmdb: lmdb.Environment
@@ -48,7 +48,7 @@ class Asking:
         self._begin()
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Give what is stored under a key: a large value out of the file itself."""
+        """Return what is stored under a key: a large value out of the file itself."""
         value = self._txn.get(key, db=database)
         return memoryview(bytes(value)) if value is not None and len(value) < self._page else value
 
@@ -68,9 +68,9 @@ class Asking:
 
 
 @contextmanager
-def asking(environment: Environment) -> Iterator[Asking]:
+def asking(environment: Environment) -> Iterator[QueryAccess]:
     """Read for as long as the context lasts."""
-    reading = Asking(environment.lmdb, environment.page_bytes)
+    reading = QueryAccess(environment.lmdb, environment.page_bytes)
     try:
         yield reading
     finally:
@@ -78,13 +78,13 @@ def asking(environment: Environment) -> Iterator[Asking]:
 
 
 @define(eq=False)
-class Writing:
+class WriterAccess:
     """The writer's access: in whatever write transaction it is at. Gives copies."""
 
     txn: Txn
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Give a copy of what is stored under a key."""
+        """Return a copy of what is stored under a key."""
         value = self.txn.get(key, db=database)
         return None if value is None else memoryview(value)
 
@@ -124,12 +124,12 @@ class Leases:
                 self._reactor.callFromThread(self._tell)
 
     def now(self) -> int:
-        """Give the moment: questions that begin later do not see what has been replaced by now."""
+        """Return the moment: questions that begin later do not see what has been replaced by now."""
         with self._lock:
             return self._next
 
     def all_ended(self, moment: int, website: int) -> bool:
-        """Tell whether every question of a website that began before a moment has ended."""
+        """Return whether every question of a website that began before a moment has ended."""
         with self._lock:
             return all(number >= moment for number, of in self._held.items() if of == website)
 

@@ -13,7 +13,7 @@ from attrs import astuple, fields, frozen
 
 from medamad.storage.backup import back_up_before
 from medamad.storage.environment import files
-from medamad.storage.environment.checksums import unsealed
+from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.files import (
     LMDB_VERSION,
     OpenedFiles,
@@ -73,33 +73,36 @@ class Databases:
       the time that is trusted
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
-    - names: website u32, dimension u8, code u32 → day u16, text; 0 and a dimension in the place of
-      dimension and code: a mark, how much was new on the latest day by the names before some code
+    - dictionary: website u32, dimension u8, code u32 → day u16, text; 0 and a dimension in the
+      place of dimension and code: a mark, how much was new on the latest day by the names before
+      some code
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
-    - journal: website u32, time_ms u64, sequence u64 → a record
+    - wal: website u32, time_ms u64, sequence u64 → a record
     - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;
       or, of a visitor whom a server names, when the last view came and the views of the day
-    - heads: website u32, block u32 → what a block or a group is; block 0: the watermark
-    - blocks: website u32, first time_ms u64, block u32, column u8 → a column of a block
-    - counters: website u32, first time_ms u64, block u32, kind u8 → counters of a block or group
-    - corrections: website u32, kind u8, sequence u64 → what became known of a sealed hit
-    - doomed: website u32, first time_ms u64, block u32 → nothing: a block that is to be removed
-    - batches: website u32, batch u32 → what was imported at once
+    - headers: website u32, segment u32 → what a segment or a group is; segment 0: the watermark
+    - segments: website u32, first time_ms u64, segment u32, column u8 → a column of a segment
+    - counters: website u32, first time_ms u64, segment u32, kind u8 → counters of a segment or
+      group
+    - corrections: website u32, kind u8, sequence u64 → what became known of a flushed hit
+    - purge_queue: website u32, first time_ms u64, segment u32 → nothing: a segment that is to be
+      removed
+    - import_batches: website u32, batch u32 → what was imported at once
     """
 
     meta: Database
     logins: Database
     websites: Database
-    names: Database
+    dictionary: Database
     codes: Database
-    journal: Database
+    wal: Database
     beacons: Database
-    heads: Database
-    blocks: Database
+    headers: Database
+    segments: Database
     counters: Database
     corrections: Database
-    doomed: Database
-    batches: Database
+    purge_queue: Database
+    import_batches: Database
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
@@ -123,30 +126,30 @@ class Environment:
         return self.lmdb.begin() if self.only is None else nullcontext(self.only)
 
     def used_bytes(self, txn: Txn) -> int:
-        """Give the bytes of the pages that hold something; freed pages are used again."""
+        """Return the bytes of the pages that hold something; freed pages are used again."""
         stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
         return self.page_bytes * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
 
     def file_bytes(self) -> int:
-        """Give the bytes of all pages that were ever used, those that were freed since too."""
+        """Return the bytes of all pages that were ever used, those that were freed since too."""
         pages: int = self.lmdb.info()["last_pgno"] + 1
         return pages * self.page_bytes
 
     def strange_names(self, txn: Txn) -> list[bytes]:
-        """Give the names in meta that are none of ours: once they were."""
+        """Return the names in meta that are none of ours: once they were."""
         known = {FORMAT_KEY, STORE_ID, TRUSTED_TIME, *SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]
 
     def store_id(self, txn: Txn) -> str:
-        """Give what tells this store from every other, in hexadecimal. Raises Damaged."""
+        """Return what tells this store from every other, in hexadecimal. Raises Damaged."""
         stored = txn.get(STORE_ID, db=self.databases.meta)
         if stored is None:
             raise Damaged("it is missing")
-        return unsealed(STORE_ID, stored).hex()
+        return verified(STORE_ID, stored).hex()
 
     @property
     def page_bytes(self) -> int:
@@ -247,7 +250,7 @@ def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
 
 
 def is_in_use(directory: Path) -> bool:
-    """Tell whether a daemon has the store open. Raises StoreError where that cannot be told."""
+    """Return whether a daemon has the store open. Raises StoreError where that cannot be told."""
     path = directory / LOCK_NAME
     try:
         lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -100,7 +100,7 @@ def failures_told(path: Path) -> Iterator[None]:
 
 
 def lack_behind(error: Exception, folder: Path) -> str:
-    """Say what a store in a folder had too little of, "" when that is not what went wrong."""
+    """Return what a store in a folder had too little of, "" when that is not what went wrong."""
     if isinstance(error, lmdb.MapFullError):
         return "all that store.map_size allows is in use"
     # Whatever else is wrong, damage is no lack.
@@ -111,7 +111,7 @@ def lack_behind(error: Exception, folder: Path) -> str:
 
 
 def lock_of(path: Path) -> Path:
-    """Give the lock file that LMDB keeps beside a file."""
+    """Return the lock file that LMDB keeps beside a file."""
     return Path(f"{path}-lock")
 
 
@@ -160,7 +160,7 @@ def give_to_owner(folder: Path, file: Path) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Give the bytes that are free on the disk of a folder."""
+    """Return the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 
@@ -173,7 +173,7 @@ def _is_full(folder: Path) -> bool:
 
 
 def _end_of_used(env: lmdb.Environment) -> int:
-    """Give where the last page ends that was ever used."""
+    """Return where the last page ends that was ever used."""
     end: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     return end
 

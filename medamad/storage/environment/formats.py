@@ -11,11 +11,11 @@ from typing import Final, TypeAlias
 
 import lmdb
 
-from medamad.storage.environment.checksums import sealed
+from medamad.storage.environment.checksums import with_checksum
 from medamad.storage.environment.files import Txn, lack_behind
 from medamad.storage.errors import StoreError, WrongFormat
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 META: Final = b"meta"
 STORE_ID: Final = b"store-id"
 """The name in meta of what tells this store from every other."""
@@ -26,12 +26,12 @@ NUMBERS: Final = (b"last-website", b"last-block", b"last-batch", b"sequence")
 SEALED_IN_META: Final = (*NUMBERS, b"account", b"beacon-secret")
 
 _WITHOUT_BLOCKS: Final = b"1"
-"""The format before there were blocks: made ours by adding their sub-databases."""
+"""The format before there were segments: made ours by adding their sub-databases."""
 _WITHOUT_CHECKSUMS: Final = b"2"
 """The format before all values had checksums, as had 1: made ours by adding them."""
 _WITHOUT_BATCHES: Final = b"3"
 """The format before there were batches, as had 1 and 2: made ours by adding their sub-database."""
-_OLDER: Final = (_WITHOUT_BLOCKS, _WITHOUT_CHECKSUMS, _WITHOUT_BATCHES)
+_OLDER: Final[tuple[bytes, ...]] = ()
 _NUMBER_BYTES: Final = 8
 _STORE_ID_BYTES: Final = 8
 _SEALED: Final = ("websites", "logins", "beacons")
@@ -46,17 +46,17 @@ def tell_nobody(_what: str, _done: int, _total: int) -> None:
 
 
 def read_format(env: lmdb.Environment, txn: Txn) -> bytes | None:
-    """Give the format that a store says it has. Raises lmdb.Error where it is no store of ours."""
+    """Return the format that a store says it has. Raises lmdb.Error where it is no store of ours."""
     return txn.get(FORMAT_KEY, db=env.open_db(META, txn=txn, create=False))
 
 
 def is_older(found: bytes | None) -> bool:
-    """Tell whether a store can be made ours."""
+    """Return whether a store can be made ours."""
     return found in _OLDER
 
 
 def is_known(found: bytes | None) -> bool:
-    """Tell whether a store is ours, or can be made so."""
+    """Return whether a store is ours, or can be made so."""
     return found == _OURS or is_older(found)
 
 
@@ -90,7 +90,7 @@ def make_ours(env: lmdb.Environment, txn: Txn, names: Collection[str]) -> None:
         env.open_db(name.encode(), txn=txn)
     meta = env.open_db(META, txn=txn)
     txn.put(FORMAT_KEY, _OURS, db=meta)
-    store_id = sealed(STORE_ID, secrets.token_bytes(_STORE_ID_BYTES))
+    store_id = with_checksum(STORE_ID, secrets.token_bytes(_STORE_ID_BYTES))
     txn.put(STORE_ID, store_id, db=meta, overwrite=False)
 
 
@@ -104,7 +104,7 @@ def take_over(
     try:
         with env.begin(write=True) as txn:
             if found != _WITHOUT_BATCHES:
-                _seal_all(env, txn, tell)
+                _flush_all(env, txn, tell)
             make_ours(env, txn, names)
             tell("storing the new format", 0, 0)
     except lmdb.Error as error:
@@ -112,15 +112,15 @@ def take_over(
         raise StoreError(f"{path}: not taken over into format {FORMAT}: {told}") from error
 
 
-def _seal_all(env: lmdb.Environment, txn: Txn, tell: Tell) -> None:
+def _flush_all(env: lmdb.Environment, txn: Txn, tell: Tell) -> None:
     total = sum(txn.stat(env.open_db(name.encode(), txn=txn))["entries"] for name in _SEALED)
-    for done in _seal(env, txn):
+    for done in _flush(env, txn):
         if done % _TOLD_EVERY == 1:
             tell("adding checksums", done, total)
 
 
-def _seal(env: lmdb.Environment, txn: Txn) -> Iterator[int]:
-    """Give checksums to what had none; tells of how many values after each."""
+def _flush(env: lmdb.Environment, txn: Txn) -> Iterator[int]:
+    """Return checksums to what had none; tells of how many values after each."""
     done = 0
     for name in _SEALED:
         database = env.open_db(name.encode(), txn=txn)
@@ -128,7 +128,7 @@ def _seal(env: lmdb.Environment, txn: Txn) -> Iterator[int]:
             found = cursor.first()
             while found:
                 key, value = cursor.item()
-                cursor.put(key, sealed(key, value))
+                cursor.put(key, with_checksum(key, value))
                 done += 1
                 yield done
                 found = cursor.next()
@@ -137,7 +137,7 @@ def _seal(env: lmdb.Environment, txn: Txn) -> Iterator[int]:
         stored = txn.get(key, db=meta)
         if stored is not None:
             value = stored.rjust(_NUMBER_BYTES, b"\0") if key in NUMBERS else stored
-            txn.put(key, sealed(key, value), db=meta)
+            txn.put(key, with_checksum(key, value), db=meta)
 
 
 _OURS: Final = str(FORMAT).encode()

@@ -44,7 +44,7 @@ class _Lag:
 
 
 @define(eq=False)
-class Lagging:
+class LongReaders:
     """For any thread."""
 
     _environment: Environment
@@ -55,7 +55,7 @@ class Lagging:
     _log = Logger()
 
     def kept_bytes(self, used_bytes: int, map_bytes: int, by: int | None = None) -> int:
-        """Give the bytes of freed pages that cannot be used again, 0 as long as others are.
+        """Return the bytes of freed pages that cannot be used again, 0 as long as others are.
 
         Where a process is named, those that can be once it ends: none beside an older reader.
         """
@@ -86,7 +86,7 @@ class Lagging:
         )
 
     def _observe(self) -> tuple[_Lag | None, float]:
-        """Give the lag of the oldest reader, and its age in seconds."""
+        """Return the lag of the oldest reader, and its age in seconds."""
         oldest = self._oldest()
         now = self._seconds()
         with self._lock:
@@ -133,22 +133,22 @@ class Room:
 
     _environment: Environment
     min_free_disk: int
-    lagging: Lagging = field()
+    long_readers: LongReaders = field()
     _refuses: bool = False
     _log = Logger()
 
-    @lagging.default
-    def _none_yet(self) -> Lagging:
-        return Lagging(self._environment)
+    @long_readers.default
+    def _none_yet(self) -> LongReaders:
+        return LongReaders(self._environment)
 
     def usage(self, txn: Txn) -> Usage:
-        """Give how much of the store is in use."""
+        """Return how much of the store is in use."""
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
-        return Usage(used + self.lagging.kept_bytes(used, map_size), map_size)
+        return Usage(used + self.long_readers.kept_bytes(used, map_size), map_size)
 
     def free_disk(self) -> int:
-        """Give the bytes of the disk that are free. Raises OSError when the folder is gone."""
+        """Return the bytes of the disk that are free. Raises OSError when the folder is gone."""
         disk = os.statvfs(self._environment.path.parent)
         return disk.f_bavail * disk.f_frsize
 
@@ -164,21 +164,21 @@ class Room:
             raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
 
     def is_running_out(self, txn: Txn, process: int) -> bool:
-        """Tell whether a process keeps as much from being used again as is left for hits.
+        """Return whether a process keeps as much from being used again as is left for hits.
 
         Not where there would be nothing left without it either, or an older reader keeps it too.
         Raises OSError when the folder is gone.
         """
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
-        kept = self.lagging.kept_bytes(used, map_size, process)
+        kept = self.long_readers.kept_bytes(used, map_size, process)
         within = self._environment.file_bytes() - used - kept - _ROOM_WITHIN
         on_disk = max(self.free_disk() - self.min_free_disk, 0) + max(within, 0)
         left = min(on_disk, _FULL_MAP * map_size - used - kept)
         return -kept < left <= kept
 
     def lack(self, txn: Txn) -> str:
-        """Say what there is too little of for hits to be taken, "" when there is enough."""
+        """Return what there is too little of for hits to be taken, "" when there is enough."""
         free = self.free_disk()
         usage = self.usage(txn)
         within = self._environment.file_bytes() - usage.used

@@ -76,7 +76,7 @@ def check_pages(path: Path) -> int:
 
 
 def doubt_of_last(path: Path) -> str:
-    """Say why there may be a transaction after the last that is seen, "" if there is none for sure.
+    """Return why there may be a transaction after the last that is seen, "" if there is none for sure.
 
     Beside the last one the file names the one before. Where the trees there are of another, either
     the number of the last was changed, or its writing failed and LMDB put the earlier number back.
@@ -146,7 +146,7 @@ class _Meta:
         return cls(number, last, Tree.read("free pages", free), Tree.read("main", main))
 
     def has_left(self, freed: Sequence[Entry]) -> bool:
-        """Tell whether these are the entries that this transaction left in the tree of free pages.
+        """Return whether these are the entries that this transaction left in the tree of free pages.
 
         Each notes under its own number what it freed: the root of the main tree at the least,
         but for the first, before which there was none.
@@ -162,7 +162,7 @@ def _begin(path: Path, page_size: int) -> bytes:
 
 
 def settled(read: Callable[[], bytes]) -> bytes:
-    """Give what two reads in a row agree on, as one alone may fall into a writing or between two.
+    """Return what two reads in a row agree on, as one alone may fall into a writing or between two.
 
     The last, where none do.
     """
@@ -175,12 +175,12 @@ def settled(read: Callable[[], bytes]) -> bytes:
 
 
 def _content(path: Path) -> NDArray[np.uint8]:
-    """Give what is in the file, once it is known what of it is in use: it may grow meanwhile."""
+    """Return what is in the file, once it is known what of it is in use: it may grow meanwhile."""
     return np.memmap(path, np.uint8, mode="r").view(np.ndarray)
 
 
 def _metas(begin: bytes, page_size: int) -> tuple[_Meta, _Meta]:
-    """Give what the first two pages say: of the last transaction but one, and of the last."""
+    """Return what the first two pages say: of the last transaction but one, and of the last."""
     metas = [_Meta.read(begin, place * page_size) for place in range(METAS)]
     before, newest = sorted(metas, key=lambda meta: meta.number)
     # Transactions write to the two in turn; else the last one would be left out.

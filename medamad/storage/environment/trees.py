@@ -303,7 +303,7 @@ def _pieces(length: int) -> list[slice]:
 
 
 def _items(content: NDArray[np.uint8], begins: Integers, size: int) -> NDArray[Any]:
-    """Give so many bytes from each of these places, as items of dtype V."""
+    """Return so many bytes from each of these places, as items of dtype V."""
     shape = (len(content) - size + 1,)
     windows: NDArray[Any] = np.ndarray(shape, np.dtype(f"V{size}"), content, strides=(1,))
     return windows[begins]

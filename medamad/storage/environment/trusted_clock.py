@@ -16,7 +16,7 @@ from attrs import astuple, define, evolve, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.formats import TRUSTED_TIME
 from medamad.storage.environment.writer import Submit
@@ -51,7 +51,7 @@ class TrustedTime:
         return DOUBT_MS - self.doubted_ms if self.ahead_ms else 0
 
     def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
-        """Give what is trusted when so much time has passed and the clock shows `now_ms`.
+        """Return what is trusted when so much time has passed and the clock shows `now_ms`.
 
         A clock that is behind, as of a machine that begins in 1970 until it has asked for the time,
         makes nothing of that forgotten until it has been so for a day.
@@ -89,7 +89,7 @@ class TrustedClock:
         self._looked = self._seconds()
 
     def trusted_ms(self, now_ms: int) -> int:
-        """Give the time that is trusted when the clock shows `now_ms`."""
+        """Return the time that is trusted when the clock shows `now_ms`."""
         seconds = self._seconds()
         passed_ms = int((seconds - self._looked) * 1000)
         self._looked += passed_ms / 1000
@@ -98,7 +98,7 @@ class TrustedClock:
         return max(0, min(self._trusted.time_ms, now_ms))
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Give for how much longer the clock, which shows `now_ms`, is not believed; 0 if it is."""
+        """Return for how much longer the clock, which shows `now_ms`, is not believed; 0 if it is."""
         self.trusted_ms(now_ms)
         return self._trusted.doubt_left_ms
 
@@ -137,12 +137,12 @@ def until_believed(left_ms: int) -> str:
 
 
 def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
-    """Give the time that was trusted last; none for a damaged one, which is logged."""
+    """Return the time that was trusted last; none for a damaged one, which is logged."""
     stored = txn.get(TRUSTED_TIME, db=environment.databases.meta)
     if stored is None:
         return TrustedTime()
     try:
-        value = unsealed(TRUSTED_TIME, stored)
+        value = verified(TRUSTED_TIME, stored)
         # As it was before there was the last number, it is without that.
         return TrustedTime(*_STORED.unpack(value.ljust(_STORED.size, b"\0")))
     except (Damaged, struct.error) as error:
@@ -152,5 +152,5 @@ def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
 
 def write_trusted(txn: Txn, environment: Environment, trusted: TrustedTime) -> None:
     """Store the time that is trusted."""
-    value = sealed(TRUSTED_TIME, _STORED.pack(*astuple(trusted)))
+    value = with_checksum(TRUSTED_TIME, _STORED.pack(*astuple(trusted)))
     txn.put(TRUSTED_TIME, value, db=environment.databases.meta)

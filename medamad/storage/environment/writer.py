@@ -27,7 +27,7 @@ MOST_S: Final = 10.0
 
 
 @define(eq=False)
-class Standstill:
+class StallWatch:
     """The writer thread notes when it begins a change and when it has ended; any thread may ask.
 
     It stands still when `tell` has found it at the same change twice for so long: once alone is how
@@ -127,7 +127,7 @@ class Writer:
     _broken: Callable[[str], None]
     commits: Timings = field(factory=Timings, init=False)
     """How long each change took that was committed."""
-    standstill: Standstill = field(factory=Standstill, init=False)
+    stall_watch: StallWatch = field(factory=StallWatch, init=False)
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
@@ -144,7 +144,7 @@ class Writer:
         Fails with what the change raised, or with Unavailable when the store cannot take it, or
         stands still; either way nothing of it is kept.
         """
-        refusal = "the store is closed" if self._is_stopped else self.standstill.lack
+        refusal = "the store is closed" if self._is_stopped else self.stall_watch.lack
         if refusal:
             return fail(Unavailable(refusal, retry_after=_RETRY_AFTER_S))
         done: Deferred[T] = Deferred()
@@ -154,10 +154,10 @@ class Writer:
     @property
     def lack(self) -> str:
         """Why changes fail, or do not end, "" when the last one did not."""
-        return self._fault or self.standstill.lack or self._lack
+        return self._fault or self.stall_watch.lack or self._lack
 
     def stop(self, within_s: float | None = None) -> bool:
-        """Finish all changes submitted so far, then end the thread. Blocks until it has ended.
+        """Finish all changes submitted so far, then end the thread. Segments until it has ended.
 
         Returns False when it has not within a time.
         """
@@ -168,12 +168,12 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            self.standstill.begin()
+            self.stall_watch.begin()
             try:
                 result: object = self._make(job.change)
             except BaseException:  # noqa: BLE001 - the caller gets it, whatever it is
                 result = Failure()
-            self.standstill.end()
+            self.stall_watch.end()
             self._reactor.callFromThread(_fire, job.done, result)
 
     def _make(self, change: Callable[[Transaction], T]) -> T:
@@ -212,7 +212,7 @@ class Writer:
         return Unavailable(lack or self._fault, retry_after=_RETRY_AFTER_S)
 
     def _lack_behind(self, error: lmdb.Error | OSError | Lost) -> str:
-        """Say what there is too little of, "" when that is not what is wrong."""
+        """Return what there is too little of, "" when that is not what is wrong."""
         if isinstance(error, Lost) or self._has_given_up():
             return ""
         return lack_behind(error, self._environment.path.parent)
@@ -222,7 +222,7 @@ class Writer:
         self._reactor.callFromThread(self._broken, reason)
 
     def _has_given_up(self) -> bool:
-        """Tell whether LMDB does nothing more, as after a write to the file's first two pages."""
+        """Return whether LMDB does nothing more, as after a write to the file's first two pages."""
         try:
             self._environment.lmdb.begin().abort()
         except lmdb.Error as error:

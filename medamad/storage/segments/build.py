@@ -14,12 +14,12 @@ from medamad.storage.segments.format import (
     COUNTER_KINDS,
     SLOTS,
     TIMED,
-    Ascending,
     Column,
-    Head,
+    SegmentHeader,
+    SortedDurations,
     encode_column,
 )
-from medamad.storage.segments.read import OpenBlock, OpenGroup
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import (
     NO_EVENTS,
     NO_TIME,
@@ -32,7 +32,7 @@ from medamad.storage.segments.snapshot import (
 )
 
 Put: TypeAlias = tuple[bool, int, bytes]
-"""What is written of a block: whether it is counters, its kind or column, and the value."""
+"""What is written of a segment: whether it is counters, its kind or column, and the value."""
 
 _ROWS_OF_A_VIEW: Final = 8
 _SELDOM_READ: Final = frozenset(
@@ -50,7 +50,7 @@ _SELDOM_READ: Final = frozenset(
 
 @frozen(eq=False)
 class Content:
-    """The views and events that become a block. Shapes and dtypes as of `parts.Views`.
+    """The views and events that become a segment. Shapes and dtypes as of `parts.Views`.
 
     `events` are all loose: they name their views by sequence number.
     """
@@ -76,7 +76,7 @@ class Content:
 
 
 def weight(views: int, rows: int) -> int:
-    """Give how much views and rows of events are together, in views: rows are small, and fewer."""
+    """Return how much views and rows of events are together, in views: rows are small, and fewer."""
     return max(views, rows // _ROWS_OF_A_VIEW)
 
 
@@ -164,21 +164,21 @@ def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events
 
 @frozen(eq=False)
 class Written:
-    """A block about to be written: its head, and what is to be put under its keys."""
+    """A segment about to be written: its head, and what is to be put under its keys."""
 
-    head: Head
+    header: SegmentHeader
     puts: Iterator[Put]
 
 
-def block_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: int) -> Written:
-    """Make a block. `key` is what its keys begin with, by `first_ms` of the content.
+def segment_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: int) -> Written:
+    """Make a segment. `key` is what its keys begin with, by `first_ms` of the content.
 
     It has counters from `counted_from` views and events on.
     """
     own, loose = _own_and_loose(content)
     events, time_ms, sequence = content.events, content.time_ms, content.sequence
     numbered = [column for column in (sequence, events.event) if len(column)]
-    head = Head(
+    header = SegmentHeader(
         first_ms=first_ms(content),
         first=min(int(column[0]) for column in numbered),
         last=max(int(column[-1]) for column in numbered),
@@ -195,11 +195,11 @@ def block_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: i
         has_counters=len(content) + len(events) >= counted_from,
         batch=content.batch,
     )
-    return Written(head, _block_puts(content, own, loose, key, head))
+    return Written(header, _segment_puts(content, own, loose, key, header))
 
 
 def first_ms(content: Content) -> int:
-    """Give the time that the keys of a block of this content name: its earliest."""
+    """Return the time that the keys of a segment of this content name: its earliest."""
     return max(0, min(_bounds(content.time_ms)[0], _bounds(content.events.time_ms)[0]))
 
 
@@ -208,7 +208,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
 
 
 def is_plain(events: Events, names_of: NamesOf) -> bool:
-    """Tell whether no event carries a name twice."""
+    """Return whether no event carries a name twice."""
     codes, places = np.unique(events.property, return_inverse=True)
     names = names_of(codes)
     number_of_event = np.cumsum(np.diff(events.event, prepend=events.event[:1]) > 0)
@@ -217,11 +217,11 @@ def is_plain(events: Events, names_of: NamesOf) -> bool:
     return bool(np.all(carried[1:] > carried[:-1]))
 
 
-def _block_puts(
-    content: Content, own: Events, loose: Events, key: bytes, head: Head
+def _segment_puts(
+    content: Content, own: Events, loose: Events, key: bytes, header: SegmentHeader
 ) -> Iterator[Put]:
     own_time: dict[int, NDArray[Any]] = {Column.OWN_TIME: own.time_ms}
-    if head.has_lags:
+    if header.has_lags:
         own_time = {Column.OWN_LAG: own.time_ms - content.time_ms[own.view]}
     columns: dict[int, NDArray[Any]] = {
         **{int(dimension): codes for dimension, codes in content.codes.items()},
@@ -243,7 +243,7 @@ def _block_puts(
     for column, values in columns.items():
         encoded = encode_column(key + bytes((column,)), values, deflate=column in _SELDOM_READ)
         yield False, column, encoded
-    if not head.has_counters:
+    if not header.has_counters:
         return
     flags, duration_ms = content.flags, content.duration_ms
     for kind in COUNTER_KINDS:
@@ -269,31 +269,33 @@ def _event_counters(key: bytes, counts: NDArray[np.intp]) -> Put:
     return True, Dimension.PROPERTY, encoded
 
 
-def group_head(members: Sequence[tuple[int, Head]]) -> Head:
-    """Give the head of a group of blocks, or groups, with their numbers."""
-    heads = [head for _, head in members]
-    return Head(
-        first_ms=min(head.first_ms for head in heads),
-        first=min(head.first for head in heads),
-        last=max(head.last for head in heads),
-        views=sum(head.views for head in heads),
+def group_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
+    """Return the head of a group of segments, or groups, with their numbers."""
+    headers = [header for _, header in members]
+    return SegmentHeader(
+        first_ms=min(header.first_ms for header in headers),
+        first=min(header.first for header in headers),
+        last=max(header.last for header in headers),
+        views=sum(header.views for header in headers),
         ascends=False,
-        time_bounds=joint(head.time_bounds for head in heads),
-        sequence_bounds=joint(head.sequence_bounds for head in heads if head.views),
-        event_time_bounds=joint(head.event_time_bounds for head in heads),
-        own=sum(head.own for head in heads),
-        loose=sum(head.loose for head in heads),
-        events=sum(head.events for head in heads),
+        time_bounds=joint(header.time_bounds for header in headers),
+        sequence_bounds=joint(header.sequence_bounds for header in headers if header.views),
+        event_time_bounds=joint(header.event_time_bounds for header in headers),
+        own=sum(header.own for header in headers),
+        loose=sum(header.loose for header in headers),
+        events=sum(header.events for header in headers),
         has_lags=False,
-        is_plain=all(head.is_plain for head in heads),
+        is_plain=all(header.is_plain for header in headers),
         has_counters=True,
         members=tuple(number for number, _ in members),
-        batch=heads[0].batch,
+        batch=headers[0].batch,
     )
 
 
-def group_puts(members: Sequence[OpenBlock | OpenGroup], head: Head, key: bytes) -> Iterator[Put]:
-    """Give what is written of a group: merged counters and, of blocks, the sorted durations."""
+def group_puts(
+    members: Sequence[OpenSegment | OpenMergedSegment], header: SegmentHeader, key: bytes
+) -> Iterator[Put]:
+    """Return what is written of a group: merged counters and, of segments, the sorted durations."""
     for kind in COUNTER_KINDS:
         found = [
             member.slots() if kind == SLOTS else member.counters(Dimension(kind))
@@ -301,13 +303,13 @@ def group_puts(members: Sequence[OpenBlock | OpenGroup], head: Head, key: bytes)
         ]
         merged = merge([counters for counters in found if counters is not None])
         yield True, kind, encode_counters(key + bytes((kind,)), merged)
-    if head.is_plain:
+    if header.is_plain:
         counts = [member.event_counts() for member in members]
         yield _event_counters(key, _sums_by_code([found for found in counts if found is not None]))
-    blocks = [member for member in members if isinstance(member, OpenBlock)]
-    if blocks:
-        timed = [block.duration_ms[(block.flags & TIMED) != 0] for block in blocks]
-        ascending = Ascending.of(np.sort(np.concatenate(timed).astype(np.uint32, copy=False)))
+    segments = [member for member in members if isinstance(member, OpenSegment)]
+    if segments:
+        timed = [segment.duration_ms[(segment.flags & TIMED) != 0] for segment in segments]
+        ascending = SortedDurations.of(np.sort(np.concatenate(timed).astype(np.uint32, copy=False)))
         for column, values in (
             (Column.DURATIONS_LOW, ascending.low),
             (Column.DURATIONS_STARTS, ascending.starts),

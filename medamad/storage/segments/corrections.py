@@ -1,7 +1,7 @@
 """Corrections: what becomes known of a hit after its flush, and how a segment shows it.
 
-Kept under the sequence number of the view or event, so that it stays true whatever block that is
-moved to; folded into the block after a day, when nothing more can come.
+Kept under the sequence number of the view or event, so that it stays true whatever segment that is
+moved to; folded into the segment after a day, when nothing more can come.
 """
 
 import struct
@@ -49,7 +49,7 @@ class Values:
     _ascending: list[int] = field(factory=list)
 
     def get(self, sequence: int) -> int:
-        """Give the value of a number, 0 for none."""
+        """Return the value of a number, 0 for none."""
         return self._values.get(sequence, 0)
 
     def put(self, sequence: int, value: int) -> None:
@@ -65,12 +65,12 @@ class Values:
         self._ascending = [sequence for sequence in self._ascending if sequence in self._values]
 
     def within(self, low: int, high: int) -> list[tuple[int, int]]:
-        """Give the numbers between two, these included, with their values."""
+        """Return the numbers between two, these included, with their values."""
         begin, end = bisect_left(self._ascending, low), bisect_right(self._ascending, high)
         return [(sequence, self._values[sequence]) for sequence in self._ascending[begin:end]]
 
     def all(self) -> Sequence[int]:
-        """Give all numbers that have a value, ascending."""
+        """Return all numbers that have a value, ascending."""
         return self._ascending
 
 
@@ -87,7 +87,7 @@ def delete_correction(txn: Txn, database: Database, website: int, correction: Co
 
 
 def read_corrections(txn: Txn, database: Database, website: int) -> Iterator[Correction | str]:
-    """Give the corrections of a website; of a damaged one, where it stands."""
+    """Return the corrections of a website; of a damaged one, where it stands."""
     prefix = _WEBSITE.pack(website)
     with txn.cursor(db=database) as cursor:
         found = cursor.set_range(prefix)
@@ -107,8 +107,8 @@ def _read(key: bytes, value: bytes) -> Correction | str:
 
 
 @frozen(eq=False)
-class Late:
-    """What became known of a block's hits after it was sealed.
+class Overlay:
+    """What became known of a segment's hits after it was flushed.
 
     `places` of views, ascending, and how long each was seen; `events` by number, ascending, and
     the sequence numbers of their views.
@@ -122,22 +122,22 @@ class Late:
     def __len__(self) -> int:
         return len(self.places) + len(self.events)
 
-    def and_then(self, later: "Late") -> "Late":
-        """Give this with what became known later, which counts where both tell of a hit."""
-        return Late(
+    def and_then(self, later: "Overlay") -> "Overlay":
+        """Return this with what became known later, which counts where both tell of a hit."""
+        return Overlay(
             *_together(self.places, self.duration_ms, later.places, later.duration_ms),
             *_together(self.events, self.views, later.events, later.views),
         )
 
 
-Lates: TypeAlias = Mapping[int, Late]
-"""By the number of the block."""
+Overlays: TypeAlias = Mapping[int, Overlay]
+"""By the number of the segment."""
 
 
-def late_of(
+def overlay_of(
     part: Views, raised: Sequence[tuple[int, int]], bound: Sequence[tuple[int, int]]
-) -> Late:
-    """Give what changes of a block by durations of views and views of events, if they are its own.
+) -> Overlay:
+    """Return what changes of a segment by durations of views and views of events, if they are its own.
 
     Both by sequence number, ascending.
     """
@@ -154,7 +154,7 @@ def late_of(
     if len(events):
         known = np.isin(events, part.loose.event)
         events, views_of = events[known], views_of[known]
-    return Late(places, duration_ms, events, views_of)
+    return Overlay(places, duration_ms, events, views_of)
 
 
 def _together(

@@ -1,7 +1,7 @@
 """Counters: the sums of views by a number that each has, made once, added up ever after.
 
-A block, or a full chunk of a tail, has them for each dimension and for each quarter of an hour.
-Those of several blocks are merged into one.
+A segment, or a full chunk of a memtable, has them for each dimension and for each quarter of an
+hour. Those of several segments are merged into one.
 """
 
 import struct
@@ -55,7 +55,7 @@ class Counters:
 
 
 def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
-    """Give number and flags of views as one number each, in a type as narrow as can be."""
+    """Return number and flags of views as one number each, in a type as narrow as can be."""
     keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
     keys <<= keys.dtype.type(FLAG_BITS)
     keys |= flags
@@ -76,7 +76,7 @@ def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np
 
 
 def sums_by_flags(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Give sums out of the counts of views with each combination of flags.
+    """Return sums out of the counts of views with each combination of flags.
 
     Shape (SUMS, n) out of (flags, n). DURATION_MS stays 0.
     """
@@ -132,7 +132,7 @@ class Change:
 
 
 def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
-    """Give counters as they are after a change of views that have those numbers."""
+    """Return counters as they are after a change of views that have those numbers."""
     places = np.searchsorted(counters.codes, numbers)
     sums = list(counters.sums)
     for row, wanted in _ROWS:
@@ -147,13 +147,13 @@ def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
 
 
 def encode_counters(key: bytes, counters: Counters) -> bytes:
-    """Give the stored form, with a checksum over it and the key it is stored under."""
+    """Return the stored form, with a checksum over it and the key it is stored under."""
     narrow = [narrowed(column) for column in (counters.codes, *counters.sums)]
     widths = [column.itemsize if column is not None else 0 for column in narrow]
-    head = _HEAD.pack(0, len(counters), *widths)[4:]
+    header = _HEAD.pack(0, len(counters), *widths)[4:]
     data = b"".join(column.tobytes() for column in narrow if column is not None)
-    crc = crc32(data, crc32(head, crc32(key)))
-    return struct.pack("<I", crc) + head + data
+    crc = crc32(data, crc32(header, crc32(key)))
+    return struct.pack("<I", crc) + header + data
 
 
 def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
@@ -178,6 +178,6 @@ def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
 
 
 def narrowed(numbers: Numbers) -> NDArray[np.unsignedinteger[Any]] | None:
-    """Give numbers from 0 in the narrowest unsigned dtype that holds them; None if all are 0."""
+    """Return numbers from 0 in the narrowest unsigned dtype that holds them; None if all are 0."""
     greatest = int(numbers.max()) if len(numbers) else 0
     return numbers.astype(np.min_scalar_type(greatest).newbyteorder("<")) if greatest else None

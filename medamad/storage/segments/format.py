@@ -1,6 +1,6 @@
 """The format of a segment: header, keys, column encoding and flags.
 
-A block is a head, up to twenty-odd columns, and the counters of its views. A group is a head that
+A segment is a head, up to twenty-odd columns, and the counters of its views. A group is a head that
 names its members, the merged counters, and the sorted durations.
 
 Three encodings. CONSTANT: one number for all. PLAIN: what each is above the least of them, or the
@@ -25,7 +25,7 @@ from medamad.storage.errors import Damaged
 
 
 class Column(IntEnum):
-    """The columns of a block beside its codes, which go by `Dimension`. Part of the format."""
+    """The columns of a segment beside its codes, which go by `Dimension`. Part of the format."""
 
     TIME = 32
     SEQUENCE = 33
@@ -74,8 +74,8 @@ class Day(msgspec.Struct, frozen=True, array_like=True):
     has_durations: bool
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """What a block, a group, or the sums of a day are, without what they hold."""
+class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
+    """What a segment, a group, or the sums of a day are, without what they hold."""
 
     first_ms: int
     """The time that its keys name."""
@@ -99,72 +99,72 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     """Whether no event of it carries a name twice."""
     has_counters: bool
     members: tuple[int, ...] = ()
-    """The blocks, or groups, of a group."""
+    """The segments, or groups, of a group."""
     day: Day | None = None
     """What the sums of a day are of; they have neither columns of views nor members."""
     batch: int = 0
     """The batch that all of it was imported with, 0 for none."""
 
 
-def head_key(website: int, number: int) -> bytes:
-    """Give the key of a head."""
+def header_key(website: int, number: int) -> bytes:
+    """Return the key of a head."""
     return _HEAD_KEY.pack(website, number)
 
 
-def encode_head(key: bytes, head: Head) -> bytes:
-    """Give a head as stored, with a checksum over it and its key."""
-    packed = msgspec.msgpack.encode(head)
+def encode_header(key: bytes, header: SegmentHeader) -> bytes:
+    """Return a head as stored, with a checksum over it and its key."""
+    packed = msgspec.msgpack.encode(header)
     return _CRC.pack(crc32(packed, crc32(key))) + packed
 
 
-def decode_head(key: bytes, value: bytes) -> Head:
+def decode_header(key: bytes, value: bytes) -> SegmentHeader:
     """Read a head. Raises Damaged."""
     if _CRC.pack(crc32(value[_CRC.size :], crc32(key))) != value[: _CRC.size]:
         raise Damaged("its checksum does not match")
     try:
-        return msgspec.msgpack.decode(value[_CRC.size :], type=Head)
+        return msgspec.msgpack.decode(value[_CRC.size :], type=SegmentHeader)
     except msgspec.DecodeError as error:
         raise Damaged(str(error)) from error
 
 
-def number_of(head_key: bytes) -> int:
-    """Give the number of the block whose head stands under a key."""
-    number: int = _HEAD_KEY.unpack(head_key)[1]
+def number_of(header_key: bytes) -> int:
+    """Return the number of the segment whose head stands under a key."""
+    number: int = _HEAD_KEY.unpack(header_key)[1]
     return number
 
 
-def block_key(website: int, head: Head, number: int) -> bytes:
-    """Give what the keys of a block's columns and counters begin with."""
-    return _BLOCK_KEY.pack(website, head.first_ms, number)
+def segment_key(website: int, header: SegmentHeader, number: int) -> bytes:
+    """Return what the keys of a segment's columns and counters begin with."""
+    return _BLOCK_KEY.pack(website, header.first_ms, number)
 
 
-def website_of(block_key: bytes) -> int:
-    """Give the website that the key of a block begins with."""
-    return int.from_bytes(block_key[:4], "big")
+def website_of(segment_key: bytes) -> int:
+    """Return the website that the key of a segment begins with."""
+    return int.from_bytes(segment_key[:4], "big")
 
 
 @frozen(eq=False)
-class Block:
-    """A sealed block, a group where there are members, or sums where the head names a day."""
+class Segment:
+    """A flushed segment, a group where there are members, or sums where the head names a day."""
 
     website: int
     number: int
-    head: Head
-    members: tuple["Block", ...] = ()
+    header: SegmentHeader
+    members: tuple["Segment", ...] = ()
     checked: set[tuple[bool, int]] = field(factory=set)
     """The columns (False) and counters (True) whose checksum was found right."""
 
     @property
     def key(self) -> bytes:
         """What the keys of its columns and counters begin with."""
-        return block_key(self.website, self.head, self.number)
+        return segment_key(self.website, self.header, self.number)
 
-    def blocks(self) -> Iterator["Block"]:
-        """Give the blocks of a group, of all levels; itself if it is none."""
+    def segments(self) -> Iterator["Segment"]:
+        """Return the segments of a group, of all levels; itself if it is none."""
         if not self.members:
             yield self
         for member in self.members:
-            yield from member.blocks()
+            yield from member.segments()
 
 
 Whole: TypeAlias = NDArray[np.integer[Any]]
@@ -175,7 +175,7 @@ _HEAD: Final = struct.Struct("<IBBBxI4xQ")
 
 
 def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
-    """Give the stored form of numbers from 0, with a checksum over it and its key.
+    """Return the stored form of numbers from 0, with a checksum over it and its key.
 
     `deflate` is for columns that are seldom read: compressed, if that makes them shorter.
     """
@@ -186,8 +186,8 @@ def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
         packed = zlib.compress(data, 6)
         deflated = len(packed) < len(data)
         data = packed if deflated else data
-    head = _HEAD.pack(0, encoding, kept.itemsize, deflated, len(values), base)[_CRC.size :]
-    return _CRC.pack(zlib.crc32(data, zlib.crc32(head, zlib.crc32(key)))) + head + data
+    header = _HEAD.pack(0, encoding, kept.itemsize, deflated, len(values), base)[_CRC.size :]
+    return _CRC.pack(zlib.crc32(data, zlib.crc32(header, zlib.crc32(key)))) + header + data
 
 
 def _chosen(values: Whole) -> tuple[int, int, Whole]:
@@ -261,7 +261,7 @@ _OF_VISIT: Final = np.uint8(VISITOR | PAGE_VISITOR)
 def timed_flags(
     flags: NDArray[np.uint8], duration_ms: NDArray[np.unsignedinteger[Any]]
 ) -> NDArray[np.uint8]:
-    """Give the flags of views that last so long: TIMED and BOUNCED are set anew."""
+    """Return the flags of views that last so long: TIMED and BOUNCED are set anew."""
     timed = flags & _OF_VISIT
     timed |= (duration_ms > 0) * TIMED
     timed |= ((duration_ms > 0) & (duration_ms <= BOUNCE_MS)) * BOUNCED
@@ -273,7 +273,7 @@ _LOW: Final = 0xFFFF
 
 
 @frozen(eq=False)
-class Ascending:
+class SortedDurations:
     """Numbers below 2**32 in ascending order, shape (n,).
 
     `low` are their lower 16 bits. Those whose upper bits are h stand from `starts[h]` to
@@ -284,7 +284,7 @@ class Ascending:
     starts: NDArray[np.unsignedinteger[Any]]
 
     @classmethod
-    def of(cls, ascending: NDArray[np.uint32]) -> "Ascending":
+    def of(cls, ascending: NDArray[np.uint32]) -> "SortedDurations":
         """Take sorted numbers apart."""
         high = ascending >> np.uint32(_BITS)
         uppers = np.arange(int(high[-1]) + 2 if len(high) else 1, dtype=np.uint32)
@@ -295,7 +295,7 @@ class Ascending:
         return len(self.low)
 
     def below(self, number: int) -> int:
-        """Give how many are less than a number."""
+        """Return how many are less than a number."""
         upper = number >> _BITS
         if upper + 1 >= len(self.starts):
             return len(self.low)
@@ -303,7 +303,7 @@ class Ascending:
         return begin + int(np.searchsorted(self.low[begin:end], self.low.dtype.type(number & _LOW)))
 
     def stretch(self, begin: int, end: int, step: int = 1) -> NDArray[np.uint32]:
-        """Give every `step`-th number from place `begin` to before `end`."""
+        """Return every `step`-th number from place `begin` to before `end`."""
         places = np.arange(begin, end, step, dtype=self.starts.dtype)
         upper = np.searchsorted(self.starts, places, side="right") - 1
         return (upper.astype(np.uint32) << np.uint32(_BITS)) | self.low[begin:end:step]

@@ -1,6 +1,7 @@
-"""All hits of one website as the writer has them: the tail, the blocks, what was corrected since.
+"""All hits of one website as the writer has them: the memtable, the segments, what was corrected since.
 
-The writer thread alone changes a shelf. What questions see is `Published`, replaced as a whole.
+The writer thread alone changes a partition. What questions see is `PartitionState`, replaced as a
+whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -17,33 +18,40 @@ from medamad.storage.environment.access import Reading
 from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.build import Content
-from medamad.storage.segments.corrections import Corrected, Correction, Late, Lates, Values, late_of
-from medamad.storage.segments.format import Block
-from medamad.storage.segments.read import OpenBlock, open_one, opened
+from medamad.storage.segments.corrections import (
+    Corrected,
+    Correction,
+    Overlay,
+    Overlays,
+    Values,
+    overlay_of,
+)
+from medamad.storage.segments.format import Segment
+from medamad.storage.segments.read import OpenSegment, open_one, opened
 from medamad.storage.segments.rollup import open_sums
-from medamad.storage.segments.snapshot import Events, Part, Snapshot, Sums, Texts, Views
-from medamad.storage.wal.memtable import Tail
+from medamad.storage.segments.snapshot import DayRollup, Events, Part, Snapshot, Texts, Views
+from medamad.storage.wal.memtable import Memtable
 
-_NO_LATES: Final[Lates] = {}
+_NO_LATES: Final[Overlays] = {}
 _Known: TypeAlias = Mapping[Corrected, Values]
 
 
 @frozen(eq=False)
-class Published:
+class PartitionState:
     """The state of a website between two changes."""
 
-    blocks: tuple[Block, ...]
-    late: Lates
+    segments: tuple[Segment, ...]
+    overlay: Overlays
     chunks: tuple[Views, ...]
     events: tuple[Events, ...]
     texts: Texts
     memo: MutableMapping[Any, Any]
-    days: tuple[Block, ...] = ()
+    days: tuple[Segment, ...] = ()
 
     def snapshot(
         self, reading: Reading, databases: Databases, without: frozenset[int] = frozenset()
     ) -> Snapshot:
-        """Give what a question sees, but for some blocks; groups among them are taken apart."""
+        """Return what a question sees, but for some segments; groups among them are taken apart."""
         return Snapshot(
             parts=_Parts(self, reading, databases, without),
             events=self.events,
@@ -57,18 +65,18 @@ class Published:
 class _Parts:
     """The parts of a snapshot, opened as they are gone through."""
 
-    _published: Published
+    _published: PartitionState
     _reading: Reading
     _databases: Databases
     _without: frozenset[int]
 
     def __iter__(self) -> Iterator[Part]:
         published = self._published
-        blocks: Iterable[Block] = published.blocks
+        segments: Iterable[Segment] = published.segments
         if self._without:
-            blocks = _apart(blocks, self._without)
-            blocks = (block for block in blocks if block.number not in self._without)
-        yield from opened(blocks, published.late, self._reading, self._databases)
+            segments = _apart(segments, self._without)
+            segments = (segment for segment in segments if segment.number not in self._without)
+        yield from opened(segments, published.overlay, self._reading, self._databases)
         yield from published.chunks
 
 
@@ -76,88 +84,90 @@ class _Parts:
 class _Days:
     """The sums of days of a snapshot, opened as they are gone through."""
 
-    _published: Published
+    _published: PartitionState
     _reading: Reading
     _databases: Databases
     _without: frozenset[int]
 
-    def __iter__(self) -> Iterator[Sums]:
-        for block in self._published.days:
-            if block.number not in self._without:
+    def __iter__(self) -> Iterator[DayRollup]:
+        for segment in self._published.days:
+            if segment.number not in self._without:
                 self._reading.renew()
-                yield open_sums(block, self._reading, self._databases)
+                yield open_sums(segment, self._reading, self._databases)
 
 
-def _apart(blocks: Iterable[Block], numbers: frozenset[int]) -> Iterator[Block]:
-    """Take the groups apart that are, or contain, one of some blocks."""
-    for block in blocks:
-        if block.members and (
-            block.number in numbers or any(each.number in numbers for each in _all(block))
+def _apart(segments: Iterable[Segment], numbers: frozenset[int]) -> Iterator[Segment]:
+    """Take the groups apart that are, or contain, one of some segments."""
+    for segment in segments:
+        if segment.members and (
+            segment.number in numbers or any(each.number in numbers for each in _all(segment))
         ):
-            yield from _apart(block.members, numbers)
+            yield from _apart(segment.members, numbers)
         else:
-            yield block
+            yield segment
 
 
-def _all(block: Block) -> Iterator[Block]:
-    yield block
-    for member in block.members:
+def _all(segment: Segment) -> Iterator[Segment]:
+    yield segment
+    for member in segment.members:
         yield from _all(member)
 
 
 @define(eq=False)
-class Shelf:
+class Partition:
     """The hits of one website."""
 
     website: int
-    tail: Tail
+    memtable: Memtable
     texts: WebsiteTexts
     databases: Databases
-    blocks: list[Block] = field(factory=list)
-    """Blocks and groups that no group has, in the order of their first sequence numbers."""
-    days: list[Block] = field(factory=list)
+    segments: list[Segment] = field(factory=list)
+    """Segments and groups that no group has, in the order of their first sequence numbers."""
+    days: list[Segment] = field(factory=list)
     """The sums of days, in the order of these."""
     waiting: dict[int, int] = field(factory=dict)
-    """By number, the blocks of which all has gone that can: up to which time."""
+    """By number, the segments of which all has gone that can: up to which time."""
     watermark: int = 0
-    """No record of the journal up to this sequence number counts: a block has it."""
+    """No record of the journal up to this sequence number counts: a segment has it."""
     memo: MutableMapping[Any, Any] = field(factory=dict)
     is_deleted: bool = False
     damaged: set[int] = field(factory=set)
-    """The blocks and groups that cannot be rewritten."""
+    """The segments and groups that cannot be rewritten."""
     _corrections: dict[Corrected, Values] = field(
         factory=lambda: {kind: Values() for kind in Corrected}
     )
-    _late: Lates = field(default=_NO_LATES)
-    _shown: tuple[Block, ...] | None = None
+    _overlay: Overlays = field(default=_NO_LATES)
+    _shown: tuple[Segment, ...] | None = None
     _hidden: frozenset[int] = frozenset()
     """The batches that no question sees."""
     _told: set[str] = field(factory=set)
     _log = Logger()
 
-    def publish(self) -> Published:
-        """Give the present state as a value that never changes."""
+    def publish(self) -> PartitionState:
+        """Return the present state as a value that never changes."""
         if self._shown is None:
-            shown = _apart(self.blocks, frozenset(self._late))
-            self._shown = tuple(each for each in shown if each.head.batch not in self._hidden)
-        chunks, events = self.tail.publish()
-        days = tuple(each for each in self.days if each.head.batch not in self._hidden)
-        return Published(self._shown, self._late, chunks, events, self.texts, self.memo, days)
+            shown = _apart(self.segments, frozenset(self._overlay))
+            self._shown = tuple(each for each in shown if each.header.batch not in self._hidden)
+        chunks, events = self.memtable.publish()
+        days = tuple(each for each in self.days if each.header.batch not in self._hidden)
+        return PartitionState(
+            self._shown, self._overlay, chunks, events, self.texts, self.memo, days
+        )
 
     def delete(self) -> None:
         """Note that the website is deleted."""
         self.is_deleted = self.texts.is_deleted = True
 
-    def leaves(self) -> list[Block]:
-        """Give all blocks, those of groups too."""
-        return [leaf for block in self.blocks for leaf in block.blocks()]
+    def leaves(self) -> list[Segment]:
+        """Return all segments, those of groups too."""
+        return [leaf for segment in self.segments for leaf in segment.segments()]
 
     def correction(self, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        """Return what is known to be corrected of a flushed hit, 0 for nothing."""
         return self._corrections[kind].get(sequence)
 
     def still(self, corrections: Iterable[Correction]) -> list[Correction]:
-        """Give those of some corrections to which nothing has been added since."""
+        """Return those of some corrections to which nothing has been added since."""
         return [
             correction
             for correction in corrections
@@ -165,7 +175,7 @@ class Shelf:
         ]
 
     def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
-        """Lay corrections over the blocks that have their hits."""
+        """Lay corrections over the segments that have their hits."""
         known = {kind: Values() for kind in Corrected}
         for kind, sequence, value in corrections:
             self._corrections[kind].put(sequence, value)
@@ -175,38 +185,40 @@ class Shelf:
 
     def replace(
         self,
-        old: Sequence[Block],
-        new: Sequence[Block],
+        old: Sequence[Segment],
+        new: Sequence[Segment],
         contained: Iterable[Correction],
         reading: Reading,
     ) -> None:
-        """Put blocks, and sums of days, in the place of others.
+        """Put segments, and sums of days, in the place of others.
 
         Corrections that they contain are forgotten. Groups that have one of the others are no
         more.
         """
-        gone = frozenset(block.number for block in old)
-        kept = [block for block in _apart(self.blocks, gone) if block.number not in gone]
-        blocks = [block for block in new if block.head.day is None]
-        self.blocks = sorted([*kept, *blocks], key=lambda block: block.head.first)
-        days = [block for block in self.days if block.number not in gone]
-        days += [block for block in new if block.head.day is not None]
-        self.days = sorted(days, key=lambda block: block.head.first_ms)
+        gone = frozenset(segment.number for segment in old)
+        kept = [segment for segment in _apart(self.segments, gone) if segment.number not in gone]
+        segments = [segment for segment in new if segment.header.day is None]
+        self.segments = sorted([*kept, *segments], key=lambda segment: segment.header.first)
+        days = [segment for segment in self.days if segment.number not in gone]
+        days += [segment for segment in new if segment.header.day is not None]
+        self.days = sorted(days, key=lambda segment: segment.header.first_ms)
         for number in gone:
             self.waiting.pop(number, None)
         self.forget(contained)
-        self._late = {number: late for number, late in self._late.items() if number not in gone}
-        self._lay(blocks, self._corrections, reading)
+        self._overlay = {
+            number: overlay for number, overlay in self._overlay.items() if number not in gone
+        }
+        self._lay(segments, self._corrections, reading)
 
-    def group(self, members: Sequence[Block], group: Block) -> None:
+    def group(self, members: Sequence[Segment], group: Segment) -> None:
         """Put a group in the place of its members."""
         numbers = {member.number for member in members}
-        kept = [block for block in self.blocks if block.number not in numbers]
-        self.blocks = sorted([*kept, group], key=lambda block: block.head.first)
+        kept = [segment for segment in self.segments if segment.number not in numbers]
+        self.segments = sorted([*kept, group], key=lambda segment: segment.header.first)
         self._shown = None
 
     def corrections_of(self, content: Content) -> list[Correction]:
-        """Give what is corrected of the hits of a block's content."""
+        """Return what is corrected of the hits of a segment's content."""
         having = {Corrected.DURATION: content.sequence, Corrected.VIEW: content.events.event}
         found = []
         for kind, values in self._corrections.items():
@@ -215,21 +227,21 @@ class Shelf:
             found += [Correction(kind, number, values.get(number)) for number in there.tolist()]
         return found
 
-    def idle_corrections(self, settled: Iterable[Block]) -> list[Correction]:
-        """Give the corrections of blocks, to which none is added any more, that change nothing.
+    def idle_corrections(self, settled: Iterable[Segment]) -> list[Correction]:
+        """Return the corrections of segments, to which none is added any more, that change nothing.
 
-        Blocks may reach over each other: what another one may be concerned by is left out. Those
-        that concern no block are of hits of which sums remain, at most.
+        Segments may reach over each other: what another one may be concerned by is left out. Those
+        that concern no segment are of hits of which sums remain, at most.
         """
-        idle = {block.number for block in settled} - self._late.keys() - self.damaged
+        idle = {segment.number for segment in settled} - self._overlay.keys() - self.damaged
         leaves = self.leaves()
-        others = [_reach(block) for block in leaves if block.number not in idle]
+        others = [_reach(segment) for segment in leaves if segment.number not in idle]
         found = (
             Correction(kind, sequence, value)
-            for block in leaves
-            if block.number in idle
+            for segment in leaves
+            if segment.number in idle
             for kind, values in self._corrections.items()
-            for sequence, value in values.within(*_reach(block))
+            for sequence, value in values.within(*_reach(segment))
             if not any(low <= sequence <= high for low, high in others)
         )
         of_none = (
@@ -240,16 +252,16 @@ class Shelf:
         return list(dict.fromkeys(chain(found, of_none)))
 
     def may_stay(
-        self, block: Block | None, before_ms: int
+        self, segment: Segment | None, before_ms: int
     ) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
-        """Tell which sequence numbers may be of views not before a time, but for those of a block.
+        """Return which sequence numbers may be of views not before a time, but for those of a segment.
 
         For all that is known without looking at the views.
         """
         others = [
-            leaf.head.sequence_bounds
+            leaf.header.sequence_bounds
             for leaf in self.leaves()
-            if leaf is not block and leaf.head.time_bounds[1] >= before_ms
+            if leaf is not segment and leaf.header.time_bounds[1] >= before_ms
         ]
 
         def tell(views: NDArray[Any]) -> NDArray[np.bool_]:
@@ -268,20 +280,20 @@ class Shelf:
         for kind, sequences in by_kind.items():
             self._corrections[kind].remove(sequences)
 
-    def groups_of(self, blocks: Sequence[Block]) -> list[Block]:
-        """Give the groups that have one of some blocks, at whatever level."""
-        numbers = {block.number for block in blocks}
+    def groups_of(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Return the groups that have one of some segments, at whatever level."""
+        numbers = {segment.number for segment in segments}
         return [
             each
-            for block in self.blocks
-            for each in _all(block)
-            if each.members and any(leaf.number in numbers for leaf in each.blocks())
+            for segment in self.segments
+            for each in _all(segment)
+            if each.members and any(leaf.number in numbers for leaf in each.segments())
         ]
 
-    def of_batch(self, batch: int) -> list[Block]:
-        """Give the blocks, groups and sums of a batch, the groups before their members."""
-        found = [*self.days, *(each for block in self.blocks for each in _all(block))]
-        return [each for each in found if each.head.batch == batch]
+    def of_batch(self, batch: int) -> list[Segment]:
+        """Return the segments, groups and sums of a batch, the groups before their members."""
+        found = [*self.days, *(each for segment in self.segments for each in _all(segment))]
+        return [each for each in found if each.header.batch == batch]
 
     def hide(self, batch: int) -> None:
         """Show nothing of a batch from the next publishing on."""
@@ -293,61 +305,63 @@ class Shelf:
         self._hidden -= {batch}
         self._shown = None
 
-    def drop(self, blocks: Iterable[Block]) -> None:
-        """Forget blocks, and groups of which no member is left behind that is to stay whole."""
-        gone = frozenset(block.number for block in blocks)
-        self.blocks = [each for each in _apart(self.blocks, gone) if each.number not in gone]
+    def drop(self, segments: Iterable[Segment]) -> None:
+        """Forget segments, and groups of which no member is left behind that is to stay whole."""
+        gone = frozenset(segment.number for segment in segments)
+        self.segments = [each for each in _apart(self.segments, gone) if each.number not in gone]
         self.days = [each for each in self.days if each.number not in gone]
-        self._late = {number: late for number, late in self._late.items() if number not in gone}
+        self._overlay = {
+            number: overlay for number, overlay in self._overlay.items() if number not in gone
+        }
         self._shown = None
 
-    def late(self) -> Lates:
-        """Give what is laid over which blocks."""
-        return self._late
+    def overlay(self) -> Overlays:
+        """Return what is laid over which segments."""
+        return self._overlay
 
-    def _having(self, known: _Known) -> list[Block]:
-        """Give the blocks that may have one of some hits."""
+    def _having(self, known: _Known) -> list[Segment]:
+        """Return the segments that may have one of some hits."""
         sequences = chain.from_iterable(values.all() for values in known.values())
         wanted = np.sort(np.array([*sequences], np.uint64))
         leaves = self.leaves()
-        reach = np.array([_reach(block) for block in leaves], np.uint64).reshape(-1, 2)
+        reach = np.array([_reach(segment) for segment in leaves], np.uint64).reshape(-1, 2)
         begins = np.searchsorted(wanted, reach[:, 0])
         ends = np.searchsorted(wanted, reach[:, 1], side="right")
         return [leaves[place] for place in np.flatnonzero(begins < ends).tolist()]
 
-    def _lay(self, blocks: Iterable[Block], known: _Known, reading: Reading) -> None:
-        """Lay what became known over blocks, beside what they have already, which may be much."""
-        late = dict(self._late)
-        for block in blocks:
+    def _lay(self, segments: Iterable[Segment], known: _Known, reading: Reading) -> None:
+        """Lay what became known over segments, beside what they have already, which may be much."""
+        overlay = dict(self._overlay)
+        for segment in segments:
             try:
-                found = self._late_of(block, known, reading)
+                found = self._overlay_of(segment, known, reading)
             except Damaged as error:
-                self.damaged.add(block.number)
+                self.damaged.add(segment.number)
                 if str(error) not in self._told:
                     self._told.add(str(error))
                     self._log.error("a block is damaged: {place}", place=str(error))
                 continue
             if len(found):
-                before = late.get(block.number)
-                late[block.number] = found if before is None else before.and_then(found)
-        self._late = late
+                before = overlay.get(segment.number)
+                overlay[segment.number] = found if before is None else before.and_then(found)
+        self._overlay = overlay
         self._shown = None
 
-    def _late_of(self, block: Block, known: _Known, reading: Reading) -> Late:
-        part = open_one(block, None, reading, self.databases)
-        assert isinstance(part, OpenBlock)  # noqa: S101 - it has no members
-        reach = _reach(block)
+    def _overlay_of(self, segment: Segment, known: _Known, reading: Reading) -> Overlay:
+        part = open_one(segment, None, reading, self.databases)
+        assert isinstance(part, OpenSegment)  # noqa: S101 - it has no members
+        reach = _reach(segment)
         raised, bound = known[Corrected.DURATION], known[Corrected.VIEW]
-        return late_of(part, raised.within(*reach), bound.within(*reach))
+        return overlay_of(part, raised.within(*reach), bound.within(*reach))
 
 
-def _reach(block: Block) -> tuple[int, int]:
-    """Give the least and greatest sequence number of what a block may have."""
-    return block.head.first, block.head.last
+def _reach(segment: Segment) -> tuple[int, int]:
+    """Return the least and greatest sequence number of what a segment may have."""
+    return segment.header.first, segment.header.last
 
 
 def _outside(ascending: Sequence[int], reaches: Iterable[tuple[int, int]]) -> list[int]:
-    """Give the numbers that lie within none of some reaches."""
+    """Return the numbers that lie within none of some reaches."""
     numbers = np.array(ascending, np.uint64)
     is_outside = np.ones(len(numbers), np.bool_)
     for low, high in reaches:

@@ -8,9 +8,9 @@ from attrs import frozen
 
 from medamad.storage.environment.access import Reading
 from medamad.storage.environment.environment import Databases
-from medamad.storage.errors import DamagedBlock
-from medamad.storage.segments.format import Block, Head
-from medamad.storage.segments.partition import Published
+from medamad.storage.errors import DamagedSegment
+from medamad.storage.segments.format import Segment, SegmentHeader
+from medamad.storage.segments.partition import PartitionState
 from medamad.storage.segments.read import open_one
 from medamad.storage.segments.snapshot import EMPTY, NO_TIME, Events, Snapshot, Texts, Views, joint
 
@@ -22,19 +22,19 @@ def _nothing() -> None:
 
 
 @frozen(kw_only=True, eq=False)
-class Held:
+class PinnedSnapshot:
     """What it names stays until `close` is called, once. For any thread, one at a time."""
 
-    published: Published | None
+    published: PartitionState | None
     """None for a website that has no hit."""
     databases: Databases
     reading: Callable[[], AbstractContextManager[Reading]]
-    damaged: Callable[[DamagedBlock], None]
-    """Is told of each block that is left out."""
+    damaged: Callable[[DamagedSegment], None]
+    """Is told of each segment that is left out."""
     close: Callable[[], None] = _nothing
 
     def ask(self, question: Callable[[Snapshot], T]) -> T:
-        """Put a question to it. A block that turns out to be damaged is left out of the answer."""
+        """Put a question to it. A segment that turns out to be damaged is left out of the answer."""
         if self.published is None:
             return question(EMPTY)
         without: frozenset[int] = frozenset()
@@ -42,7 +42,7 @@ class Held:
             with self.reading() as reading:
                 try:
                     return question(self.published.snapshot(reading, self.databases, without))
-                except DamagedBlock as error:
+                except DamagedSegment as error:
                     if error.number in without:
                         raise
                     self.damaged(error)
@@ -59,7 +59,7 @@ class Held:
         return () if self.published is None else self.published.events
 
     def time_spans(self) -> dict[int, tuple[int, int]]:
-        """Give the times of the first and the last hit of each batch, 0 for those counted here.
+        """Return the times of the first and the last hit of each batch, 0 for those counted here.
 
         Unix milliseconds, of whole days where there are only sums; a batch without hits is left
         out.
@@ -67,31 +67,33 @@ class Held:
         if self.published is None:
             return {}
         found: dict[int, list[tuple[int, int]]] = {}
-        for block in (*self.published.blocks, *self.published.days):
-            head = block.head
-            found.setdefault(head.batch, []).extend((head.time_bounds, head.event_time_bounds))
+        for segment in (*self.published.segments, *self.published.days):
+            header = segment.header
+            found.setdefault(header.batch, []).extend(
+                (header.time_bounds, header.event_time_bounds)
+            )
         found.setdefault(0, []).extend(chunk.time_bounds for chunk in self.published.chunks)
         spans = {batch: joint(bounds) for batch, bounds in found.items()}
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
     @property
-    def summed(self) -> list[Head]:
+    def summed(self) -> list[SegmentHeader]:
         """The days of which there are sums."""
-        return [] if self.published is None else [block.head for block in self.published.days]
+        return [] if self.published is None else [segment.header for segment in self.published.days]
 
     @property
     def summed_spans(self) -> list[tuple[int, int]]:
         """The first and the last millisecond of each of them."""
-        return [head.day.span for head in self.summed if head.day is not None]
+        return [header.day.span for header in self.summed if header.day is not None]
 
-    def parts(self) -> list["HeldPart"]:
-        """Give the parts without groups, in the order of their first sequence numbers."""
+    def parts(self) -> list["PinnedPart"]:
+        """Return the parts without groups, in the order of their first sequence numbers."""
         if self.published is None:
             return []
-        leaves = [leaf for block in self.published.blocks for leaf in block.blocks()]
-        parts: list[HeldPart] = [HeldPart(self, leaf.head.first, leaf) for leaf in leaves]
+        leaves = [leaf for segment in self.published.segments for leaf in segment.segments()]
+        parts: list[PinnedPart] = [PinnedPart(self, leaf.header.first, leaf) for leaf in leaves]
         parts += [
-            HeldPart(self, chunk.sequence_bounds[0], chunk)
+            PinnedPart(self, chunk.sequence_bounds[0], chunk)
             for chunk in self.published.chunks
             if len(chunk)
         ]
@@ -99,43 +101,45 @@ class Held:
 
 
 @frozen(eq=False)
-class HeldPart:
+class PinnedPart:
     """A part that is opened whenever it is read."""
 
-    _held: Held
+    _held: PinnedSnapshot
     first: int
     """Its least sequence number."""
-    _part: Block | Views
+    _part: Segment | Views
 
     def read(self, question: Callable[[Views], T]) -> T | None:
         """Ask it something; gives None when it turns out to be damaged."""
         part, published = self._part, self._held.published
-        if not isinstance(part, Block):
+        if not isinstance(part, Segment):
             return question(part)
         assert published is not None  # noqa: S101 - it has this part
         with self._held.reading() as reading:
-            opened = open_one(part, published.late.get(part.number), reading, self._held.databases)
+            opened = open_one(
+                part, published.overlay.get(part.number), reading, self._held.databases
+            )
             try:
                 return question(opened)  # type: ignore[arg-type] # it has no members
-            except DamagedBlock as error:
+            except DamagedSegment as error:
                 self._held.damaged(error)
                 return None
 
     @property
     def views(self) -> int:
         """How many views it has."""
-        return self._part.head.views if isinstance(self._part, Block) else len(self._part)
+        return self._part.header.views if isinstance(self._part, Segment) else len(self._part)
 
     @property
     def events(self) -> int:
         """How many rows of events it has."""
         part = self._part
-        if isinstance(part, Block):
-            return part.head.own + part.head.loose
+        if isinstance(part, Segment):
+            return part.header.own + part.header.loose
         return len(part.own) + len(part.loose)
 
     @property
     def time_bounds(self) -> tuple[int, int]:
         """The earliest and the latest time of a view."""
         part = self._part
-        return part.head.time_bounds if isinstance(part, Block) else part.time_bounds
+        return part.header.time_bounds if isinstance(part, Segment) else part.time_bounds

@@ -10,8 +10,8 @@ from numpy.typing import DTypeLike, NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.storage.environment.access import Reading
 from medamad.storage.environment.environment import Database, Databases
-from medamad.storage.errors import Damaged, DamagedBlock
-from medamad.storage.segments.corrections import Late, Lates
+from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.segments.corrections import Overlay, Overlays
 from medamad.storage.segments.counters import (
     SLOT_MS,
     VIEWS,
@@ -22,15 +22,15 @@ from medamad.storage.segments.counters import (
 )
 from medamad.storage.segments.format import (
     SLOTS,
-    Ascending,
-    Block,
     Column,
-    Head,
+    Segment,
+    SegmentHeader,
+    SortedDurations,
     Whole,
     decode_column,
     timed_flags,
 )
-from medamad.storage.segments.snapshot import Codes, EventCounts, Events, Group, Part, Views
+from medamad.storage.segments.snapshot import Codes, EventCounts, Events, MergedSegment, Part, Views
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
 _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Column.LOOSE_PROPERTY)
@@ -38,9 +38,9 @@ _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Colum
 
 @define(eq=False)
 class Stored:
-    """What is read of a block or a group, each thing once."""
+    """What is read of a segment or a group, each thing once."""
 
-    block: Block
+    segment: Segment
     _reading: Reading
     _databases: Databases
     _columns: dict[int, Whole] = field(factory=dict)
@@ -49,46 +49,47 @@ class Stored:
         """Read a column. Raises DamagedBlock."""
         found = self._columns.get(column)
         if found is None:
-            key, value = self._value(column, self._databases.blocks, "column")
-            check = (False, column) not in self.block.checked
+            key, value = self._value(column, self._databases.segments, "column")
+            check = (False, column) not in self.segment.checked
             try:
                 found = decode_column(key, value, dtype, check=check)
             except Damaged as error:
                 raise self._damaged("column", column, str(error)) from error
-            self.block.checked.add((False, column))
+            self.segment.checked.add((False, column))
             self._columns[column] = found
         return found
 
     def counters(self, kind: int) -> Counters:
         """Read counters. Raises DamagedBlock."""
         key, value = self._value(kind, self._databases.counters, "counter")
-        check = (True, kind) not in self.block.checked
+        check = (True, kind) not in self.segment.checked
         try:
             counters = decode_counters(key, value, check=check)
         except Damaged as error:
             raise self._damaged("counter", kind, str(error)) from error
-        self.block.checked.add((True, kind))
+        self.segment.checked.add((True, kind))
         return counters
 
     def event_counts(self) -> EventCounts | None:
         """Read the counts of events, where they can be had without a scan."""
-        head = self.block.head
-        if not (head.is_plain and head.has_counters):
+        header = self.segment.header
+        if not (header.is_plain and header.has_counters):
             return None
         counters = self.counters(Dimension.PROPERTY)
-        return EventCounts(counters.codes, counters.sums[VIEWS], head.events)  # type: ignore[arg-type]
+        return EventCounts(counters.codes, counters.sums[VIEWS], header.events)  # type: ignore[arg-type]
 
     def _value(self, kind: int, database: Database, what: str) -> tuple[bytes, memoryview]:
-        key = self.block.key + bytes((kind,))
+        key = self.segment.key + bytes((kind,))
         value = self._reading.value(key, database)
         if value is None:
             raise self._damaged(what, kind, "it is missing")
         return key, value
 
-    def _damaged(self, what: str, kind: int, told: str) -> DamagedBlock:
-        block = self.block
-        return DamagedBlock(
-            block.number, f"website {block.website}, block {block.number}, {what} {kind}: {told}"
+    def _damaged(self, what: str, kind: int, told: str) -> DamagedSegment:
+        segment = self.segment
+        return DamagedSegment(
+            segment.number,
+            f"website {segment.website}, block {segment.number}, {what} {kind}: {told}",
         )
 
 
@@ -99,40 +100,40 @@ class Opened:
     _stored: Stored
 
     @property
-    def block(self) -> Block:
+    def segment(self) -> Segment:
         """What it is a part of a question for."""
-        return self._stored.block
+        return self._stored.segment
 
     @property
     def batch(self) -> int:
-        return self._head.batch
+        return self._header.batch
 
     @property
     def time_bounds(self) -> tuple[int, int]:
-        return self._head.time_bounds
+        return self._header.time_bounds
 
     @property
     def event_time_bounds(self) -> tuple[int, int]:
-        return self._head.event_time_bounds
+        return self._header.event_time_bounds
 
     @property
     def sequence_bounds(self) -> tuple[int, int]:
-        return self._head.sequence_bounds
+        return self._header.sequence_bounds
 
     @property
-    def _head(self) -> Head:
-        return self._stored.block.head
+    def _header(self) -> SegmentHeader:
+        return self._stored.segment.header
 
 
 @define(eq=False)
-class OpenBlock(Opened):
-    """A block, with what became known since laid over it."""
+class OpenSegment(Opened):
+    """A segment, with what became known since laid over it."""
 
-    _late: Late | None
+    _overlay: Overlay | None
 
     @property
     def ascends(self) -> bool:
-        return self._head.ascends
+        return self._header.ascends
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
@@ -144,18 +145,18 @@ class OpenBlock(Opened):
 
     @property
     def flags(self) -> NDArray[np.uint8]:
-        if self._late is None:
+        if self._overlay is None:
             return self._stored.column(Column.FLAGS, np.uint8)  # type: ignore[return-value]
         flags = self._stored.column(Column.FLAGS, np.uint8).astype(np.uint8)
-        flags[self._late.places] = self._change(self._late).new_flags
+        flags[self._overlay.places] = self._change(self._overlay).new_flags
         return flags
 
     @property
     def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
-        if self._late is None:
+        if self._overlay is None:
             return self._stored.column(Column.DURATION, np.uint32)  # type: ignore[return-value]
         duration_ms = self._stored.column(Column.DURATION, np.uint32).astype(np.uint32)
-        duration_ms[self._late.places] = self._late.duration_ms
+        duration_ms[self._overlay.places] = self._overlay.duration_ms
         return duration_ms
 
     @property
@@ -168,54 +169,54 @@ class OpenBlock(Opened):
 
     @property
     def own(self) -> Events:
-        return _StoredEvents(self._stored, _OWN, self._head.own, None)
+        return _StoredEvents(self._stored, _OWN, self._header.own, None)
 
     @property
     def loose(self) -> Events:
-        return _StoredEvents(self._stored, _LOOSE, self._head.loose, self._late)
+        return _StoredEvents(self._stored, _LOOSE, self._header.loose, self._overlay)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]
 
     def counters(self, dimension: Dimension) -> Counters | None:
-        if not self._head.has_counters:
+        if not self._header.has_counters:
             return None
         counters = self._stored.counters(dimension)
-        if self._late is not None and len(self._late.places):
-            numbers = self.codes(dimension)[self._late.places]
-            return changed(counters, numbers, self._change(self._late))
+        if self._overlay is not None and len(self._overlay.places):
+            numbers = self.codes(dimension)[self._overlay.places]
+            return changed(counters, numbers, self._change(self._overlay))
         return counters
 
     def slots(self) -> Counters | None:
-        if not self._head.has_counters:
+        if not self._header.has_counters:
             return None
         counters = self._stored.counters(SLOTS)
-        if self._late is not None and len(self._late.places):
-            numbers = self.time_ms[self._late.places] // SLOT_MS
-            return changed(counters, numbers, self._change(self._late))
+        if self._overlay is not None and len(self._overlay.places):
+            numbers = self.time_ms[self._overlay.places] // SLOT_MS
+            return changed(counters, numbers, self._change(self._overlay))
         return counters
 
     def event_counts(self) -> EventCounts | None:
         return self._stored.event_counts()
 
     def __len__(self) -> int:
-        return self._head.views
+        return self._header.views
 
-    def _change(self, late: Late) -> Change:
-        flags = self._stored.column(Column.FLAGS, np.uint8)[late.places].astype(np.uint8)
-        old_ms = self._stored.column(Column.DURATION, np.uint32)[late.places]
-        new_flags = timed_flags(flags, late.duration_ms)
-        return Change(flags, new_flags, late.duration_ms.astype(np.int64) - old_ms)
+    def _change(self, overlay: Overlay) -> Change:
+        flags = self._stored.column(Column.FLAGS, np.uint8)[overlay.places].astype(np.uint8)
+        old_ms = self._stored.column(Column.DURATION, np.uint32)[overlay.places]
+        new_flags = timed_flags(flags, overlay.duration_ms)
+        return Change(flags, new_flags, overlay.duration_ms.astype(np.int64) - old_ms)
 
 
 @define(eq=False)
 class _StoredEvents:
-    """The events of a block, read column by column; with what became known of their views."""
+    """The events of a segment, read column by column; with what became known of their views."""
 
     _stored: Stored
     _kinds: tuple[Column, Column, Column, Column]
     _length: int
-    _late: Late | None
+    _overlay: Overlay | None
 
     @property
     def event(self) -> NDArray[np.unsignedinteger[Any]]:
@@ -223,7 +224,7 @@ class _StoredEvents:
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
-        if self._kinds is _OWN and self._stored.block.head.has_lags:
+        if self._kinds is _OWN and self._stored.segment.header.has_lags:
             view_ms = self._stored.column(Column.TIME, np.int64).astype(np.int64, copy=False)
             return view_ms.take(self.view) + self._stored.column(Column.OWN_LAG, np.int64)
         return self._stored.column(self._kinds[1], np.int64).astype(np.int64, copy=False)
@@ -231,11 +232,11 @@ class _StoredEvents:
     @property
     def view(self) -> NDArray[np.unsignedinteger[Any]]:
         view: Codes = self._stored.column(self._kinds[2], np.uint64)  # type: ignore[assignment]
-        if self._late is None or not len(self._late.events):
+        if self._overlay is None or not len(self._overlay.events):
             return view
-        bound, event = self._late.events, self.event
+        bound, event = self._overlay.events, self.event
         places = np.minimum(np.searchsorted(bound, event), len(bound) - 1)
-        return np.where(bound[places] == event, self._late.views[places], view.astype(np.uint64))
+        return np.where(bound[places] == event, self._overlay.views[places], view.astype(np.uint64))
 
     @property
     def property(self) -> Codes:
@@ -246,15 +247,15 @@ class _StoredEvents:
 
 
 @define(eq=False)
-class OpenGroup(Opened, Group):
-    """A group. None of its blocks has anything laid over it."""
+class OpenMergedSegment(Opened, MergedSegment):
+    """A group. None of its segments has anything laid over it."""
 
     _reading: Reading
     _databases: Databases
 
     @property
-    def members(self) -> Iterable[Views | Group]:
-        return opened(self.block.members, {}, self._reading, self._databases)
+    def members(self) -> Iterable[Views | MergedSegment]:
+        return opened(self.segment.members, {}, self._reading, self._databases)
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._stored.counters(dimension)
@@ -265,28 +266,30 @@ class OpenGroup(Opened, Group):
     def event_counts(self) -> EventCounts | None:
         return self._stored.event_counts()
 
-    def durations(self) -> Ascending | None:
-        if self._stored.block.members[0].members:
+    def durations(self) -> SortedDurations | None:
+        if self._stored.segment.members[0].members:
             return None
         # A column comes in the narrowest type that holds it, which may be too narrow to compare.
-        return Ascending(
+        return SortedDurations(
             self._stored.column(Column.DURATIONS_LOW, np.uint16).astype(np.uint16, copy=False),
             self._stored.column(Column.DURATIONS_STARTS, np.uint32).astype(np.uint32, copy=False),
         )
 
 
 def opened(
-    blocks: Iterable[Block], late: Lates, reading: Reading, databases: Databases
+    segments: Iterable[Segment], overlay: Overlays, reading: Reading, databases: Databases
 ) -> Iterator[Part]:
-    """Open blocks and groups one after the other, as parts of a question."""
-    for block in blocks:
+    """Open segments and groups one after the other, as parts of a question."""
+    for segment in segments:
         reading.renew()
-        yield open_one(block, late.get(block.number), reading, databases)
+        yield open_one(segment, overlay.get(segment.number), reading, databases)
 
 
-def open_one(block: Block, late: Late | None, reading: Reading, databases: Databases) -> Part:
-    """Open one block or group."""
-    stored = Stored(block, reading, databases)
-    if block.members:
-        return OpenGroup(stored, reading, databases)
-    return OpenBlock(stored, late)
+def open_one(
+    segment: Segment, overlay: Overlay | None, reading: Reading, databases: Databases
+) -> Part:
+    """Open one segment or group."""
+    stored = Stored(segment, reading, databases)
+    if segment.members:
+        return OpenMergedSegment(stored, reading, databases)
+    return OpenSegment(stored, overlay)

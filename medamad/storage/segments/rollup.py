@@ -21,15 +21,15 @@ from medamad.storage.segments.counters import (
     encode_counters,
     merge,
 )
-from medamad.storage.segments.format import Block, Column, Day, Head, encode_column
+from medamad.storage.segments.format import Column, Day, Segment, SegmentHeader, encode_column
 from medamad.storage.segments.read import Opened, Stored
 from medamad.storage.segments.snapshot import (
     NO_TIME,
+    DayRollup,
     EventCounts,
     Events,
     EventSums,
     PathDurations,
-    Sums,
 )
 
 OVERALL: Final = 0
@@ -43,7 +43,7 @@ _BITS: Final = 16
 
 
 @frozen(eq=False)
-class DaySums(Sums):
+class DaySums(DayRollup):
     """The sums of a day in memory. `span` is its first and last millisecond.
 
     `by_dimension` may be without some dimensions, and `durations` may not be known: of sums that
@@ -142,8 +142,8 @@ def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
 
 
 def written_sums(sums: DaySums, key: bytes) -> Written:
-    """Give what is written of a day. `key` is what its keys begin with, by `key_ms`."""
-    head = Head(
+    """Return what is written of a day. `key` is what its keys begin with, by `key_ms`."""
+    header = SegmentHeader(
         first_ms=key_ms(sums),
         first=sums.sequences[0],
         last=sums.sequences[1],
@@ -166,11 +166,11 @@ def written_sums(sums: DaySums, key: bytes) -> Written:
         ),
         batch=sums.batch,
     )
-    return Written(head, _puts(sums, key))
+    return Written(header, _puts(sums, key))
 
 
 def key_ms(sums: DaySums) -> int:
-    """Give the time that the keys of a day name."""
+    """Return the time that the keys of a day name."""
     return max(0, sums.span[0])
 
 
@@ -206,7 +206,7 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
 
 
 @define(eq=False)
-class OpenSums(Opened, Sums):
+class StoredRollup(Opened, DayRollup):
     """The stored sums of a day."""
 
     @property
@@ -237,7 +237,7 @@ class OpenSums(Opened, Sums):
         )
 
     def event_sums(self) -> EventSums:
-        if not self._head.events:
+        if not self._header.events:
             return NO_EVENT_SUMS
         found = self._stored.counters(Dimension.PROPERTY)
         named = self._stored.counters(Dimension.PROPERTY_NAME)
@@ -246,16 +246,16 @@ class OpenSums(Opened, Sums):
             events=found.sums[VIEWS],
             names=named.codes,
             events_of_names=named.sums[VIEWS],
-            total=self._head.events,
-            is_plain=self._head.is_plain,
+            total=self._header.events,
+            is_plain=self._header.is_plain,
         )
 
     def event_counts(self) -> EventCounts | None:
-        return super().event_counts() if self._head.is_plain else None
+        return super().event_counts() if self._header.is_plain else None
 
     def loaded(self) -> DaySums:
         """Read everything."""
-        head = self._head
+        header = self._header
         return DaySums(
             day=self._day.number,
             span=self._day.span,
@@ -266,25 +266,25 @@ class OpenSums(Opened, Sums):
             },
             durations=self.path_durations(),
             events=self.event_sums(),
-            sequence_bounds=head.sequence_bounds,
-            sequences=(head.first, head.last),
-            batch=head.batch,
+            sequence_bounds=header.sequence_bounds,
+            sequences=(header.first, header.last),
+            batch=header.batch,
         )
 
     @property
     def _day(self) -> Day:
-        day = self._head.day
+        day = self._header.day
         assert day is not None  # noqa: S101 - it is the sums of a day
         return day
 
 
-def open_sums(block: Block, reading: Reading, databases: Databases) -> OpenSums:
+def open_sums(segment: Segment, reading: Reading, databases: Databases) -> StoredRollup:
     """Open the sums of a day."""
-    return OpenSums(Stored(block, reading, databases))
+    return StoredRollup(Stored(segment, reading, databases))
 
 
 def disagreements(sums: DaySums) -> Iterator[str]:
-    """Say which sums of a day do not agree with its total, where they were made of its views."""
+    """Return which sums of a day do not agree with its total, where they were made of its views."""
     if not sums.sequences[1]:
         return
     total = _totals(sums.total)
@@ -342,7 +342,7 @@ def _carrying(events: NDArray[np.intp], labels: NDArray[np.intp]) -> NDArray[np.
 
 
 def _first_of_name(codes: NDArray[Any], names_of: NamesOf) -> NDArray[np.intp]:
-    """Give for each code the place of the first one that bears the same name."""
+    """Return for each code the place of the first one that bears the same name."""
     _, first, numbers = np.unique(names_of(codes), return_index=True, return_inverse=True)
     return first[numbers]
 

@@ -1,9 +1,9 @@
 """What a question sees of a website: one immutable snapshot, made of parts.
 
-A part is a run of views as columns: a chunk of the tail in memory, or a sealed block. Sixteen
-blocks may come as a group, which answers by counters what would else be asked of each. A question
-is put to each part in turn and adds the answers up. Of days whose views are gone there are sums,
-which answer what they can; what they cannot is noted.
+A part is a run of views as columns: a chunk of the memtable in memory, or a flushed segment.
+Sixteen segments may come as a group, which answers by counters what would else be asked of each. A
+question is put to each part in turn and adds the answers up. Of days whose views are gone there are
+sums, which answer what they can; what they cannot is noted.
 
 What a part lends, arrays and counters alike, may be borrowed from the file: it is valid for the
 question alone. Nothing of it may be written to, or kept for an answer.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.segments.counters import Counters
-from medamad.storage.segments.format import Ascending
+from medamad.storage.segments.format import SortedDurations
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Codes come in the narrowest type that holds them: widen them before reckoning with them."""
@@ -30,7 +30,7 @@ NO_TIME: tuple[int, int] = (1 << 62, -1)
 
 
 def joint(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Give the bounds of times that lie within any of some bounds."""
+    """Return the bounds of times that lie within any of some bounds."""
     least, greatest = NO_TIME
     for low, high in bounds:
         least, greatest = min(least, low), max(greatest, high)
@@ -63,7 +63,7 @@ class Events(Protocol):
         """Codes of Dimension.PROPERTY."""
 
     def __len__(self) -> int:
-        """Give m."""
+        """Return m."""
 
 
 @frozen(eq=False)
@@ -116,11 +116,11 @@ class Countable(Protocol):
 
     @abstractmethod
     def counters(self, dimension: Dimension) -> Counters | None:
-        """Give the sums of its views by the codes of a dimension; None if nobody counted them."""
+        """Return the sums of its views by the codes of a dimension; None if nobody counted them."""
 
     @abstractmethod
     def event_counts(self) -> EventCounts | None:
-        """Give the counts of its events, own and loose; None if they have to be scanned."""
+        """Return the counts of its events, own and loose; None if they have to be scanned."""
 
 
 class Views(Countable, Protocol):
@@ -170,16 +170,16 @@ class Views(Countable, Protocol):
         """The events of views elsewhere, or of none: `view` are sequence numbers."""
 
     def slots(self) -> Counters | None:
-        """Give the sums of its views by slots of SLOT_MS; None if they have to be scanned."""
+        """Return the sums of its views by slots of SLOT_MS; None if they have to be scanned."""
 
     def codes(self, dimension: Dimension) -> Codes:
         """Shape (n,): the code of each view's text in one of VIEW_DIMENSIONS."""
 
     def __len__(self) -> int:
-        """Give n."""
+        """Return n."""
 
 
-class Group(Countable):
+class MergedSegment(Countable):
     """Parts that can be counted as one: whole, it always has counters."""
 
     @property
@@ -189,7 +189,7 @@ class Group(Countable):
 
     @property
     @abstractmethod
-    def members(self) -> Iterable["Views | Group"]:
+    def members(self) -> Iterable["Views | MergedSegment"]:
         """The parts, or smaller groups, one after the other."""
 
     @abstractmethod
@@ -197,11 +197,11 @@ class Group(Countable):
         """As of a part."""
 
     @abstractmethod
-    def durations(self) -> Ascending | None:
-        """Give the known durations of all views, in ms; None if its members have to be asked."""
+    def durations(self) -> SortedDurations | None:
+        """Return the known durations of all views, in ms; None if its members have to be asked."""
 
 
-Part: TypeAlias = Views | Group
+Part: TypeAlias = Views | MergedSegment
 
 
 @frozen(eq=False)
@@ -235,7 +235,7 @@ class PathDurations:
     duration_ms: NDArray[np.uint32]
 
 
-class Sums(Countable):
+class DayRollup(Countable):
     """What remains of views and events of one day: how they add up, one dimension at a time.
 
     No time but the day's own is known of them: the bounds are its first and last millisecond.
@@ -253,18 +253,18 @@ class Sums(Countable):
 
     @abstractmethod
     def overall(self) -> Counters:
-        """Give the sums of all views, as those of the code 0."""
+        """Return the sums of all views, as those of the code 0."""
 
     @abstractmethod
     def path_durations(self) -> PathDurations | None:
-        """Give the known durations; None where these are known in all at most."""
+        """Return the known durations; None where these are known in all at most."""
 
     @abstractmethod
     def event_sums(self) -> EventSums:
-        """Give the counts of the events."""
+        """Return the counts of the events."""
 
     def event_counts(self) -> EventCounts | None:
-        """Give the counts of its events; None if one carries a name twice."""
+        """Return the counts of its events; None if one carries a name twice."""
         sums = self.event_sums()
         if not sums.is_plain:
             return None
@@ -290,7 +290,7 @@ class Missed:
 
     _days: dict[Missing, set[int]] = field(factory=lambda: {each: set() for each in Missing})
 
-    def note(self, missing: Missing, sums: Sums) -> None:
+    def note(self, missing: Missing, sums: DayRollup) -> None:
         """Note that a day could not answer."""
         self.note_day(missing, sums.day)
 
@@ -304,7 +304,7 @@ class Missed:
             days.update(other.days(missing))
 
     def days(self, missing: Missing) -> list[int]:
-        """Give the days that an answer is without, ascending; but for those left out altogether."""
+        """Return the days that an answer is without, ascending; but for those left out altogether."""
         left_out = self._days[Missing.FIGURES] if missing is not Missing.FIGURES else set()
         return sorted(self._days[missing] - left_out)
 
@@ -322,7 +322,7 @@ class Texts(Protocol):
     """The texts behind the codes of a website: `texts(dimension)[code]`."""
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
-        """Give the texts of a dimension, at least up to the greatest code of the snapshot."""
+        """Return the texts of a dimension, at least up to the greatest code of the snapshot."""
 
 
 @frozen(eq=False)
@@ -339,7 +339,7 @@ class Snapshot:
     events: Sequence[Events]
     texts: Texts
     memo: MutableMapping[Any, Any] = field(factory=dict)
-    days: Iterable[Sums] = ()
+    days: Iterable[DayRollup] = ()
     missed: Missed = field(factory=Missed)
     check: Callable[[], None] = _go_on
 

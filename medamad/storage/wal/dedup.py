@@ -19,7 +19,7 @@ from typing import Final
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from medamad.storage.environment.checksums import sealed, unsealed
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.trusted_clock import JUMP_MS
 from medamad.storage.errors import Damaged
@@ -39,7 +39,7 @@ _log: Final = Logger()
 
 
 @frozen
-class Place:
+class ViewLocation:
     """Where a view is: its website, its time and its sequence number."""
 
     website: int
@@ -48,7 +48,7 @@ class Place:
 
 
 @define(eq=False)
-class Beacons:
+class BeaconIndex:
     """Used by the writer thread alone."""
 
     _database: Database
@@ -62,7 +62,7 @@ class Beacons:
     """The hours of which beacons may be stored, in order: some to come, where a clock was ahead."""
 
     def digest(self, beacon: str) -> bytes:
-        """Give the 64-bit keyed hash under which a beacon id is known."""
+        """Return the 64-bit keyed hash under which a beacon id is known."""
         return blake2b(beacon.encode(), digest_size=8, key=self._secret).digest()
 
     def load(self, txn: Txn) -> None:
@@ -88,20 +88,20 @@ class Beacons:
             if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
                 recent[digest] = value
 
-    def find(self, txn: Txn, digest: bytes, now_ms: int) -> Place | None:
-        """Give the view with that beacon stored in the 24 hours before `now_ms`, if any."""
+    def find(self, txn: Txn, digest: bytes, now_ms: int) -> ViewLocation | None:
+        """Return the view with that beacon stored in the 24 hours before `now_ms`, if any."""
         value = self._recent.get(digest) or self._find_stored(txn, digest, now_ms)
-        place = None if value is None else Place(*_VALUE.unpack(value))
+        place = None if value is None else ViewLocation(*_VALUE.unpack(value))
         if place is None or now_ms - place.time_ms > DAY_MS:
             return None
         return place
 
-    def write(self, txn: Txn, digest: bytes, place: Place) -> None:
+    def write(self, txn: Txn, digest: bytes, place: ViewLocation) -> None:
         """Store a view's beacon. Call `remember` once the transaction is committed."""
         key = _KEY.pack(place.time_ms // _HOUR_MS, digest)
-        txn.put(key, sealed(key, _stored(place)), db=self._database)
+        txn.put(key, with_checksum(key, _stored(place)), db=self._database)
 
-    def remember(self, digest: bytes, place: Place) -> None:
+    def remember(self, digest: bytes, place: ViewLocation) -> None:
         """Keep a committed beacon in memory, at the cost of the one remembered longest."""
         self._recent[digest] = _stored(place)
         hour = place.time_ms // _HOUR_MS
@@ -149,14 +149,14 @@ class Beacons:
 
 
 def _sound(key: bytes, stored: bytes) -> bytes | None:
-    """Give a place as it is kept in memory; None if it is damaged."""
+    """Return a place as it is kept in memory; None if it is damaged."""
     try:
-        return unsealed(key, stored)
+        return verified(key, stored)
     except Damaged:
         return None
 
 
-def _stored(place: Place) -> bytes:
+def _stored(place: ViewLocation) -> bytes:
     return _VALUE.pack(place.website, place.time_ms, place.sequence)
 
 
@@ -166,20 +166,20 @@ def _hour_of(value: bytes) -> int:
 
 
 def secret_of(environment: Environment) -> bytes:
-    """Give the key of the beacons' hashes, made once for a store."""
+    """Return the key of the beacons' hashes, made once for a store."""
     with environment.lmdb.begin(write=True) as txn:
         meta = environment.databases.meta
         stored = txn.get(SECRET, db=meta)
         if stored is not None:
             try:
-                return unsealed(SECRET, stored)
+                return verified(SECRET, stored)
             except Damaged as error:
                 lost = "views of the last 24 hours are not found any more"
                 _log.error(
                     "the key of the beacons is damaged, {lost}: {error}", lost=lost, error=error
                 )
         secret = secrets.token_bytes(16)
-        txn.put(SECRET, sealed(SECRET, secret), db=meta)
+        txn.put(SECRET, with_checksum(SECRET, secret), db=meta)
         return secret
 
 
@@ -203,7 +203,7 @@ class _Waiting:
 
 
 @define(eq=False)
-class Early:
+class UnmatchedBeacons:
     """Used by the writer thread alone.
 
     Holds `capacity` beacons at most, those that something came for last, and 30 of each kind.
@@ -227,7 +227,7 @@ class Early:
         self._of(digest, now_ms).events.append((now_ms, website, event))
 
     def duration_ms(self, digest: bytes, website: int, now_ms: int) -> int:
-        """Give the longest duration that waits for a website's load that has come now, else 0."""
+        """Return the longest duration that waits for a website's load that has come now, else 0."""
         waiting = self._waiting.get(digest)
         if waiting is None:
             return 0
@@ -241,7 +241,7 @@ class Early:
         )
 
     def events(self, digest: bytes, website: int, now_ms: int) -> list[int]:
-        """Give the numbers of a website's events that wait for a load that has come now."""
+        """Return the numbers of a website's events that wait for a load that has come now."""
         waiting = self._waiting.get(digest)
         if waiting is None:
             return []
@@ -270,11 +270,11 @@ class Early:
         return gone
 
     def __len__(self) -> int:
-        """Give for how many beacons something waits."""
+        """Return for how many beacons something waits."""
         return len(self._waiting)
 
     def _of(self, digest: bytes, now_ms: int) -> _Waiting:
-        """Give what waits for a beacon, as the latest of all; the earliest makes room."""
+        """Return what waits for a beacon, as the latest of all; the earliest makes room."""
         waiting = self._waiting.pop(digest, None) or _Waiting()
         waiting.came_ms = now_ms
         self._waiting[digest] = waiting

@@ -10,11 +10,11 @@ from attrs import define, evolve, field
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.hits import Event, Hit, Leaving, Properties, View, Visitor
-from medamad.storage.dictionary.encode import Coding, Names
+from medamad.storage.dictionary.encode import Coding, Dictionary
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
-from medamad.storage.wal.dedup import Beacons, Early, Place
+from medamad.storage.wal.dedup import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.records import (
     Record,
     binding_record,
@@ -47,19 +47,19 @@ class Known(Protocol):
     """What is known of the hits that were stored before."""
 
     def duration_ms(self, website: int, view: int) -> int:
-        """Give how long a view that is not sealed was seen, as far as is known, else 0."""
+        """Return how long a view that is not flushed was seen, as far as is known, else 0."""
 
-    def is_sealed(self, website: int, sequence: int) -> bool:
-        """Tell whether a block has the view or event with that number: no record can change it."""
+    def is_flushed(self, website: int, sequence: int) -> bool:
+        """Return whether a segment has the view or event with that number: no record can change it."""
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Give what is known to be corrected of a sealed hit, 0 for nothing."""
+        """Return what is known to be corrected of a flushed hit, 0 for nothing."""
 
 
 def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
     """Read a website's records in order of time, as they are stored."""
     end = _WEBSITE.pack(website + 1)
-    with txn.cursor(db=databases.journal) as cursor:
+    with txn.cursor(db=databases.wal) as cursor:
         if cursor.set_range(_WEBSITE.pack(website)):
             for record in cursor:
                 if record[0] >= end:
@@ -72,9 +72,9 @@ class Journal:
     """Used by the writer thread alone."""
 
     databases: Databases
-    names: Names
-    beacons: Beacons
-    early: Early
+    names: Dictionary
+    beacons: BeaconIndex
+    early: UnmatchedBeacons
     _sequence: int = 0
     """The last number given out. Grows even when a transaction fails, so none is used twice."""
 
@@ -93,21 +93,21 @@ class Journal:
         hits: Sequence[Hit],
         has_website: Callable[[int], bool],
         known: Known,
-    ) -> "Batch":
+    ) -> "WriteBatch":
         """Write hits in order. The batch's `committed` is to be called once they are on disk."""
         coding = self.names.coding(txn, hits[0].time_ms)
-        batch = Batch(self, txn, has_website, known, coding)
+        batch = WriteBatch(self, txn, has_website, known, coding)
         for hit in hits:
             batch.add(hit)
         self.keep_sequence(txn)
         return batch
 
     def next_sequence(self) -> int:
-        """Give a number that no record of this store has or will have."""
+        """Return a number that no record of this store has or will have."""
         return self.reserve(1)
 
     def reserve(self, numbers: int) -> int:
-        """Give the first of so many numbers in a row."""
+        """Return the first of so many numbers in a row."""
         first = self._sequence + 1
         self._sequence += numbers
         return first
@@ -118,7 +118,7 @@ class Journal:
 
 
 @define(eq=False)
-class Batch:
+class WriteBatch:
     """The hits of one transaction: what became of each, and their records by website."""
 
     _journal: Journal
@@ -129,10 +129,10 @@ class Batch:
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
-    """What the hits tell of sealed ones: value by kind and sequence number, by website."""
-    _fresh: dict[bytes, Place] = field(factory=dict)
+    """What the hits tell of flushed ones: value by kind and sequence number, by website."""
+    _fresh: dict[bytes, ViewLocation] = field(factory=dict)
     _durations: dict[int, int] = field(factory=dict)
-    """How long views that are not sealed were seen, as this batch tells, by sequence number."""
+    """How long views that are not flushed were seen, as this batch tells, by sequence number."""
 
     def add(self, hit: Hit) -> None:
         """Write one hit."""
@@ -167,7 +167,7 @@ class Batch:
             for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
         ]
         sequence = self._journal.next_sequence()
-        place = Place(view.website, view.time_ms, sequence)
+        place = ViewLocation(view.website, view.time_ms, sequence)
         self._put(
             view.website,
             view_record(
@@ -187,7 +187,7 @@ class Batch:
         return Outcome.STORED
 
     def _of_visitor(self, view: View, visitor: Visitor) -> View:
-        """Tell whether a view is the first of its visitor that day, and of its page."""
+        """Return whether a view is the first of its visitor that day, and of its page."""
         number = self._count(view, visitor)
         return evolve(
             view,
@@ -206,19 +206,19 @@ class Batch:
         digest = beacons.digest(name)
         before = self._find(digest, view.time_ms)
         count = 1 if before is None else before.sequence + 1
-        place = Place(view.website, view.time_ms, count)
+        place = ViewLocation(view.website, view.time_ms, count)
         beacons.write(self._txn, digest, place)
         self._fresh[digest] = place
         return count
 
-    def _catch_up(self, digest: bytes, place: Place) -> None:
+    def _catch_up(self, digest: bytes, place: ViewLocation) -> None:
         """Write what came before the view."""
         early = self._journal.early
         duration_ms = early.duration_ms(digest, place.website, place.time_ms)
         if duration_ms:
             self._last(place, place.time_ms, duration_ms)
         for event in early.events(digest, place.website, place.time_ms):
-            if self._known.is_sealed(place.website, event):
+            if self._known.is_flushed(place.website, event):
                 self._correct(place.website, Corrected.VIEW, event, place.sequence)
                 continue
             key = journal_key(place.website, place.time_ms, self._journal.next_sequence())
@@ -237,10 +237,10 @@ class Batch:
         self._last(place, leaving.time_ms, leaving.duration_ms)
         return Outcome.STORED
 
-    def _last(self, place: Place, time_ms: int, duration_ms: int) -> None:
+    def _last(self, place: ViewLocation, time_ms: int, duration_ms: int) -> None:
         """Write how long a view was seen, if that is longer than is known."""
         website, view = place.website, place.sequence
-        if self._known.is_sealed(website, view):
+        if self._known.is_flushed(website, view):
             self._correct(website, Corrected.DURATION, view, duration_ms)
             return
         known_ms = self._durations.get(view) or self._known.duration_ms(website, view)
@@ -274,7 +274,7 @@ class Batch:
             self._put(website, property_record(key, event, view, code))
         return event
 
-    def _find(self, digest: bytes, now_ms: int) -> Place | None:
+    def _find(self, digest: bytes, now_ms: int) -> ViewLocation | None:
         place = self._fresh.get(digest)
         if place is None:
             place = self._journal.beacons.find(self._txn, digest, now_ms)
@@ -283,7 +283,7 @@ class Batch:
         return place
 
     def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> None:
-        """Write what is known of a sealed hit; the greatest value counts."""
+        """Write what is known of a flushed hit; the greatest value counts."""
         known = self.corrections.setdefault(website, {})
         before = known.get((kind, sequence), self._known.correction(website, kind, sequence))
         if value > before:
@@ -293,5 +293,5 @@ class Batch:
             write_correction(self._txn, database, website, correction)
 
     def _put(self, website: int, record: Record) -> None:
-        self._txn.put(*record, db=self._journal.databases.journal, overwrite=False)
+        self._txn.put(*record, db=self._journal.databases.wal, overwrite=False)
         self.records.setdefault(website, []).append(record)

@@ -1,6 +1,6 @@
 """The memtable of a website: hits that are in no segment yet, as columns in memory.
 
-The writer thread alone changes a tail, by the same `extend` whether the records have just been
+The writer thread alone changes a memtable, by the same `extend` whether the records have just been
 committed or are read back at start. What it publishes never changes afterwards: rows beyond the
 published length may be filled in, and a column that must change in place is copied first.
 """
@@ -137,7 +137,7 @@ class _Columns:
 
 @define(eq=False)
 class _Chunk:
-    """Views that become a block. `shared` says that a question may hold what changes."""
+    """Views that become a segment. `shared` says that a question may hold what changes."""
 
     columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
     least_ms: int = NO_TIME[0]
@@ -218,7 +218,7 @@ class _Chunk:
 
 @frozen(eq=False)
 class Cut:
-    """The oldest part of a tail: all views and events up to a sequence number, as they were."""
+    """The oldest part of a memtable: all views and events up to a sequence number, as they were."""
 
     watermark: int
     latest_ms: int
@@ -238,8 +238,8 @@ class Since:
 
 
 @define(eq=False)
-class Tail:
-    """One website's unsealed records."""
+class Memtable:
+    """One website's unflushed records."""
 
     chunk_views: int = CHUNK_VIEWS
     chunks: list[_Chunk] = field(factory=list)
@@ -247,7 +247,7 @@ class Tail:
     last_sequence: int = 0
     """The greatest sequence number of a record taken in."""
     oldest_ms: int = NO_TIME[0]
-    """The earliest time of a view or event taken in since all was sealed."""
+    """The earliest time of a view or event taken in since all was flushed."""
     _latest_ms: int = NO_TIME[1]
     """The latest time of a record that came while there was no chunk."""
     _bindings_shared: bool = False
@@ -293,14 +293,14 @@ class Tail:
             self._latest_ms = max(self._latest_ms, latest_ms)
 
     def duration_ms(self, view: int) -> int:
-        """Give how long a view was seen, 0 where that is not known."""
+        """Return how long a view was seen, 0 where that is not known."""
         for chunk in reversed(self.chunks):
             if chunk.first_sequence <= view:
                 return chunk.duration_ms(view)
         return 0
 
     def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
-        """Give the views and events as parts that never change."""
+        """Return the views and events as parts that never change."""
         events = self._published_events()
         return (
             tuple(chunk.publish() for chunk in self.chunks),
@@ -308,7 +308,7 @@ class Tail:
         )
 
     def cut(self, *, everything: bool) -> Cut:
-        """Give the oldest chunk, or everything; what comes from now on joins other chunks."""
+        """Return the oldest chunk, or everything; what comes from now on joins other chunks."""
         chunks = self.chunks if everything else self.chunks[:1]
         for chunk in chunks:
             chunk.is_closed = True
@@ -330,7 +330,7 @@ class Tail:
         )
 
     def since(self, cut: Cut) -> Since:
-        """Give what became known of the hits of a cut after it was taken."""
+        """Return what became known of the hits of a cut after it was taken."""
         pieces = [
             (chunk.columns.arrays["duration_ms"][: len(then)], then)
             for chunk, then in zip(self.chunks, cut.chunks, strict=False)
@@ -357,7 +357,7 @@ class Tail:
         )
 
     def drop(self, cut: Cut) -> None:
-        """Forget the hits of a cut: a block has them now."""
+        """Forget the hits of a cut: a segment has them now."""
         gone = self.chunks[: len(cut.chunks)]
         # Of what came meanwhile, it was these that knew the time.
         self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in gone)])

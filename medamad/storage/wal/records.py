@@ -8,7 +8,7 @@ four kinds, each of one fixed width, in codes:
 - a property of an event; the records of one event share the number of the first;
 - a binding: an event turns out to belong to a view that was stored after it.
 
-It is the sequence number of a hit, and stands among the heads of the blocks, before all of them.
+It is the sequence number of a hit, and stands among the heads of the segments, before all of them.
 """
 
 import struct
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, head_key
+from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, header_key
 
 Record: TypeAlias = tuple[bytes, bytes]
 """Key and value as stored."""
@@ -82,12 +82,12 @@ _FLAGS: Final = {
 
 
 def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
-    """Give the key of a record."""
+    """Return the key of a record."""
     return _KEY.pack(website, time_ms, sequence)
 
 
 def sequence_of(key: bytes) -> int:
-    """Give the sequence number in a record's key."""
+    """Return the sequence number in a record's key."""
     return int.from_bytes(key[-8:], "big")
 
 
@@ -108,27 +108,27 @@ def view_record(
     width_px: int,
     codes: Sequence[int],
 ) -> Record:
-    """Give the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
+    """Return the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
     flags = _FLAGS[first_today, first_of_page]
-    return _sealed(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
+    return _flushed(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
 
 
 def leaving_record(key: bytes, view: int, duration_ms: int) -> Record:
-    """Give the record that says how long the view with that sequence number was seen."""
-    return _sealed(key, _LEAVING.pack(Kind.LEAVING, view, duration_ms))
+    """Return the record that says how long the view with that sequence number was seen."""
+    return _flushed(key, _LEAVING.pack(Kind.LEAVING, view, duration_ms))
 
 
 def property_record(key: bytes, event: int, view: int, code: int) -> Record:
-    """Give the record of one property of an event; `view` is 0 for none."""
-    return _sealed(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
+    """Return the record of one property of an event; `view` is 0 for none."""
+    return _flushed(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
 
 
 def binding_record(key: bytes, event: int, view: int) -> Record:
-    """Give the record that says which view an event belongs to."""
-    return _sealed(key, _BINDING.pack(Kind.BINDING, event, view))
+    """Return the record that says which view an event belongs to."""
+    return _flushed(key, _BINDING.pack(Kind.BINDING, event, view))
 
 
-def _sealed(key: bytes, value: bytes) -> Record:
+def _flushed(key: bytes, value: bytes) -> Record:
     return key, value + _CRC.pack(crc32(value, crc32(key)))
 
 
@@ -193,20 +193,20 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]
 _STORED: Final = struct.Struct(">QI")
 """The sequence number and a checksum."""
 _NUMBER: Final = 0
-"""The number in its key, which no block has."""
+"""The number in its key, which no segment has."""
 
 
 def write_watermark(txn: Txn, environment: Environment, website: int, watermark: int) -> None:
     """Store the sequence number up to which a website's journal counts no more."""
-    key = head_key(website, _NUMBER)
+    key = header_key(website, _NUMBER)
     value = _STORED.pack(watermark, _checksum(key, watermark))
-    txn.put(key, value, db=environment.databases.heads)
+    txn.put(key, value, db=environment.databases.headers)
 
 
 def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
-    """Give the sequence number up to which a website's journal counts no more. Raises Damaged."""
-    key = head_key(website, _NUMBER)
-    stored = txn.get(key, db=environment.databases.heads)
+    """Return the sequence number up to which a website's journal counts no more. Raises Damaged."""
+    key = header_key(website, _NUMBER)
+    stored = txn.get(key, db=environment.databases.headers)
     if stored is None:
         return 0
     try:

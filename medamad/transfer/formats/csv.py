@@ -43,11 +43,11 @@ class CsvWriter:
     table: Table
 
     def begin(self) -> bytes:
-        """Give how the file begins."""
+        """Return how the file begins."""
         return (",".join(self.table.names) + _LINE_END).encode()
 
     def rows(self, rows: Rows) -> bytes:
-        """Give some rows."""
+        """Return some rows."""
         columns = [
             _cells(column.kind, values)
             for column, values in zip(self.table.columns, rows, strict=True)
@@ -60,7 +60,7 @@ class CsvWriter:
         return file.getvalue().encode()
 
     def end(self) -> bytes:
-        """Give how the file ends."""
+        """Return how the file ends."""
         return b""
 
 
@@ -77,17 +77,17 @@ def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
 
 @lru_cache(_RECENT)
 def marked(text: str | None) -> str:
-    """Give a text as a cell that is no formula, nor are its parts."""
+    """Return a text as a cell that is no formula, nor are its parts."""
     return "" if text is None else _MARKED.sub(MARK, text)
 
 
 def unmarked(cell: str) -> str:
-    """Give the text of a cell."""
+    """Return the text of a cell."""
     return _MARK.sub("", cell)
 
 
 def is_csv(head: bytes) -> bool:
-    """Tell whether a file of ours begins so: with names of columns, of which one is `time`."""
+    """Return whether a file of ours begins so: with names of columns, of which one is `time`."""
     line, _, _ = head.partition(b"\n")
     try:
         names = next(csv.reader([line.decode("utf-8-sig", "replace").rstrip("\r")]), [])
@@ -127,7 +127,7 @@ def read_records(
 def by_column(
     names: Sequence[str], lines: Iterable[tuple[int, Sequence[str]]]
 ) -> Iterator[tuple[int, dict[str, str]] | Refused]:
-    """Give line and cells by their column."""
+    """Return line and cells by their column."""
     for line, cells in lines:
         if len(cells) != len(names):
             yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
@@ -136,7 +136,7 @@ def by_column(
 
 
 def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
-    """Give the cells of each row, with the line on which it begins. Raises BadRequest."""
+    """Return the cells of each row, with the line on which it begins. Raises BadRequest."""
     csv.field_size_limit(_MOST_OF_A_CELL)
     lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
     reader = csv.reader(_sound(lines), strict=True)
@@ -153,7 +153,7 @@ def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
 
 
 def _sound(lines: Iterable[str]) -> Iterator[str]:
-    """Give lines as they are. Raises BadRequest naming the one that is not UTF-8.
+    """Return lines as they are. Raises BadRequest naming the one that is not UTF-8.
 
     They are decoded many at a time, so that the decoder cannot tell.
     """

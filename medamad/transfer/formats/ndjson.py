@@ -23,11 +23,11 @@ class NdjsonWriter:
     table: Table
 
     def begin(self) -> bytes:
-        """Give how the file begins."""
+        """Return how the file begins."""
         return b""
 
     def rows(self, rows: Rows) -> bytes:
-        """Give some rows."""
+        """Return some rows."""
         columns = [
             written(values) if column.kind is Kind.TIMESTAMP else values  # type: ignore[arg-type]
             for column, values in zip(self.table.columns, rows, strict=True)
@@ -41,12 +41,12 @@ class NdjsonWriter:
         )
 
     def end(self) -> bytes:
-        """Give how the file ends."""
+        """Return how the file ends."""
         return b""
 
 
 def is_ndjson(head: bytes) -> bool:
-    """Tell whether a file that begins so may be one of ours."""
+    """Return whether a file that begins so may be one of ours."""
     return head.removeprefix(BOM_UTF8).lstrip().startswith(b"{")
 
 

@@ -21,7 +21,7 @@ MISSING: Final = (
 
 
 def pyarrow() -> Any:
-    """Give the library. Raises BadRequest where it is not installed."""
+    """Return the library. Raises BadRequest where it is not installed."""
     try:
         import pyarrow.parquet  # noqa: PLC0415 - it is large, and not everybody has it
     except ImportError:
@@ -30,7 +30,7 @@ def pyarrow() -> Any:
 
 
 def is_installed() -> bool:
-    """Tell whether the library is there, without reading it in."""
+    """Return whether the library is there, without reading it in."""
     return find_spec("pyarrow") is not None
 
 
@@ -51,7 +51,7 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytes:
-        """Give what was written, and keep it no longer."""
+        """Return what was written, and keep it no longer."""
         found, self._pieces = b"".join(self._pieces), []
         return found
 
@@ -75,11 +75,11 @@ class ParquetWriter:
         )
 
     def begin(self) -> bytes:
-        """Give how the file begins."""
+        """Return how the file begins."""
         return self._sink.take()
 
     def rows(self, rows: Rows) -> bytes:
-        """Give some rows, or nothing yet."""
+        """Return some rows, or nothing yet."""
         batch = self._library.record_batch(
             [
                 self._library.array(values, type_of(self._library, column))
@@ -94,7 +94,7 @@ class ParquetWriter:
         return self._sink.take()
 
     def end(self) -> bytes:
-        """Give how the file ends."""
+        """Return how the file ends."""
         if self._rows:
             self._write_group()
         self._writer.close()
@@ -107,12 +107,12 @@ class ParquetWriter:
 
 
 def schema(library: Any, table: Table) -> Any:
-    """Give the types of a table's columns."""
+    """Return the types of a table's columns."""
     return library.schema([(column.name, type_of(library, column)) for column in table.columns])
 
 
 def type_of(library: Any, column: Column) -> Any:
-    """Give the type of a column."""
+    """Return the type of a column."""
     match column.kind:
         case Kind.TEXT:
             return library.string()

@@ -49,13 +49,13 @@ class Writer(Protocol):
     """Writes one file of one table, piece by piece; not every piece gives bytes at once."""
 
     def begin(self) -> bytes:
-        """Give how the file begins."""
+        """Return how the file begins."""
 
     def rows(self, rows: Rows) -> bytes:
-        """Give some rows."""
+        """Return some rows."""
 
     def end(self) -> bytes:
-        """Give how the file ends."""
+        """Return how the file ends."""
 
 
 @frozen
@@ -98,19 +98,19 @@ _LINES_TRIED: Final = 20
 
 
 def _is_access_log(head: bytes) -> bool:
-    """Tell whether a file that begins so is a log; one begun just now has nothing in it."""
+    """Return whether a file that begins so is a log; one begun just now has nothing in it."""
     lines = head.removeprefix(BOM_UTF8).splitlines()[:_LINES_TRIED]
     return not head or any(map(is_log, lines))
 
 
 def _begins_as_log(head: bytes) -> bool:
-    """Tell whether the first line is one of a log, and not some text in what is no text."""
+    """Return whether the first line is one of a log, and not some text in what is no text."""
     first, _, _ = head.removeprefix(BOM_UTF8).partition(b"\n")
     return b"\0" not in first and is_log(first.strip())
 
 
 def _own(reader: Reader) -> ForeignReader:
-    """Give a reader of files that tell all by themselves."""
+    """Return a reader of files that tell all by themselves."""
     return lambda file, into, _visits: reader(file, into.latest_ms)
 
 
@@ -140,7 +140,7 @@ _ZIP: Final = b"PK\x03\x04"
 
 
 def head_of(file: BinaryIO) -> bytes:
-    """Give how a file begins, to the end of a line that is not longer than any of a log.
+    """Return how a file begins, to the end of a line that is not longer than any of a log.
 
     Of a zip it is its mark, and the names of what it holds, line by line.
     """
@@ -155,7 +155,7 @@ def head_of(file: BinaryIO) -> bytes:
 
 
 def guessed(head: bytes) -> str | None:
-    """Tell which source a file is, by its head; None for none that is known.
+    """Return which source a file is, by its head; None for none that is known.
 
     What begins with a line of a log is one, whatever else that looks like: strangers write it.
     How other files begin does not come from strangers, but their further lines do.

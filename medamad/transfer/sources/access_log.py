@@ -85,12 +85,12 @@ def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row 
 
 
 def _may_be_cut(line: bytes, request: Request | None) -> bool:
-    """Tell whether a line that has not ended may go on: one of common form, to be of combined."""
+    """Return whether a line that has not ended may go on: one of common form, to be of combined."""
     return request is not None and request.user_agent is None and not line.startswith(b"{")
 
 
 def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
-    """Give the view that a request was, or why it is none."""
+    """Return the view that a request was, or why it is none."""
     user_agent = visits.agent_of(request.user_agent)
     shown = _shown(request, into)
     if isinstance(shown, LeftOut):
@@ -119,7 +119,7 @@ def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
 
 
 def _shown(request: Request, into: Into) -> tuple[Page, str] | LeftOut:
-    """Give the page of the website that was shown, and its host where the log says it."""
+    """Return the page of the website that was shown, and its host where the log says it."""
     if request.method != "GET" or request.status not in _SHOWN:
         return LeftOut.NO_VIEW
     host, path, query = _target(request)
@@ -132,7 +132,7 @@ def _shown(request: Request, into: Into) -> tuple[Page, str] | LeftOut:
 
 
 def _target(request: Request) -> tuple[str, str, str]:
-    """Give host, path and query (RFC 9112, section 3.2); of a whole URL its own host counts."""
+    """Return host, path and query (RFC 9112, section 3.2); of a whole URL its own host counts."""
     host, rest = request.host, request.target
     if whole := _WHOLE.match(rest):
         host, rest = whole[1], rest[whole.end() :]
@@ -143,7 +143,7 @@ def _target(request: Request) -> tuple[str, str, str]:
 
 @lru_cache(_RECENT)
 def _is_program(user_agent: str | None, rule: BotRule) -> bool:
-    """Tell whether no person's browser asked.
+    """Return whether no person's browser asked.
 
     A tracker's hit from a plain HTTP client is meant to count; in a log there is whatever asked.
     """
@@ -153,7 +153,7 @@ def _is_program(user_agent: str | None, rule: BotRule) -> bool:
 
 
 def _host(given: str) -> str:
-    """Give the name of a host, or what stands in its place: an address is none of a website."""
+    """Return the name of a host, or what stands in its place: an address is none of a website."""
     try:
         return canonical_hostname(split_url(f"//{given}").hostname or "")
     except (ValueError, BadRequest):

@@ -36,19 +36,19 @@ def time_ms_of(text: str) -> int:
 
 
 def country_of(text: str) -> str:
-    """Give the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
+    """Return the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
     found = _COUNTRY.match(text.strip().upper())
     return country_of_code(found[1]) if found else ""
 
 
 def width_of(screen: str) -> int:
-    """Give the pixels of a screen's width, with which its size begins; 0 if there are none."""
+    """Return the pixels of a screen's width, with which its size begins; 0 if there are none."""
     found = _WIDTH.match(screen)
     return min(int(found[1]), _MAX_WIDTH) if found else 0
 
 
 def with_campaign(page: Page, **campaign: str) -> Page:
-    """Give a page with the UTM fields that are known otherwise than by its query."""
+    """Return a page with the UTM fields that are known otherwise than by its query."""
     return evolve(page, **{name: text[:MAX_UTM] for name, text in campaign.items() if text})
 
 
@@ -67,7 +67,7 @@ def view_row(
     width_px: int = 0,
     duration_ms: int = 0,
 ) -> ViewRow:
-    """Give a view, its texts cut as those of hits are.
+    """Return a view, its texts cut as those of hits are.
 
     `firsts` tells whether it is the visitor's first of the day, and first of its page.
     """
@@ -104,7 +104,7 @@ def event_rows(
     view: int = 0,
     identity: int = 0,
 ) -> Iterator[EventRow]:
-    """Give the properties of an event, each once, cut as those of hits are."""
+    """Return the properties of an event, each once, cut as those of hits are."""
     kept = [
         (name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME], value.strip()[:MAX_VALUE])
         for name, value in pairs
@@ -195,13 +195,13 @@ _VERSION: Final = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
 
 @lru_cache(_RECENT)
 def browser_named(text: str, version: str = "") -> tuple[str, str]:
-    """Give name and version of a browser; the version may stand behind the name."""
+    """Return name and version of a browser; the version may stand behind the name."""
     return _named(text, version, _BROWSERS)
 
 
 @lru_cache(_RECENT)
 def system_named(text: str, version: str = "") -> tuple[str, str]:
-    """Give name and version of an operating system; the version may stand behind the name."""
+    """Return name and version of an operating system; the version may stand behind the name."""
     if text.startswith("Linux"):  # what follows is a distribution
         return "Linux", ""
     if found := _WINDOWS.match(f"{text} {version}".strip()):
@@ -211,7 +211,7 @@ def system_named(text: str, version: str = "") -> tuple[str, str]:
 
 @lru_cache(_RECENT)
 def device_named(text: str) -> str:
-    """Give the kind of a device, Unknown for none that is known."""
+    """Return the kind of a device, Unknown for none that is known."""
     return _DEVICES.get(text.strip().lower(), UNKNOWN)
 
 

@@ -37,7 +37,7 @@ _NO_SESSION: Final = "0-"
 
 
 def is_goatcounter(head: bytes) -> bool:
-    """Tell whether a file that begins so is such an export."""
+    """Return whether a file that begins so is such an export."""
     first, _, _ = head.partition(b"\n")
     return _HEAD.match(first) is not None and b"FirstVisit" in first
 

@@ -105,7 +105,7 @@ _Texts = tuple[str, ...]
 
 
 def is_goatcounter_days(head: bytes) -> bool:
-    """Tell whether a file that begins so is such an export."""
+    """Return whether a file that begins so is such an export."""
     mark, *names = head.splitlines() or [b""]
     found = {name.rpartition(b"/")[2] for name in names}
     return mark.startswith(b"PK") and {b"hit_stats.jsonl", b"paths.jsonl"} <= found
@@ -251,7 +251,7 @@ class _Reading:
                 yield _counted(table, day, texts, row.count, line)
 
     def _lines(self, name: str, row: type[T]) -> Iterator[tuple[int, T] | Refused]:
-        """Give the lines of a file, none if it is not there."""
+        """Return the lines of a file, none if it is not there."""
         member = f"{name}.jsonl"
         if member not in self._members:
             return
@@ -282,7 +282,7 @@ def _refused(line: int, name: str, field: str) -> Refused:
 
 @lru_cache(_RECENT)
 def _day_of_hour(hour: str, zone: tzinfo) -> int | None:
-    """Give the local date of an hour of UTC; None for what is no hour since 1970."""
+    """Return the local date of an hour of UTC; None for what is no hour since 1970."""
     try:
         moment = datetime.fromisoformat(hour)
     except ValueError:

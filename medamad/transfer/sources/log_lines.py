@@ -99,7 +99,7 @@ class Request:
 
 
 def is_log(line: bytes) -> bool:
-    """Tell whether a line looks like one of an access log, even if not all of it can be read."""
+    """Return whether a line looks like one of an access log, even if not all of it can be read."""
     if not line.startswith(b"{"):
         return _LINE.match(line) is not None
     try:
@@ -156,7 +156,7 @@ def _told_host(name: str) -> str:
 
 
 def _asked(request: str) -> tuple[str, str]:
-    """Give method and target of a request line; empty for what was no request of HTTP."""
+    """Return method and target of a request line; empty for what was no request of HTTP."""
     parts = request.split(" ")
     return (parts[0], parts[1]) if len(parts) == 3 else ("", "")  # noqa: PLR2004 - and its protocol
 
@@ -207,7 +207,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _is_of_caddy(record: Mapping[str, Any]) -> bool:
-    """Tell whether it may be of Caddy's log, in which there is more than accesses."""
+    """Return whether it may be of Caddy's log, in which there is more than accesses."""
     is_told = "logger" in record or ("level" in record and "msg" in record)
     return is_told or isinstance(record.get("request"), dict)
 
@@ -232,7 +232,7 @@ def _of_caddy(record: Mapping[str, Any]) -> Request | None:
 
 
 def _headers(headers: Any) -> dict[str, str]:
-    """Give the first value of each header, by its name in lower case."""
+    """Return the first value of each header, by its name in lower case."""
     found = headers.items() if isinstance(headers, dict) else ()
     return {
         name.lower(): str(values[0])
@@ -242,7 +242,7 @@ def _headers(headers: Any) -> dict[str, str]:
 
 
 def _tells_target(record: Mapping[str, Any]) -> bool:
-    """Tell whether a line says what was asked for; that is empty where it was no HTTP."""
+    """Return whether a line says what was asked for; that is empty where it was no HTTP."""
     return any(name in record for name in _TARGETS)
 
 
@@ -282,7 +282,7 @@ def _status(value: Any) -> int:
 
 
 def _json_ms(value: Any, field: str) -> int:
-    """Give a time: Unix time, ISO 8601, in UTC where it names no zone, or as in combined form."""
+    """Return a time: Unix time, ISO 8601, in UTC where it names no zone, or as in combined form."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         return _local_ms(value)
     try:

@@ -54,7 +54,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 
 
 def is_medama(head: bytes) -> bool:
-    """Tell whether a file that begins so is one of DuckDB."""
+    """Return whether a file that begins so is one of DuckDB."""
     return head[_MARK_AT:].startswith(_MARK)
 
 
@@ -89,7 +89,7 @@ class _Reading:
         """Of the views that have events, by what Medama calls them."""
 
     def rows(self) -> Iterator[Row | Refused]:
-        """Give the views and then the events of the website."""
+        """Return the views and then the events of the website."""
         with_events = self._with_events()
         for number, record in enumerate(self._views(), 1):
             row = self._view(number, record)
@@ -198,12 +198,12 @@ class _Reading:
 
 
 def country_by_name(name: str) -> str:
-    """Give the code of a country by its English name, or by itself; "" for neither."""
+    """Return the code of a country by its English name, or by itself; "" for neither."""
     return _territories().get(name) or country_of(name)
 
 
 def locale_by_name(language: str, dialect: str) -> str:
-    """Give a locale by the English names of a dialect and its language; "" if unknown."""
+    """Return a locale by the English names of a dialect and its language; "" if unknown."""
     known = _languages()
     if found := known.get(dialect):
         return found

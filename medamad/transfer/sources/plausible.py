@@ -188,7 +188,7 @@ _OURS: Final = "report"
 
 
 def is_plausible(head: bytes) -> bool:
-    """Tell whether a file that begins so is such an export, or a table of one."""
+    """Return whether a file that begins so is such an export, or a table of one."""
     lines = head.splitlines() or [b""]
     if lines[0].startswith(b"PK"):
         return any(_is_member(name.decode(errors="replace")) for name in lines[1:])
@@ -221,7 +221,7 @@ def _is_member(name: str) -> bool:
 
 
 def _table_of(columns: Collection[str], place: str = "") -> _Table | None:
-    """Tell which table has such columns, None for none of which anything is taken.
+    """Return which table has such columns, None for none of which anything is taken.
 
     `place` is the name of its file in a zip.
     """
@@ -269,7 +269,7 @@ def _rows(file: IO[bytes], place: str, reading: _Reading) -> Iterator[DayRow | R
 
 
 def _figures(table: _Table, names: Collection[str]) -> dict[str, str]:
-    """Give the columns that are there; without bounces, also visits do not matter."""
+    """Return the columns that are there; without bounces, also visits do not matter."""
     found = {attribute: name for attribute, name in table.figures.items() if name in names}
     if "bounces" not in found:
         found.pop("visits", None)

@@ -49,7 +49,7 @@ Data = Mapping[str, list[tuple[str, str]]]
 
 
 def is_umami(head: bytes) -> bool:
-    """Tell whether a file that begins so is such an export."""
+    """Return whether a file that begins so is such an export."""
     lines = head.splitlines() or [b""]
     if lines[0].startswith(b"PK"):
         names = [name.decode(errors="replace") for name in lines[1:]]
@@ -93,7 +93,7 @@ def _added(file: IO[bytes], data: dict[str, list[tuple[str, str]]]) -> Iterator[
 
 
 def _value(record: Record) -> str:
-    """Give the value of a datum; of a number, Umami writes four decimals and shows no zeros."""
+    """Return the value of a datum; of a number, Umami writes four decimals and shows no zeros."""
     values = ("string_value", "number_value", "date_value")
     value = next((_text(record, name) for name in values if record.get(name)), "")
     if record.get("number_value") and _NUMBER.match(value):
@@ -110,7 +110,7 @@ class _Reading:
     data: Data = field(factory=dict)
 
     def rows(self, file: IO[bytes]) -> Iterator[Row | Refused]:
-        """Give the views and events."""
+        """Return the views and events."""
         for found in read_records(file, _NEEDED):
             if isinstance(found, Refused):
                 yield found
@@ -195,10 +195,10 @@ class _Reading:
 
 
 def _identity(record: Record) -> int:
-    """Give what a row is known by again: rows of the same `event_id` come no second time."""
+    """Return what a row is known by again: rows of the same `event_id` come no second time."""
     return 0 if record.get("event_id") else hash((record["session_id"],))
 
 
 def _text(record: Record, name: str) -> str:
-    """Give a cell; an apostrophe before what looks like a formula is Umami's."""
+    """Return a cell; an apostrophe before what looks like a formula is Umami's."""
     return _MARKED.sub("", record.get(name) or "", count=1)

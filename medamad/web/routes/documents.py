@@ -45,7 +45,7 @@ _ON_A_PAGE: Final[Headers] = (
 
 
 def _framed(ancestors: bytes) -> Headers:
-    """Give the headers that say in whose frames a page may be shown."""
+    """Return the headers that say in whose frames a page may be shown."""
     origin = b"same-origin" if ancestors == _NOWHERE else b"cross-origin"
     return (
         (b"Content-Security-Policy", _POLICY % ancestors),
@@ -59,7 +59,7 @@ _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 
 @cache
 def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
-    """Give the dashboard's files by their paths below /dashboard/.
+    """Return the dashboard's files by their paths below /dashboard/.
 
     Raises FileNotFoundError when the package was made without them, or without one of the pages.
     """
@@ -74,7 +74,7 @@ def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
 
 
 def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
-    """Give a file of the dashboard; whatever is none is a place in the page, which finds it."""
+    """Return a file of the dashboard; whatever is none is a place in the page, which finds it."""
     files = read_dashboard()
     if place not in files and place.startswith(_HASHED):
         raise NotFound(NOT_FOUND)
@@ -82,7 +82,7 @@ def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
 
 
 def open_share(call: Call, share: str) -> Reply:
-    """Give the page of a share link, to be shown in the frames that the link allows."""
+    """Return the page of a share link, to be shown in the frames that the link allows."""
     try:
         ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NOWHERE
         status = HTTPStatus.OK

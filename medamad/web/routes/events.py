@@ -55,7 +55,7 @@ def _stored(ignored: str | None) -> Reply:
 
 
 def ignored_headers(ignored: str | None) -> Headers:
-    """Give what tells why a hit is ignored, if it is."""
+    """Return what tells why a hit is ignored, if it is."""
     return ((IGNORED, ignored.encode("ascii")),) if ignored else ()
 
 
@@ -96,7 +96,7 @@ def _ping(request: Request, backend: Backend) -> Reply:
 
 
 def _is_counted(request: Request) -> bool:
-    """Tell whether the number of views is asked for. What follows is for the browser's cache."""
+    """Return whether the number of views is asked for. What follows is for the browser's cache."""
     return request.query.startswith(_COUNTED)
 
 
@@ -109,14 +109,14 @@ def _check_query(request: Request) -> None:
 
 
 def ping_of(request: Request, backend: Backend) -> Ping:
-    """Tell what a visitor's browser remembers of today. Raises BadRequest."""
+    """Return what a visitor's browser remembers of today. Raises BadRequest."""
     values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
     since = None if values is None else b", ".join(values).decode("latin-1")
     return answer_ping(since, backend.clock(), backend.collector.rules.zone)
 
 
 def ping_headers(answer: Ping) -> Headers:
-    """Give what makes the browser remember."""
+    """Return what makes the browser remember."""
     return (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii")))
 
 
@@ -166,7 +166,7 @@ class Lanes:
 def lanes(
     backend: Backend, encoded_no_content: EncodedNoContent
 ) -> Mapping[tuple[bytes, str], Callable[[Request], None]]:
-    """Give what answers the requests that are many, by method and path."""
+    """Return what answers the requests that are many, by method and path."""
     short = Lanes(backend, encoded_no_content)
     return {(b"POST", HIT): short.hit, (b"GET", PING): short.ping}
 

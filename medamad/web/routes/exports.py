@@ -48,7 +48,7 @@ class _Source:
             self._made.append(await self._make())
 
     async def next_piece(self) -> bytes | None:
-        """Give the next piece, None at the end."""
+        """Return the next piece, None at the end."""
         return self._made.popleft() if self._made else await self._make()
 
     async def _make(self) -> bytes | None:

@@ -33,7 +33,7 @@ def tell_life(_call: Call) -> Reply:
 
 
 def expose(exposition: Exposition, call: Call) -> Reply:
-    """Give the figures of the daemon."""
+    """Return the figures of the daemon."""
     accept = (call.request.sent(b"Accept") or b"").decode("latin-1")
     text, media_type = exposition.text(accept)
     return Reply(HTTPStatus.OK, text, media_type, (NO_STORE, NO_SNIFFING))

@@ -50,7 +50,7 @@ async def pixel(call: Call) -> Reply:
 
 
 def _page(call: Call) -> str:
-    """Give the URL of the page: what the address of the pixel says, else the browser."""
+    """Return the URL of the page: what the address of the pixel says, else the browser."""
     named = call.query.text("u")
     if named is not None:
         return named

@@ -36,12 +36,12 @@ _HEADERS: Final[Headers] = (
 
 @cache
 def read_scripts() -> Mapping[str, Asset]:
-    """Give every script by the name of its file."""
+    """Return every script by the name of its file."""
     return {name: read_asset(file, _HEADERS) for name, file in files_below(_FOLDER).items()}
 
 
 def file_name(features: Collection[str]) -> str:
-    """Give the name of the file of a set of features, in whatever order they come."""
+    """Return the name of the file of a set of features, in whatever order they come."""
     chosen = [each for each in SCRIPT_TYPES if each in features and each != _DEFAULT]
     return (".".join(chosen) or _DEFAULT) + _SUFFIX
 
@@ -54,7 +54,7 @@ class Scripts:
     _renamed: dict[str, Asset] = field(factory=dict)
 
     def give(self, call: Call, name: str) -> Reply:
-        """Give a script by the name of its file."""
+        """Return a script by the name of its file."""
         event_name = call.backend.settings.event_name
         script = read_scripts()[name]
         if event_name == EVENTS:
@@ -67,13 +67,13 @@ class Scripts:
         return self._renamed[name](call)
 
     def chosen(self, call: Call) -> Reply:
-        """Give the script that the account chose."""
+        """Return the script that the account chose."""
         account = call.backend.store.account.read()
         settings = Settings() if account is None else account.settings
         return self.give(call, file_name(settings.script_type))
 
     def named(self, call: Call, name: str) -> Reply:
-        """Give the script that an address names: features joined by dots, and the suffix."""
+        """Return the script that an address names: features joined by dots, and the suffix."""
         features = set(name.removesuffix(_SUFFIX).split("."))
         if not name.endswith(_SUFFIX) or not features <= set(SCRIPT_TYPES):
             raise NotFound(NOT_FOUND)

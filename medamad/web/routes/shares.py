@@ -42,7 +42,7 @@ def _share(share: Share) -> dict[str, Any]:
 
 
 def list_all(call: Call, hostname: str) -> Reply:
-    """Give the share links of a website."""
+    """Return the share links of a website."""
     shares = call.backend.shares.of(call.website(hostname).number)
     return json_reply([_share(share) for share in shares])
 
@@ -63,7 +63,7 @@ async def revoke(call: Call, hostname: str, share: str) -> Reply:
 
 
 def read(call: Call, share: str) -> Reply:
-    """Tell what a share link is of, once it is open."""
+    """Return what a share link is of, once it is open."""
     backend = call.backend
     website = shared_website(call, backend.shares.find(share))
     keys = call.request.requestHeaders.getRawHeaders(SHARE) or (share.encode(),)
@@ -85,7 +85,7 @@ async def unlock(call: Call, share: str) -> Reply:
 
 
 def shared_website(call: Call, share: Share) -> Website:
-    """Give the website that a share link is of. Raises NotFound when it was removed."""
+    """Return the website that a share link is of. Raises NotFound when it was removed."""
     website = call.backend.store.websites.by_number(share.website)
     if website is None:
         raise NotFound("the website of this share link was removed")

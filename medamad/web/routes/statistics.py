@@ -63,7 +63,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
 
 
 async def summarise(call: Call, hostname: str) -> Reply:
-    """Give the figures of a period, of the one before, and over time."""
+    """Return the figures of a period, of the one before, and over time."""
     query = call.query
     # A summary has no rows: what chooses among rows is no parameter of it.
     question = Question(
@@ -92,30 +92,30 @@ async def summarise(call: Call, hostname: str) -> Reply:
 
 
 async def count_pages(call: Call, hostname: str) -> Reply:
-    """Give views and visitors by page."""
+    """Return views and visitors by page."""
     return await _answer(call, hostname, question_of(call.query), pages.report)
 
 
 async def measure_times(call: Call, hostname: str) -> Reply:
-    """Give the time on each page."""
+    """Return the time on each page."""
     return await _answer(call, hostname, question_of(call.query), time.report)
 
 
 async def list_properties(call: Call, hostname: str) -> Reply:
-    """Give the custom properties, or the values of one."""
+    """Return the custom properties, or the values of one."""
     question = question_of(call.query, has_summary=False)
     return await _answer(call, hostname, question, properties.report)
 
 
 async def count_referrers(call: Call, hostname: str) -> Reply:
-    """Give views by source of the referrer, or by its host and path."""
+    """Return views by source of the referrer, or by its host and path."""
     grouped = call.query.boolean("grouped", default=True)
     column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
     return await _count(call, hostname, column)
 
 
 async def count_languages(call: Call, hostname: str) -> Reply:
-    """Give views by language, or by its dialect."""
+    """Return views by language, or by its dialect."""
     dialects = call.query.boolean("locale", default=False)
     return await _count(call, hostname, dimensions.LOCALES if dialects else dimensions.LANGUAGES)
 
@@ -126,7 +126,7 @@ async def _count(call: Call, hostname: str, column: Column) -> Reply:
 
 
 async def live(call: Call, hostname: str) -> Reply:
-    """Give how many are there now."""
+    """Return how many are there now."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
     visitors = await call.ask(lambda: backend.store.live_visitors(website, now_ms))
@@ -134,7 +134,7 @@ async def live(call: Call, hostname: str) -> Reply:
 
 
 def ignored(call: Call, hostname: str) -> Reply:
-    """Give which hits were not counted in the last 24 hours, and why."""
+    """Return which hits were not counted in the last 24 hours, and why."""
     backend = call.backend
     return json_reply(backend.collector.refusals.of(call.website(hostname).number, backend.clock()))
 

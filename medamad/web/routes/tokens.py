@@ -41,7 +41,7 @@ def _token(token: Token, backend: Backend) -> dict[str, Any]:
 
 
 def list_all(call: Call) -> Reply:
-    """Give all tokens, without what they open by."""
+    """Return all tokens, without what they open by."""
     return json_reply([_token(token, call.backend) for token in call.backend.tokens.all()])
 
 
@@ -58,7 +58,7 @@ async def make(call: Call) -> Reply:
 
 
 def _second(sent: float | None) -> int | None:
-    """Give a Unix second, also one that is written with a point: JSON knows no difference."""
+    """Return a Unix second, also one that is written with a point: JSON knows no difference."""
     if sent is None:
         return None
     if not sent.is_integer():

@@ -43,7 +43,7 @@ def _user(account: Account) -> Reply:
 
 
 def read(call: Call) -> Reply:
-    """Give the account."""
+    """Return the account."""
     return _user(call.account)
 
 
@@ -70,7 +70,7 @@ async def delete(call: Call) -> Reply:
 
 
 def usage(call: Call) -> Reply:
-    """Give what the machine and the service use, what hits came, and what the service is."""
+    """Return what the machine and the service use, what hits came, and what the service is."""
     call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
     return json_reply(
@@ -93,7 +93,7 @@ def usage(call: Call) -> Reply:
 
 
 def _hits(backend: Backend, now: float) -> dict[str, object]:
-    """Give what hits came since the daemon started, over 24 hours at most.
+    """Return what hits came since the daemon started, over 24 hours at most.
 
     A hostname that was registered since is unknown no more.
     """

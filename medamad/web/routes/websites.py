@@ -26,7 +26,7 @@ def _website(website: Website, backend: Backend) -> dict[str, Any]:
 
 
 async def list_all(call: Call) -> Reply:
-    """Give all websites in order of hostname, with the last day's visitors if asked."""
+    """Return all websites in order of hostname, with the last day's visitors if asked."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
     if not call.query.boolean("summary", default=False):
@@ -52,12 +52,12 @@ async def register(call: Call) -> Reply:
 
 
 def read(call: Call, hostname: str) -> Reply:
-    """Give one website."""
+    """Return one website."""
     return json_reply(_website(call.website(hostname), call.backend))
 
 
 async def rename(call: Call, hostname: str) -> Reply:
-    """Give a website another hostname; its hits stay with it."""
+    """Return a website another hostname; its hits stay with it."""
     website = call.website(hostname)
     wanted = canonical_hostname(call.body(_DETAILS).hostname)
     if wanted != website.hostname:

@@ -51,12 +51,12 @@ class _Group(Generic[C]):
     """Since when a request comes over them, the earliest first."""
 
     def idle(self) -> tuple[float, C] | None:
-        """Give the one that waits longest of those whose client has received all."""
+        """Return the one that waits longest of those whose client has received all."""
         few = islice(self.waiting.items(), FEW)
         return next(((since, one) for one, since in few if not one.is_sending), None)
 
     def deaf(self) -> tuple[float, C] | None:
-        """Give the one whose client has received nothing for longest."""
+        """Return the one whose client has received nothing for longest."""
         return _earliest(
             next(((since, one) for one, since in self.paused.items()), None),
             next(
@@ -70,7 +70,7 @@ class _Group(Generic[C]):
         )
 
     def slow(self, before: float) -> tuple[float, C] | None:
-        """Give one over which a request has been slow to come since before a moment."""
+        """Return one over which a request has been slow to come since before a moment."""
         for one, since in islice(self.arriving.items(), FEW):
             if since > before:
                 return None
@@ -96,11 +96,11 @@ class Connections(Generic[C]):
         return len(self._every.all)
 
     def __iter__(self) -> Iterator[C]:
-        """Give each; connections may be closed meanwhile."""
+        """Return each; connections may be closed meanwhile."""
         return iter(list(self._every.all))
 
     def of(self, network: bytes) -> int:
-        """Tell how many there are of a network."""
+        """Return how many there are of a network."""
         found = self._networks.get(network)
         return 0 if found is None else len(found.all)
 
@@ -150,7 +150,7 @@ class Connections(Generic[C]):
                 del self._networks[_key(connection)]
 
     def giving_way(self, newcomer: bytes | None) -> C | None:
-        """Give the one that gives way to a newcomer, by its network; None if none does.
+        """Return the one that gives way to a newcomer, by its network; None if none does.
 
         It is the one that has waited longest for a request, if for SETTLED_SECONDS. Else it is the
         one that has made no headway for longest: because a request has been slow to come for
@@ -167,7 +167,7 @@ class Connections(Generic[C]):
         return self._first(self._every, chain(larger, (own,)), fresh)
 
     def giving_way_within(self, network: bytes) -> C | None:
-        """Give the one that gives way to a newcomer of a network where that has as many as it may.
+        """Return the one that gives way to a newcomer of a network where that has as many as it may.
 
         It is one of its own, as `giving_way` has it of all; None if none does.
         """
@@ -175,7 +175,7 @@ class Connections(Generic[C]):
         return self._first(own, (own,), own)
 
     def _first(self, those: _Group[C], networks: Iterable[_Group[C]], fresh: _Group[C]) -> C | None:
-        """Give the one that goes first of `those`; where none is past its time, one of `fresh`.
+        """Return the one that goes first of `those`; where none is past its time, one of `fresh`.
 
         Over a connection of `networks` a request may be slow to come.
         """
@@ -191,7 +191,7 @@ class Connections(Generic[C]):
         return None if first is None else first[1]
 
     def _with_more(self, arriving: int) -> Iterator[_Group[C]]:
-        """Give the networks over whose connections more requests come, those with most first."""
+        """Return the networks over whose connections more requests come, those with most first."""
         for count in sorted(self._with_arriving, reverse=True):
             if count <= arriving:
                 return
@@ -221,7 +221,7 @@ def _key(connection: Connection) -> Hashable:
 
 
 def _earliest(*found: tuple[float, C] | None) -> tuple[float, C] | None:
-    """Give that which has been so for longest, the first of those that have been for as long."""
+    """Return that which has been so for longest, the first of those that have been for as long."""
     return min((each for each in found if each is not None), key=lambda each: each[0], default=None)
 
 
@@ -259,7 +259,7 @@ class Turns(Generic[W]):
     _is_due: bool = False
 
     def takes_more(self) -> bool:
-        """Tell whether a request may be taken as it comes, and count it.
+        """Return whether a request may be taken as it comes, and count it.
 
         They are counted on through turns in which few come, so that usually nothing is to be done.
         """

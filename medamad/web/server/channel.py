@@ -18,7 +18,7 @@ from medamad.domain.errors import BadRequest, Refusal, TooLarge
 from medamad.ingest.networks import Address
 from medamad.web.responses import Headers, Reply, encoded_last, refusal_reply
 from medamad.web.server.clients import peer_address
-from medamad.web.server.parser import MAX_HEAD_BYTES, Chunks, Head, read_head
+from medamad.web.server.parser import MAX_HEAD_BYTES, Chunks, RequestHead, read_head
 from medamad.web.settings import WebSettings
 
 SEND_BUFFER_BYTES: Final = 65_536
@@ -36,12 +36,12 @@ def bound_send_buffer(transport: Any) -> None:
 
 
 def unread_bytes(transport: Any) -> int:
-    """Give how much has arrived that was not looked at yet, as far as that is known."""
+    """Return how much has arrived that was not looked at yet, as far as that is known."""
     return _bytes_by(FIONREAD, transport)
 
 
 def unreceived_bytes(transport: Any) -> int:
-    """Give how much of what was sent has not arrived at the other end, as far as that is known.
+    """Return how much of what was sent has not arrived at the other end, as far as that is known.
 
     What a transport itself still holds comes only on top of that: it goes to the kernel first.
     """
@@ -87,12 +87,12 @@ class Owner(Protocol):
         """Whether every connection closes after the next answer."""
 
     def seconds(self) -> float:
-        """Give the reactor's time."""
+        """Return the reactor's time."""
 
-    def request(self, channel: "Channel", head: Head) -> Request:
+    def request(self, channel: "Channel", head: RequestHead) -> Request:
         """Make the next request of a connection, of which the body is to come."""
 
-    def refusal(self, channel: "Channel", head: Head, refusal: Refusal) -> Reply:
+    def refusal(self, channel: "Channel", head: RequestHead, refusal: Refusal) -> Reply:
         """Answer a request of which the body cannot be taken."""
 
     def waits(self, channel: "Channel") -> None:
@@ -102,7 +102,7 @@ class Owner(Protocol):
         """Count a connection as one over which a long answer waits for its client."""
 
     def network_of_sender(self, channel: "Channel", arrived: bytes) -> bytes | None:
-        """Give the network that what a proxy passes on is from, as far as it has arrived."""
+        """Return the network that what a proxy passes on is from, as far as it has arrived."""
 
     def works(self, channel: "Channel") -> None:
         """Count a connection as one over which a request comes, or the handshake before."""
@@ -111,7 +111,7 @@ class Owner(Protocol):
         """Count a connection as one whose request has come, and is being answered."""
 
     def takes_more(self) -> bool:
-        """Tell whether one more request may be taken in this turn of the reactor, and count it."""
+        """Return whether one more request may be taken in this turn of the reactor, and count it."""
 
     def has_more(self, channel: "Channel") -> None:
         """Have a connection take its next request in a later turn of the reactor."""
@@ -120,7 +120,7 @@ class Owner(Protocol):
         """Forget a connection."""
 
     def common_headers(self) -> Headers:
-        """Give the headers of every answer."""
+        """Return the headers of every answer."""
 
 
 @implementer(IHandshakeListener)
@@ -155,7 +155,7 @@ class Channel(HTTPChannel):
         self.closing = False
         self._all_was_received = False
         self.expires = 0.0
-        self._head: Head | None = None
+        self._head: RequestHead | None = None
         self._searched = 0
         self._swallowed = 0
         self._ahead = 0
@@ -213,7 +213,7 @@ class Channel(HTTPChannel):
             self._take_buffered()
 
     def _start_time(self) -> None:
-        """Give a request its time to arrive."""
+        """Return a request its time to arrive."""
         self.idle = False
         self.site.works(self)
         self.expires = self.site.seconds() + self.site.settings.request_seconds
@@ -245,7 +245,7 @@ class Channel(HTTPChannel):
             self._wait_for_turn()
 
     def _has_to_wait(self) -> bool:
-        """Tell whether what has come waits: for what it may take, or for what others have taken."""
+        """Return whether what has come waits: for what it may take, or for what others have taken."""
         if self._handlingRequest:
             return False
         if self._received > SHORT_BYTES or self.length is None:
@@ -303,7 +303,7 @@ class Channel(HTTPChannel):
             self.refuse(refusal)
         return True
 
-    def _begin_request(self, head: Head) -> None:
+    def _begin_request(self, head: RequestHead) -> None:
         """Begin to read the body of a request, if there is one, else to answer."""
         self._head = head
         if head.length is not None and head.length > self.site.settings.max_body_bytes:
@@ -328,7 +328,7 @@ class Channel(HTTPChannel):
             self.setRawMode()
 
     def checkPersistence(self, request: Request, version: bytes) -> bool:
-        """Tell whether the connection may stay open after a request (RFC 9112 section 9.3)."""
+        """Return whether the connection may stay open after a request (RFC 9112 section 9.3)."""
         options = request.requestHeaders.getRawHeaders(b"Connection", ())
         return version == b"HTTP/1.1" and not _CLOSE.search(b",".join(options))
 
@@ -361,12 +361,12 @@ class Channel(HTTPChannel):
             super().allContentReceived()
 
     def goes_on(self, seconds: float) -> None:
-        """Give an answer that is sent piece by piece so many seconds to come on."""
+        """Return an answer that is sent piece by piece so many seconds to come on."""
         self.expires = self.site.seconds() + seconds
         self.site.answers(self)
 
     def waits_for_client(self, seconds: float) -> None:
-        """Give the client so many seconds to receive what there is of such an answer."""
+        """Return the client so many seconds to receive what there is of such an answer."""
         self.expires = self.site.seconds() + seconds
         self.site.pauses(self)
 
@@ -393,7 +393,7 @@ class Channel(HTTPChannel):
         most = self.site.settings.max_body_bytes
         self.refuse(TooLarge(f"body: expected at most {most} bytes"), self._head)
 
-    def refuse(self, refusal: Refusal, head: Head | None = None) -> None:
+    def refuse(self, refusal: Refusal, head: RequestHead | None = None) -> None:
         """Answer what cannot become a request, and take no further one from this connection.
 
         With the head of that request, if it was sound, the site has a say in the answer.
@@ -456,7 +456,7 @@ class Channel(HTTPChannel):
             self.persistent = False
 
     def has_unread(self) -> bool:
-        """Tell whether something has arrived that was not looked at yet, or waits for its turn."""
+        """Return whether something has arrived that was not looked at yet, or waits for its turn."""
         waits = (self._buffer and not self._has_turn) or getattr(self.transport, "held", b"")
         return bool(waits) or unread_bytes(self.transport) > 0
 

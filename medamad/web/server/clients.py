@@ -29,18 +29,18 @@ _LAST_FORWARDED: Final = 1_024
 
 
 def peer_address(peer: IAddress) -> Address | None:
-    """Give the address at the other end of a connection, None for a unix socket."""
+    """Return the address at the other end of a connection, None for a unix socket."""
     host = getattr(peer, "host", None)
     return address_of(host) if isinstance(host, str) else None
 
 
 def is_trusted(peer: Address | None, settings: WebSettings) -> bool:
-    """Tell whether a peer's headers of forwarding are believed."""
+    """Return whether a peer's headers of forwarding are believed."""
     return settings.trust_unix if peer is None else peer in settings.trusted_proxies
 
 
 def sender_address(peer: Address | None, headers: Headers, settings: WebSettings) -> Address | None:
-    """Give the sender's address; the nearest one known where a proxy hides what it forwards."""
+    """Return the sender's address; the nearest one known where a proxy hides what it forwards."""
     if not is_trusted(peer, settings):
         return peer
     nearest = peer
@@ -55,13 +55,13 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
 
 
 def forwarding_headers(arrived: bytes, settings: WebSettings) -> Headers:
-    """Give what a request says of its sender so far, before anything of it has been looked at."""
+    """Return what a request says of its sender so far, before anything of it has been looked at."""
     head = arrived.partition(b"\r\n\r\n")[0]
     return Headers({settings.proxy_header: _FIELDS[settings.proxy_header].findall(head)})
 
 
 def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) -> str:
-    """Give the host, with its port if any, that the sender's address bar shows; "" if unknown."""
+    """Return the host, with its port if any, that the sender's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
         if settings.proxy_header == "Forwarded":
             told = (element.get("host") for element in _forwarded(headers))
@@ -75,14 +75,14 @@ def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
 
 
 def host_name(host: str) -> str:
-    """Give the name or the address in a host, without its port, in lower case."""
+    """Return the name or the address in a host, without its port, in lower case."""
     name, colon, port = host.rpartition(":")
     bare = name if colon and (port.isdecimal() or not port) and not host.endswith("]") else host
     return bare.lower().removesuffix(".").removeprefix("[").removesuffix("]")
 
 
 def hops(headers: Headers, settings: WebSettings) -> list[str]:
-    """Give the addresses that a request came by, the sender's first."""
+    """Return the addresses that a request came by, the sender's first."""
     if settings.proxy_header == "Forwarded":
         return [element.get("for", "") for element in _forwarded(headers)]
     return _listed(headers, b"X-Forwarded-For")
@@ -97,7 +97,7 @@ def _listed(headers: Headers, name: bytes) -> list[str]:
 
 
 def _forwarded(headers: Headers) -> list[dict[str, str]]:
-    """Give the elements of Forwarded (RFC 7239) that stand right of all malformed ones."""
+    """Return the elements of Forwarded (RFC 7239) that stand right of all malformed ones."""
     values = headers.getRawHeaders(b"Forwarded") or ()
     text = ",".join(value.decode("latin-1") for value in values)[-_LAST_FORWARDED:]
     elements: list[dict[str, str]] = [{}]

@@ -74,7 +74,7 @@ class Certificate:
     """The endpoint whose files these are."""
 
     def serverConnectionForTLS(self, _protocol: Any) -> Connection:
-        """Give the TLS of a new connection."""
+        """Return the TLS of a new connection."""
         return Connection(self.options.getContext(), None)
 
 
@@ -122,7 +122,7 @@ def read_endpoint(text: str, reactor: Any) -> Any:
 
 
 def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:
-    """Give the ports that IPv4 and IPv6 have an address of their own for."""
+    """Return the ports that IPv4 and IPv6 have an address of their own for."""
     of_ipv6, of_ipv4 = set[int | None](), set[int | None]()
     for address in addresses:
         (of_ipv6 if address.is_ipv6 else of_ipv4).add(address.port)

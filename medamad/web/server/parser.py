@@ -26,7 +26,7 @@ _FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
 
 
 @frozen
-class Head:
+class RequestHead:
     """A request's first line and its fields, in order, with names as they were sent.
 
     `length` is that of the body in bytes, None for a body in chunks; `size` is its own.
@@ -40,7 +40,7 @@ class Head:
     size: int
 
 
-def read_head(head: bytes) -> Head:
+def read_head(head: bytes) -> RequestHead:
     """Read a head, up to and with the line end of its last field.
 
     Raises BadRequest for what is malformed, and for what others may read differently: a field
@@ -64,7 +64,7 @@ def read_head(head: bytes) -> Head:
     hosts, lengths, encodings = framing.values()
     _check_host(hosts, needed=is_modern)
     length = _body_length(lengths, encodings, chunks=is_modern)
-    return Head(method, target, version, fields, length, len(head))
+    return RequestHead(method, target, version, fields, length, len(head))
 
 
 def _check_host(hosts: Sequence[bytes], *, needed: bool) -> None:

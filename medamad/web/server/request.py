@@ -17,7 +17,7 @@ from medamad.ingest.networks import Address
 from medamad.web.responses import PHRASES, Flow, Reply, Stream, failure_reply, send
 from medamad.web.responses import Headers as Further
 from medamad.web.server.channel import Channel, Owner
-from medamad.web.server.parser import Head
+from medamad.web.server.parser import RequestHead
 
 _log: Final = Logger()
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]+(?=[/?#]|\Z)", re.IGNORECASE)
@@ -64,7 +64,9 @@ class Request(server.Request):
     requestHeaders: Headers
     responseHeaders: Headers
 
-    def __init__(self, channel: Channel, head: Head, serve: "Callable[[Request], None]") -> None:
+    def __init__(
+        self, channel: Channel, head: RequestHead, serve: "Callable[[Request], None]"
+    ) -> None:
         super().__init__(channel, parsePOSTFormSubmission=False)
         self.site = channel.site
         self._serve = serve
@@ -84,7 +86,7 @@ class Request(server.Request):
         self._received = bytearray()
 
     def sent(self, name: bytes) -> bytes | None:
-        """Give a header as it was sent, also one of those that are not kept; None for none."""
+        """Return a header as it was sent, also one of those that are not kept; None for none."""
         lowered = name.lower()
         values = [value for name, value in self._fields if name.lower() == lowered]
         return b", ".join(values) if values else None
@@ -110,7 +112,7 @@ class Request(server.Request):
         self.process()
 
     def process(self) -> None:
-        """Give the request to what answers it."""
+        """Return the request to what answers it."""
         try:
             self._serve(self)
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
@@ -124,7 +126,7 @@ class Request(server.Request):
         return reason
 
     def getRequestHostname(self) -> bytes:
-        """Give a name for Klein, which wants one: no route depends on it."""
+        """Return a name for Klein, which wants one: no route depends on it."""
         return b"localhost"
 
     @property

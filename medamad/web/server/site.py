@@ -22,7 +22,7 @@ from medamad.web.responses import Headers, Reply
 from medamad.web.server.admission import HANDSHAKES_AT_ONCE, Connections, Turns, Waiting
 from medamad.web.server.channel import Channel
 from medamad.web.server.clients import forwarding_headers, is_trusted, peer_address, sender_address
-from medamad.web.server.parser import Head
+from medamad.web.server.parser import RequestHead
 from medamad.web.server.request import Request
 from medamad.web.settings import WebSettings
 
@@ -38,7 +38,7 @@ class Reactor(Protocol):
     """The part of a reactor that a site needs."""
 
     def seconds(self) -> float:
-        """Give the time that has passed since any fixed moment."""
+        """Return the time that has passed since any fixed moment."""
 
     def callLater(self, delay: float, call: Callable[..., object], /, *args: object) -> Any:
         """Have `call` made after `delay` seconds."""
@@ -132,13 +132,13 @@ class Site(server.Site):
         return Channel(self, network)
 
     def _network_of(self, peer: Address | None) -> bytes | None:
-        """Give the network that a connection is counted under; a proxy brings those of many."""
+        """Return the network that a connection is counted under; a proxy brings those of many."""
         if peer is None or is_local(peer) or peer in self.settings.trusted_proxies:
             return None
         return prefix_of(peer)
 
     def network_of_sender(self, channel: Channel, arrived: bytes) -> bytes | None:
-        """Give the network that what a proxy passes on is from, as far as it has arrived."""
+        """Return the network that what a proxy passes on is from, as far as it has arrived."""
         if not is_trusted(channel.peer, self.settings):
             return channel.network
         headers = forwarding_headers(arrived, self.settings)
@@ -146,14 +146,14 @@ class Site(server.Site):
         return self._network_of(sender)
 
     def acceptableProtocols(self) -> list[bytes]:
-        """Give the one protocol that is spoken."""
+        """Return the one protocol that is spoken."""
         return [b"http/1.1"]
 
     def log(self, request: object) -> None:
         """Keep no access log."""
 
     def seconds(self) -> float:
-        """Give the reactor's time."""
+        """Return the reactor's time."""
         return self._reactor.seconds()
 
     def sweep(self) -> None:
@@ -186,7 +186,7 @@ class Site(server.Site):
         self.channels.answers(channel)
 
     def takes_more(self) -> bool:
-        """Tell whether one more request may be taken in this turn of the reactor, and count it."""
+        """Return whether one more request may be taken in this turn of the reactor, and count it."""
         return self.turns.takes_more()
 
     def has_more(self, channel: Channel) -> None:
@@ -228,16 +228,16 @@ class Site(server.Site):
         if self.channels:
             self._reactor.callLater(ARRIVE_SECONDS, lambda: self._close(self.channels))
 
-    def request(self, channel: Channel, head: Head) -> Request:
+    def request(self, channel: Channel, head: RequestHead) -> Request:
         """Make the next request of a connection, of which the body is to come."""
         return Request(channel, head, self.root.serve)
 
-    def refusal(self, channel: Channel, head: Head, refusal: Refusal) -> Reply:
+    def refusal(self, channel: Channel, head: RequestHead, refusal: Refusal) -> Reply:
         """Answer a request of which the body cannot be taken."""
         return self.root.refusal(self.request(channel, head), refusal)
 
     def common_headers(self) -> Headers:
-        """Give the headers of every answer."""
+        """Return the headers of every answer."""
         now, commit = int(self.backend.clock()), self.settings.commit
         if self._common[:2] != (now, commit):
             headers = ((b"Date", datetimeToString(now)), (b"X-Api-Commit", commit.encode("ascii")))
@@ -245,7 +245,7 @@ class Site(server.Site):
         return self._common[2]
 
     def encoded_no_content(self) -> bytes:
-        """Give an answer of 204 to any origin, as it goes over a connection that stays open."""
+        """Return an answer of 204 to any origin, as it goes over a connection that stays open."""
         common = self.common_headers()
         if self._stored[0] is not common:
             head = (

@@ -70,7 +70,7 @@ class Connection:
 
 
 def slow(port: int, count: int, seconds: float) -> dict[str, list[float | None]]:
-    """Give after how many seconds each connection was cut."""
+    """Return after how many seconds each connection was cut."""
     watched = select.epoll()
     connections: dict[int, Connection] = {}
 

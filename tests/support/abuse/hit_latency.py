@@ -54,7 +54,7 @@ def for_seconds(seconds: float) -> Callable[[], bool]:
 
 
 def holds_once(turn: Callable[[], bool]) -> bool:
-    """Tell whether one of three turns is as it should be: other tests may be what holds some up.
+    """Return whether one of three turns is as it should be: other tests may be what holds some up.
 
     The long forms look at the worst of a single turn.
     """

@@ -116,7 +116,7 @@ ENOUGH: Final = 16_384
 
 
 def mutated(source: random.Random) -> bytes:
-    """Give a body, changed in one to six places."""
+    """Return a body, changed in one to six places."""
     whole = dict(source.choice(WHOLE))
     if source.random() < 0.5 and "b" in whole:
         whole["b"] = f"b{source.getrandbits(64)}"

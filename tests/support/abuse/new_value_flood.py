@@ -168,12 +168,12 @@ class Place:
             await DeferredList(some, fireOnOneErrback=True)
 
     def rows(self, website: Website, report: Callable[..., object]) -> Any:
-        """Give all the rows of a report, as they are sent."""
+        """Return all the rows of a report, as they are sent."""
         found = self.store.ask(website, lambda seen: report(seen, Question(), SOURCES))
         return msgspec.json.decode(msgspec.json.encode(found))
 
     def figures(self, website: Website) -> list[object]:
-        """Give what the statistics say of a website."""
+        """Return what the statistics say of a website."""
         columns = (dimensions.REFERRERS, dimensions.CAMPAIGNS, dimensions.BROWSERS)
         return [
             self.rows(website, pages.report),
@@ -185,21 +185,21 @@ class Place:
         ]
 
     def views(self) -> dict[str, int]:
-        """Give how many views each page of the attacked website has."""
+        """Return how many views each page of the attacked website has."""
         return {row["path"]: row["pageviews"] for row in self.rows(self.attacked, pages.report)}
 
     def visitors(self, column: dimensions.Column) -> dict[str, int]:
-        """Give how many visitors each value of a column has there."""
+        """Return how many visitors each value of a column has there."""
         rows = self.rows(self.attacked, lambda *asked: dimensions.report(*asked, column=column))
         return {row[column.name]: row["visitors"] for row in rows}
 
     def customs(self) -> int:
-        """Give how many custom events were taken there."""
+        """Return how many custom events were taken there."""
         rows = self.rows(self.attacked, report_properties)
         return sum(row["events"] for row in rows if row["name"] == "kept")
 
     def names(self, website: Website, dimension: Dimension) -> set[str]:
-        """Give the texts of a dimension."""
+        """Return the texts of a dimension."""
         return self.store.ask(website, lambda seen: set(seen.texts(dimension)))
 
     async def used(self) -> Used:
@@ -209,6 +209,6 @@ class Place:
         return Used(sys.getallocatedblocks(), anonymous_bytes(os.getpid()), self.used_bytes())
 
     def used_bytes(self) -> int:
-        """Give what the files take on the disk."""
+        """Return what the files take on the disk."""
         files = (file for file in self.folder.rglob("*") if file.is_file())
         return sum(file.stat().st_blocks * 512 for file in files)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Give the memory that a process has for itself, without the pages of files that it maps."""
+    """Return the memory that a process has for itself, without the pages of files that it maps."""
     for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1_024

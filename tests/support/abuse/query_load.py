@@ -51,7 +51,7 @@ EXPORTS = ("export?what=statistics", "export?what=statistics&format=ndjson")
 def addresses(
     hostname: str, filters: Sequence[str] = FILTERS, among: Sequence[str] = STATISTICS
 ) -> Iterator[str]:
-    """Give what is asked, again and again."""
+    """Return what is asked, again and again."""
     for statistic, one in cycle(product(among, filters)):
         between = "&" if "?" in statistic else "?"
         yield f"/api/website/{hostname}/{statistic}{between}{quote(one, safe='=&')}"

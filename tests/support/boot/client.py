@@ -17,7 +17,7 @@ FIRST_LOGIN = Path("/var/lib/private/medamad/first-login.txt")
 
 
 def asked(method: str, path: str, body: object = None, **headers: str) -> tuple[int, str, str]:
-    """Give status, cookie and body of an answer."""
+    """Return status, cookie and body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
     try:
         headers["Content-Type"] = "application/json"

@@ -34,7 +34,7 @@ exec systemd-nspawn --quiet --register=no --keep-unit --private-network --consol
 
 
 def missing() -> str:
-    """Say what keeps a machine from being made here; "" when nothing does."""
+    """Return what keeps a machine from being made here; "" when nothing does."""
     if os.geteuid() != 0:
         return "only root can boot a container"
     if sys.version_info[:2] not in SUITES:
@@ -123,7 +123,7 @@ class Machine:
         return self._container is not None
 
     def inside(self, *command: str) -> list[str]:
-        """Give the command line that runs a command in the machine."""
+        """Return the command line that runs a command in the machine."""
         return [
             "nsenter",
             "-t",
@@ -149,12 +149,12 @@ class Machine:
         return ran.stdout.strip()
 
     def journal(self) -> str:
-        """Give the log of the service."""
+        """Return the log of the service."""
         command = self.inside("journalctl", "-u", "medamad", "--no-pager", "-n", "40")
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
     def shown(self, name: str, unit: str = "medamad.service") -> str:
-        """Give a property of a unit, such as ActiveState."""
+        """Return a property of a unit, such as ActiveState."""
         return self.run("systemctl", "show", "--value", "-p", name, unit)
 
     def until_active(self) -> None:
@@ -199,7 +199,7 @@ INSIDE: Final = (HERE / "client.py").read_text("utf-8")
 
 
 def asking(path: str, port: int = 8080) -> str:
-    """Give a program that asks the service and prints the status of the answer."""
+    """Return a program that asks the service and prints the status of the answer."""
     return (
         "import urllib.request as r;"
         f"print(r.urlopen('http://127.0.0.1:{port}{path}', timeout=30).status)"

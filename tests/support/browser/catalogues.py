@@ -12,7 +12,7 @@ _CATALOGUES: Final = Path(medamad.__file__).parent / "frontend" / "dashboard" / 
 
 
 def said(language: str, key: str) -> str:
-    """Give a short text of a catalogue."""
+    """Return a short text of a catalogue."""
     files = (
         (_CATALOGUES / "en").glob("*.ts") if language == "en" else [_CATALOGUES / f"{language}.ts"]
     )

@@ -55,13 +55,13 @@ class Dashboard:
         return self.page
 
     def violations(self) -> list[str]:
-        """Give what axe finds, now that the page stands still."""
+        """Return what axe finds, now that the page stands still."""
         self.page.wait_for_load_state("networkidle")
         results = Axe().run(self.page).response["violations"]
         return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
 
     def is_wider_than_the_window(self) -> bool:
-        """Tell whether the page scrolls sideways."""
+        """Return whether the page scrolls sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
     def hear(self, message: ConsoleMessage) -> None:
@@ -95,7 +95,7 @@ def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
 
 
 def loaded(page: Page) -> Locator:
-    """Give the figures of a website's page, once they are there."""
+    """Return the figures of a website's page, once they are there."""
     figures = page.locator(".tile-figure")
     expect(figures).to_have_count(4)
     return figures

@@ -52,7 +52,7 @@ def tile(page: Page, name: str) -> Locator:
 
 
 def figures(page: Page) -> list[str]:
-    """Give the four figures, once they are there."""
+    """Return the four figures, once they are there."""
     expect(page.locator(".tile-figure")).to_have_count(4)
     expect(page.locator(".tiles.stale")).to_have_count(0)
     return page.locator(".tile-figure").all_inner_texts()
@@ -65,7 +65,7 @@ def compared(page: Page) -> None:
 
 
 def plain(text: str) -> str:
-    """Give a text without what releases of the browser write differently in dates."""
+    """Return a text without what releases of the browser write differently in dates."""
     dashed = re.sub("\\s*\N{EN DASH}\\s*", "-", text)
     return re.sub(r"\b0(\d:\d\d)", r"\1", dashed.replace(",", ""))
 
@@ -91,7 +91,7 @@ def chart(page: Page) -> Locator:
 
 
 def point(page: Page, share: float) -> tuple[float, float]:
-    """Give the place on the page that lies at a share of the chart's width."""
+    """Return the place on the page that lies at a share of the chart's width."""
     box = chart(page).locator(".u-over").bounding_box()
     assert box is not None
     return box["x"] + share * box["width"], box["y"] + box["height"] / 2

@@ -37,7 +37,7 @@ class Visit:
 
 
 def command(visits: Sequence[Visit]) -> Sequence[str]:
-    """Give the command that runs the daemon after these visits, without `run`'s arguments."""
+    """Return the command that runs the daemon after these visits, without `run`'s arguments."""
     return (sys.executable, __file__, json.dumps([asdict(visit) for visit in visits]))
 
 

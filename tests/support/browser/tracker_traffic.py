@@ -52,7 +52,7 @@ class Wire:
         self._context.cookies()
 
     def of(self, event: str) -> list[Hit]:
-        """Give the hits of a kind: load, unload or custom."""
+        """Return the hits of a kind: load, unload or custom."""
         return [hit for hit in self.hits if hit["e"] == event]
 
     @property
@@ -74,7 +74,7 @@ def watched(context: BrowserContext) -> Wire:
 
 
 def tag(base: str, *features: str) -> str:
-    """Give the script tag for a set of features, which says where events go."""
+    """Return the script tag for a set of features, which says where events go."""
     name = ".".join(features) or "default"
     api = base.removeprefix("http://")
     return f'<script defer src="{base}/scripts/{name}.js" data-api="{api}/api"></script>'

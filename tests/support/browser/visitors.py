@@ -38,7 +38,7 @@ class Statistics:
         comes(lambda: self.values(name, **parameters), wanted)
 
     def values(self, name: str, **parameters: str) -> dict[str, int]:
-        """Give the values of a property with their events."""
+        """Return the values of a property with their events."""
         rows = self.get("properties", **{"prop_name[eq]": name} | parameters)
         return {row["value"]: row["events"] for row in rows}
 

@@ -16,7 +16,7 @@ _HOLD = "echo; exec cat"
 
 
 def lack() -> str:
-    """Say what there is not that file systems take, "" when all is there."""
+    """Return what there is not that file systems take, "" when all is there."""
     if os.geteuid() != 0:
         return "file systems are mounted by root alone"
     programs = [name for name in ("unshare", "nsenter", "mkfs.ext4") if not shutil.which(name)]
@@ -55,7 +55,7 @@ class Mounts:
         return "nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--"
 
     def seen(self, path: Path) -> Path:
-        """Give the path by which those outside see what is at `path` within."""
+        """Return the path by which those outside see what is at `path` within."""
         return Path(f"/proc/{self._holder.pid}/root") / path.relative_to("/")
 
     def run(self, *command: str | Path) -> None:

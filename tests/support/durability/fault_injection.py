@@ -18,7 +18,7 @@ _INJECTED: Final = "(INJECTED)"
 
 
 def why_not() -> str:
-    """Say why no failures can be made here; "" if they can."""
+    """Return why no failures can be made here; "" if they can."""
     if STRACE is None:
         return "strace is not installed"
     probe = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -58,7 +58,7 @@ class Fault:
 
 
 def has_struck(log: Path) -> bool:
-    """Tell whether the fault whose trace this is has come."""
+    """Return whether the fault whose trace this is has come."""
     return _INJECTED in log.read_text("utf-8", "replace")
 
 

@@ -67,17 +67,17 @@ class Connection:
             b"User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Firefox/133.0\r\n"
             b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body.encode())
         )
-        head = b""
-        while b"\r\n\r\n" not in head:
+        header = b""
+        while b"\r\n\r\n" not in header:
             received = self._socket.recv(4096)
             if not received:
                 raise ConnectionResetError
-            head += received
-        return head
+            header += received
+        return header
 
 
 def beacon_of(path: str) -> str:
-    """Give the beacon of the load of a path."""
+    """Return the beacon of the load of a path."""
     return path.replace("/", "-")
 
 
@@ -94,10 +94,10 @@ def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = Fals
 
     def is_acknowledged(post: Callable[..., bytes], path: str, *more: int) -> bool:
         try:
-            head = post(path, *more)
+            header = post(path, *more)
         except OSError:
             return False
-        assert head.startswith(b"HTTP/1.1 204 "), head
+        assert header.startswith(b"HTTP/1.1 204 "), header
         return True
 
     try:

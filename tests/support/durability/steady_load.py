@@ -52,7 +52,7 @@ class Hit:
 
 
 def hits(prefix: str, first: int) -> Iterator[Hit]:
-    """Give the hits of many visits: of each view the load, of most the end, of some an event."""
+    """Return the hits of many visits: of each view the load, of most the end, of some an event."""
     for number in count(first):
         hostname = HOSTNAMES[number % len(HOSTNAMES)]
         agent = _BROWSER.format(100 + number % 30)
@@ -122,7 +122,7 @@ class Steady:
     async def send(
         self, hit: Hit, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Tell whether a hit was acknowledged."""
+        """Return whether a hit was acknowledged."""
         writer.write(hit.request)
         status = int((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1])
         self.answers += 1

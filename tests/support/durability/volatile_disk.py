@@ -17,7 +17,7 @@ from typing import Any
 from mfusepy import FUSE, FuseOSError, Operations
 
 SECTOR = 512
-BLOCK = 4096
+SEGMENT = 4096
 
 
 class VolatileDisk(Operations):  # type: ignore[misc]
@@ -30,7 +30,7 @@ class VolatileDisk(Operations):  # type: ignore[misc]
         self._now = bytearray(image)
         self._flushed = bytearray(image)
         self._unflushed: list[tuple[int, bytes]] = []
-        self._used = {at for at in range(0, len(image), BLOCK) if any(image[at : at + BLOCK])}
+        self._used = {at for at in range(0, len(image), SEGMENT) if any(image[at : at + SEGMENT])}
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
         del fh
@@ -61,8 +61,8 @@ class VolatileDisk(Operations):  # type: ignore[misc]
         del path, datasync, fh
         for offset, data in self._unflushed:
             self._flushed[offset : offset + len(data)] = data
-            first = offset - offset % BLOCK
-            self._used.update(range(first, offset + len(data), BLOCK))
+            first = offset - offset % SEGMENT
+            self._used.update(range(first, offset + len(data), SEGMENT))
         self._unflushed.clear()
         return 0
 
@@ -75,7 +75,7 @@ class VolatileDisk(Operations):  # type: ignore[misc]
             cut.truncate(self._size)
             for at in sorted(self._used):
                 cut.seek(at)
-                cut.write(self._flushed[at : at + BLOCK])
+                cut.write(self._flushed[at : at + SEGMENT])
             for offset, data in self._unflushed:
                 for start in range(0, len(data), SECTOR):
                     if rng.random() < chance:

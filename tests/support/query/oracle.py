@@ -37,7 +37,7 @@ class Oracle:
         self.now_ms = now_ms
 
     def answer(self, endpoint: str, query: Pairs) -> Any:
-        """Give what GET /website/{hostname}/{endpoint} answers."""
+        """Return what GET /website/{hostname}/{endpoint} answers."""
         asked = Asked(query)
         if endpoint == "summary":
             return self._summary(asked)

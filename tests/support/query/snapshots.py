@@ -28,7 +28,7 @@ from medamad.storage.segments.counters import (
     count,
     merge,
 )
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, Ascending, timed_flags
+from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, SortedDurations, timed_flags
 from medamad.storage.segments.rollup import DaySums, sums_of
 from medamad.storage.segments.snapshot import (
     NO_EVENTS,
@@ -37,7 +37,7 @@ from medamad.storage.segments.snapshot import (
     EventCounts,
     EventRows,
     Events,
-    Group,
+    MergedSegment,
     Snapshot,
     Texts,
     joint,
@@ -111,7 +111,7 @@ class MadePart:
 
 
 @frozen(eq=False)
-class MadeGroup(Group):
+class MadeGroup(MergedSegment):
     """Parts counted as one."""
 
     members: Sequence[MadePart]
@@ -150,16 +150,16 @@ class MadeGroup(Group):
             sum(each.total for each in counts),
         )
 
-    def durations(self) -> Ascending | None:
+    def durations(self) -> SortedDurations | None:
         timed = [member.duration_ms[member.duration_ms > 0] for member in self.members]
-        return Ascending.of(np.sort(np.concatenate(timed)))
+        return SortedDurations.of(np.sort(np.concatenate(timed)))
 
 
 def bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-class Names:
+class Dictionary:
     """Texts by code, learned in the order in which they come."""
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ def snapshot_of(
 
     `days` have views and events of their own, none of them twice.
     """
-    names = Names()
+    names = Dictionary()
     sums = [_day(day, names) for day in days if day.views or day.events]
     event_pieces = [_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts.places)]
     in_parts, rest = event_pieces[: cuts.in_parts], event_pieces[cuts.in_parts :]
@@ -236,7 +236,7 @@ def snapshot_of(
     return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__, days=sums)
 
 
-def _day(day: MadeDay, names: Names) -> DaySums:
+def _day(day: MadeDay, names: Dictionary) -> DaySums:
     # Numbers of events only have to differ within a part.
     events = _events(list(enumerate(day.events, 1)), names)
     content = content_of([_part(day.views, events, names, is_counted=False)])
@@ -257,7 +257,11 @@ def _timeless(counters: Counters) -> Counters:
 
 
 def _part(
-    views: Sequence[Entry] | None, events: Events | None, names: Names, *, is_counted: bool | None
+    views: Sequence[Entry] | None,
+    events: Events | None,
+    names: Dictionary,
+    *,
+    is_counted: bool | None,
 ) -> MadePart:
     views = views or ()
 
@@ -309,7 +313,7 @@ def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]
     )
 
 
-def _events(events: Sequence[tuple[int, Entry]], names: Names) -> Events:
+def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> Events:
     rows = [
         (
             number,

@@ -4,45 +4,49 @@ from collections import Counter
 
 from attrs import define, field
 
-from medamad.storage.segments.format import Block, Head
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.store import Store
 
 
 @define(eq=False)
 class Observed:
-    """Looks at a store again and again, and counts what has become of its blocks."""
+    """Looks at a store again and again, and counts what has become of its segments."""
 
     counts: Counter[str] = field(factory=Counter)
-    _heads: dict[int, dict[int, Head]] = field(factory=dict)
+    _headers: dict[int, dict[int, SegmentHeader]] = field(factory=dict)
     _days: dict[int, set[int]] = field(factory=dict)
 
     def look(self, store: Store) -> None:
         """Compare with what was there the last time."""
-        for shelf in store._shelves.all():
-            heads = {block.number: block.head for top in shelf.blocks for block in _all(top)}
-            known = self._heads.get(shelf.website, {})
-            self._heads[shelf.website] = heads
-            fresh = [head for number, head in heads.items() if number not in known]
-            self.counts["blocks"] += sum(not head.members for head in fresh)
-            self.counts["groups"] += sum(bool(head.members) for head in fresh)
-            gone = [head for number, head in known.items() if number not in heads]
-            self.counts["groups taken apart"] += sum(bool(head.members) for head in gone)
+        for partition in store._partitions.all():
+            headers = {
+                segment.number: segment.header
+                for top in partition.segments
+                for segment in _all(top)
+            }
+            known = self._headers.get(partition.website, {})
+            self._headers[partition.website] = headers
+            fresh = [header for number, header in headers.items() if number not in known]
+            self.counts["segments"] += sum(not header.members for header in fresh)
+            self.counts["groups"] += sum(bool(header.members) for header in fresh)
+            gone = [header for number, header in known.items() if number not in headers]
+            self.counts["groups taken apart"] += sum(bool(header.members) for header in gone)
             for old in gone:
                 if not old.members:
-                    self._replaced(old, [head for head in fresh if not head.members])
-            days = {block.number for block in shelf.days}
-            self.counts["days summed"] += len(days - self._days.get(shelf.website, set()))
-            self._days[shelf.website] = days
-            late = shelf.late().values()
-            self.counts["durations laid over"] += sum(len(found.places) > 0 for found in late)
-            self.counts["views laid over"] += sum(len(found.events) > 0 for found in late)
+                    self._replaced(old, [header for header in fresh if not header.members])
+            days = {segment.number for segment in partition.days}
+            self.counts["days summed"] += len(days - self._days.get(partition.website, set()))
+            self._days[partition.website] = days
+            overlay = partition.overlay().values()
+            self.counts["durations laid over"] += sum(len(found.places) > 0 for found in overlay)
+            self.counts["views laid over"] += sum(len(found.events) > 0 for found in overlay)
 
     def forget(self) -> None:
         """Begin with another store."""
-        self._heads.clear()
+        self._headers.clear()
         self._days.clear()
 
-    def _replaced(self, old: Head, fresh: list[Head]) -> None:
+    def _replaced(self, old: SegmentHeader, fresh: list[SegmentHeader]) -> None:
         for new in fresh:
             if new.first <= old.first <= old.last <= new.last:
                 size = (old.views, old.own + old.loose)
@@ -50,5 +54,5 @@ class Observed:
                 self.counts["folds" if is_same else "merges"] += 1
 
 
-def _all(block: Block) -> list[Block]:
-    return [block, *(each for member in block.members for each in _all(member))]
+def _all(segment: Segment) -> list[Segment]:
+    return [segment, *(each for member in segment.members for each in _all(member))]

@@ -18,7 +18,7 @@ SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
 
 
 async def filled(open_store: OpenStore) -> tuple[Store, Website]:
-    """Open a store with a website that has blocks, a tail, corrections and events."""
+    """Open a store with a website that has segments, a memtable, corrections and events."""
     store = open_store(sizes=SIZES)
     await store.account.put(Account("ada", "hash", 1, 1))
     await store.account.add_login(b"digest", Login(1, 2))

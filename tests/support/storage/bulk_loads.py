@@ -53,7 +53,7 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
 
 
 def imported(bulk: Bulk, first: int) -> Imported:
-    """Give what a bulk is as a part of a batch."""
+    """Return what a bulk is as a part of a batch."""
     texts = dict(bulk.used_texts())
     codes = {dimension: np.arange(len(known)) for dimension, known in texts.items()}
     (content,) = contents_of(bulk, first, codes, [len(bulk)])

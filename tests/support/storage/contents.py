@@ -14,25 +14,31 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import Environment
 from medamad.storage.segments.counters import SLOT_MS, Counters
-from medamad.storage.segments.format import BOUNCE_MS, PAGE_VISITOR, VISITOR, decode_head, head_key
-from medamad.storage.segments.snapshot import Events, Group, Part, Snapshot, Views
+from medamad.storage.segments.format import (
+    BOUNCE_MS,
+    PAGE_VISITOR,
+    VISITOR,
+    decode_header,
+    header_key,
+)
+from medamad.storage.segments.snapshot import Events, MergedSegment, Part, Snapshot, Views
 from medamad.storage.store import Store
 from medamad.storage.wal.records import read_watermark, sequence_of
 from medamad.storage.websites import tombstones
 
 Row = dict[str, Any]
-Held = tuple[list[Row], list[Row]]
+PinnedSnapshot = tuple[list[Row], list[Row]]
 """Views, and events with the path and time of their view, each in an order of no meaning."""
 
 _KEY_OF_BLOCK = 16
 
 
-def held(store: Store, website: Website) -> Held:
+def held(store: Store, website: Website) -> PinnedSnapshot:
     """Read all views and events of a website. The path of each view has to be its own."""
     return store.ask(website, rows)
 
 
-def rows(snapshot: Snapshot) -> Held:
+def rows(snapshot: Snapshot) -> PinnedSnapshot:
     views: dict[int, Row] = {}
     for part in leaves(snapshot.parts):
         for sequence, row in _views(part, snapshot):
@@ -56,7 +62,7 @@ def in_order(found: Any) -> list[Row]:
 
 def leaves(parts: Any) -> Iterator[Views]:
     for part in parts:
-        if isinstance(part, Group):
+        if isinstance(part, MergedSegment):
             yield from leaves(part.members)
         else:
             yield part
@@ -125,7 +131,7 @@ def agrees(snapshot: Snapshot) -> int:
                 assert sums_by_code(counters) == recount(numbers, within), dimension
         _events_agree(part, within, snapshot)
         _bounds_agree(part, within)
-        if isinstance(part, Group):
+        if isinstance(part, MergedSegment):
             _durations_agree(part, within)
     return counted
 
@@ -133,7 +139,7 @@ def agrees(snapshot: Snapshot) -> int:
 def every(parts: Any) -> Iterator[Part]:
     for part in parts:
         yield part
-        if isinstance(part, Group):
+        if isinstance(part, MergedSegment):
             yield from every(part.members)
 
 
@@ -191,7 +197,7 @@ def _bounds_agree(part: Part, within: list[Views]) -> None:
         assert not views.ascends or views.time_ms.tolist() == sorted(views.time_ms.tolist())
 
 
-def _durations_agree(group: Group, within: list[Views]) -> None:
+def _durations_agree(group: MergedSegment, within: list[Views]) -> None:
     durations = group.durations()
     if durations is None:
         return
@@ -212,27 +218,27 @@ def orphans(environment: Environment) -> list[str]:
     with environment.reading() as txn:
         websites = {key for key, _ in txn.cursor(db=databases.websites)}
         found += [f"tombstone {number}" for number in tombstones(txn, databases.meta)]
-        heads = set()
-        for key, value in txn.cursor(db=databases.heads):
+        headers = set()
+        for key, value in txn.cursor(db=databases.headers):
             if key[:4] not in websites:
                 found.append(f"head {key.hex()}")
             elif key[4:] != bytes(4):
-                first_ms = decode_head(key, value).first_ms
-                heads.add(key[:4] + struct.pack(">Q", first_ms) + key[4:])
-        for name in ("blocks", "counters"):
+                first_ms = decode_header(key, value).first_ms
+                headers.add(key[:4] + struct.pack(">Q", first_ms) + key[4:])
+        for name in ("segments", "counters"):
             found += [
                 f"{name} {key.hex()}"
                 for key, _ in txn.cursor(db=getattr(databases, name))
-                if key[:_KEY_OF_BLOCK] not in heads
+                if key[:_KEY_OF_BLOCK] not in headers
             ]
-        found += [f"doomed {key.hex()}" for key, _ in txn.cursor(db=databases.doomed)]
-        for name in ("names", "codes", "corrections"):
+        found += [f"doomed {key.hex()}" for key, _ in txn.cursor(db=databases.purge_queue)]
+        for name in ("dictionary", "codes", "corrections"):
             found += [
                 f"{name} {key.hex()}"
                 for key, _ in txn.cursor(db=getattr(databases, name))
                 if key[:4] not in websites
             ]
-        for key, _ in txn.cursor(db=databases.journal):
+        for key, _ in txn.cursor(db=databases.wal):
             website = struct.unpack(">I", key[:4])[0]
             watermark = read_watermark(txn, environment, website)
             if key[:4] not in websites or sequence_of(key) <= watermark:
@@ -241,7 +247,7 @@ def orphans(environment: Environment) -> list[str]:
 
 
 def keys_of(environment: Environment, *names: str) -> dict[str, list[bytes]]:
-    """Give the keys of some sub-databases."""
+    """Return the keys of some sub-databases."""
     with environment.reading() as txn:
         return {
             name: [key for key, _ in txn.cursor(db=getattr(environment.databases, name))]
@@ -249,16 +255,16 @@ def keys_of(environment: Environment, *names: str) -> dict[str, list[bytes]]:
         }
 
 
-def blocks_and_groups(environment: Environment) -> tuple[int, int]:
-    """Count the blocks and the groups that have a head."""
+def segments_and_groups(environment: Environment) -> tuple[int, int]:
+    """Count the segments and the groups that have a head."""
     with environment.reading() as txn:
-        heads = [
-            decode_head(key, value)
-            for key, value in txn.cursor(db=environment.databases.heads)
-            if key != head_key(int.from_bytes(key[:4], "big"), 0)
+        headers = [
+            decode_header(key, value)
+            for key, value in txn.cursor(db=environment.databases.headers)
+            if key != header_key(int.from_bytes(key[:4], "big"), 0)
         ]
-    groups = sum(bool(head.members) for head in heads)
-    return len(heads) - groups, groups
+    groups = sum(bool(header.members) for header in headers)
+    return len(headers) - groups, groups
 
 
 async def settled(store: Store, now_ms: int) -> None:

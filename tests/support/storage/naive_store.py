@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from attrs import asdict, define, field
-from support.storage.contents import Held, Row, in_order
+from support.storage.contents import PinnedSnapshot, Row, in_order
 
 from medamad.domain.hits import Event, Hit, Leaving, View
 
@@ -40,8 +40,8 @@ class Told:
             case Event():
                 self._event(hit)
 
-    def held(self, number: int) -> Held:
-        """Give what `held.held` is to give of a website."""
+    def held(self, number: int) -> PinnedSnapshot:
+        """Return what `held.held` is to give of a website."""
         views, events = self.websites[number]
         shown = [
             {**event, "view": of and (of["path"], of["time_ms"])}

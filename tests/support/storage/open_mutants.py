@@ -68,7 +68,7 @@ def close(store: Store) -> None:
 
 
 def awaited(store: Store, work: Any) -> Any:
-    """Give what became of something, once the writer has come to it."""
+    """Return what became of something, once the writer has come to it."""
     came: list[Any] = []
     Deferred.fromCoroutine(work).addBoth(came.append)
     while not came:
@@ -77,7 +77,7 @@ def awaited(store: Store, work: Any) -> Any:
 
 
 def figures(store: Store) -> dict[str, Any]:
-    """Give all that can be asked, by what the log calls it where it is damaged.
+    """Return all that can be asked, by what the log calls it where it is damaged.
 
     What is counted is compared with what is there.
     """
@@ -97,7 +97,7 @@ def figures(store: Store) -> dict[str, Any]:
             "hostname": website.hostname,
             "rows": store.ask(website, rows),
             "answers": store.ask(website, answers),
-            "batches": str(store.imports.batches(website)),
+            "import_batches": str(store.imports.batches(website)),
         }
     plain: dict[str, Any] = json.loads(json.dumps(found))
     return plain
@@ -121,7 +121,7 @@ def silently_wrong(found: dict[str, Any], truth: dict[str, Any], lines: list[str
 
 
 def is_named(what: str, line: str) -> bool:
-    """Tell whether a line of the log says that something may not be what it was."""
+    """Return whether a line of the log says that something may not be what it was."""
     of_any = WITHOUT_NAME[what.startswith("website")]
     return line.startswith(of_any) or bool(re.search(rf"\b{what}\b", line))
 
@@ -150,8 +150,8 @@ def go_on(folder: Path) -> tuple[dict[str, Any], list[str]]:
     for website, held in found.items():
         if website.startswith("website"):
             views, _ = held["rows"]
-            late = [view["path"] for view in views if view["time_ms"] == LATER_MS]
-            assert late == [f"/late/{website}"], "an acknowledged hit is not there"
+            overlay = [view["path"] for view in views if view["time_ms"] == LATER_MS]
+            assert overlay == [f"/late/{website}"], "an acknowledged hit is not there"
     return found, lines
 
 

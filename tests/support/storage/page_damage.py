@@ -48,7 +48,7 @@ def change(file: Path, rng: random.Random) -> str:
 
 
 def _nodes(content: bytes) -> list[int]:
-    """Give where the nodes begin."""
+    """Return where the nodes begin."""
     nodes = []
     for begin in range(2 * PAGE, len(content) - PAGE + 1, PAGE):
         own, _, kind, end, _ = _HEADER.unpack_from(content, begin)
@@ -59,7 +59,7 @@ def _nodes(content: bytes) -> list[int]:
 
 
 def hide_last(file: Path) -> None:
-    """Give the last transaction the number of the one before the one before it."""
+    """Return the last transaction the number of the one before the one before it."""
     content = bytearray(file.read_bytes())
     numbers = [int.from_bytes(content[at : at + 8], "little") for at in NUMBERS_AT]
     at = NUMBERS_AT[numbers.index(max(numbers))]

@@ -78,7 +78,7 @@ class Scene:
                 yield Delete(self.rng.randrange(len(self.numbers)))
 
     def _overtaken(self) -> Iterator[Step]:
-        """What lay for a day is sealed between an event and the load that it belongs to."""
+        """What lay for a day is flushed between an event and the load that it belongs to."""
         event, load = self._event(self._new()), self._view()
         yield Append([event])
         yield Tidy(self.now_ms)
@@ -124,7 +124,7 @@ class Scene:
         )
 
     def _loaded(self) -> str:
-        """Give the beacon of a load: a new one, or one that came early, or one that is repeated."""
+        """Return the beacon of a load: a new one, or one that came early, or one that is repeated."""
         kind = self.rng.random()
         if self._early and kind < 0.4:
             return self._early.pop(self.rng.randrange(len(self._early)))
@@ -133,7 +133,7 @@ class Scene:
         return self._new()
 
     def _named(self) -> str:
-        """Give the beacon of what belongs to a load: one that was, or is to come."""
+        """Return the beacon of what belongs to a load: one that was, or is to come."""
         if self._beacons and self.rng.random() < 0.7:
             return self.rng.choice(self._beacons[-12:])
         self._early = [*self._early[-2:], self._new()]

@@ -1,4 +1,4 @@
-"""What is seen of a website: by questions where its hits are all in the tail, and on disk."""
+"""What is seen of a website: by questions where its hits are all in the memtable, and on disk."""
 
 from collections.abc import Callable
 
@@ -32,15 +32,15 @@ async def reopened(store: Store, open_store: OpenStore) -> tuple[Store, Snapshot
 async def until_removed(store: Store) -> None:
     """Wait until deleted websites have left nothing."""
     for _ in range(10_000):
-        if not any(entries(store, "journal", "names", "codes", "websites")):
+        if not any(entries(store, "wal", "dictionary", "codes", "websites")):
             return
         await deferLater(reactor, 0.01)
     raise AssertionError("something is left")
 
 
 def stored_texts(store: Store, website: Website, dimension: Dimension) -> list[str]:
-    """Give the texts as they are on disk."""
+    """Return the texts as they are on disk."""
     prefix = website.number.to_bytes(4, "big") + bytes((dimension,))
     with store._environment.reading() as txn:
-        cursor = txn.cursor(db=store._environment.databases.names)
+        cursor = txn.cursor(db=store._environment.databases.dictionary)
         return [value[2:].decode() for key, value in cursor if key.startswith(prefix)]

@@ -74,7 +74,7 @@ GOAT_FOLDER = "goatcounter-export-example-20240403T000000Z-0/"
 
 
 @define
-class Sums:
+class DayRollup:
     """Views, visitors, visitors of a page, bounces, visits, ms: for each name of each report."""
 
     of: dict[str, dict[Any, list[int]]] = field(
@@ -183,9 +183,9 @@ class Plausible:
             (path / name).write_bytes(content)
         return sorted(path.iterdir())
 
-    def sums(self, without: frozenset[date] = frozenset()) -> Sums:
+    def sums(self, without: frozenset[date] = frozenset()) -> DayRollup:
         """Add up all but some days."""
-        found = Sums()
+        found = DayRollup()
         by_day: dict[tuple[str, date, Any], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for table, day, ours, known in self._figures:
             if day not in without:
@@ -208,7 +208,7 @@ class Plausible:
 
 
 def _counted_by(table: str, day: date, ours: Any) -> list[tuple[str, date, Any]]:
-    """Give what a row of Plausible's counts for: report, day, name."""
+    """Return what a row of Plausible's counts for: report, day, name."""
     found: list[tuple[str, Any]]
     match table:
         case "visitors":
@@ -239,7 +239,7 @@ class GoatCounter:
     zone: ZoneInfo = field(factory=lambda: ZoneInfo("UTC"))
     more: Mapping[str, Sequence[Mapping[str, Any]]] = field(factory=dict)
     files: dict[str, list[dict[str, Any]]] = field(factory=dict, init=False)
-    found: Sums = field(factory=Sums, init=False)
+    found: DayRollup = field(factory=DayRollup, init=False)
 
     def __attrs_post_init__(self) -> None:
         rng = random.Random(self.seed)  # noqa: S311 - it is invented

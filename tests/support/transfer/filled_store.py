@@ -1,4 +1,4 @@
-"""A store with views in blocks, groups and the tail, and with odd texts."""
+"""A store with views in segments, groups and the memtable, and with odd texts."""
 
 from support.storage.bulk_loads import made
 from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
@@ -15,7 +15,7 @@ NASTY = (
 
 
 async def fill(store: Store) -> Website:
-    """Store views in blocks, groups and the tail, with corrections, late events, and odd texts."""
+    """Store views in segments, groups and the memtable, with corrections, late events, and odd texts."""
     website = await store.add_website("example.com", 1)
     odd = [
         View(

@@ -68,7 +68,7 @@ class Seen:
 
 
 def seen(count: int) -> list[Seen]:
-    """Give what some visitors did on some days, in order; an event follows a view of its page."""
+    """Return what some visitors did on some days, in order; an event follows a view of its page."""
     rng = random.Random(5)  # noqa: S311
     found: list[Seen] = []
     time = BEGIN

@@ -31,7 +31,7 @@ LATER_MS = NOW_MS + 9 * DAY_MS
 
 
 def exported(store: Store, website: Website, asked: Asked) -> bytes:
-    """Give a whole file."""
+    """Return a whole file."""
     held = store.hold(website)
     source = Exported(
         held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period

@@ -162,7 +162,7 @@ class Connection:
         self.channel.connectionLost(Failure(ConnectionDone()))
 
     async def answer(self, method: str = "GET") -> Answer:
-        """Give the next answer, and take it off what was received."""
+        """Return the next answer, and take it off what was received."""
         if isinstance(self.site.reactor, Clock):
             # A request that is laborious comes in a later turn.
             self.site.reactor.advance(0)
@@ -186,7 +186,7 @@ def encoded(
     headers: dict[str, str],
     body: bytes = b"",
 ) -> bytes:
-    """Give a request as it goes over the wire."""
+    """Return a request as it goes over the wire."""
     fields = {"Host": HOST} | headers
     if body:
         fields.setdefault("Content-Length", str(len(body)))
@@ -233,7 +233,7 @@ class Browser:
 
 
 def over_tls(site: Site, wire: Wire | None = None) -> Connection:
-    """Give a connection whose wire says that it is TLS, on one of its own."""
+    """Return a connection whose wire says that it is TLS, on one of its own."""
     wire = wire or Wire("203.0.113.9")
     wire.transport = Wire("203.0.113.9")
     directlyProvides(wire, INegotiated)

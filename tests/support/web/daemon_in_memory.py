@@ -57,7 +57,7 @@ class House:
         return Browser(self.site, peer=peer, host=host)
 
     async def owner(self) -> Browser:
-        """Give a browser that is logged in."""
+        """Return a browser that is logged in."""
         token = new_token()
         await self.store.account.add_login(
             digest(token), Login(since=int(self.now), last_seen=int(self.now))

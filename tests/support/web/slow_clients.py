@@ -11,7 +11,7 @@ HEAD_BYTES: Final = 1_000
 
 
 def slow(house: House, peer: str = "203.0.113.9") -> Connection:
-    """Give a connection of which the transport is full after each piece."""
+    """Return a connection of which the transport is full after each piece."""
     connection = Connection(house.site, peer)
     wire = connection.wire
     write = type(wire).write

@@ -43,7 +43,7 @@ async def asked(
 
 
 def taken_apart(data: bytes) -> tuple[Answer, bytes]:
-    """Give an answer in chunks, which has to be whole and all there is, and its body."""
+    """Return an answer in chunks, which has to be whole and all there is, and its body."""
     found = parse(data, "GET")
     assert found is not None
     answer, rest = found

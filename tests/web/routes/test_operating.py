@@ -27,7 +27,7 @@ def watcher(house: House) -> Browser:
 
 
 def figures(answer: Answer) -> dict[str, float]:
-    """Give the figures by name and labels."""
+    """Return the figures by name and labels."""
     assert answer.status == 200
     return {
         sample.name + "".join(f" {key}={value}" for key, value in sample.labels.items()): (
