@@ -52,12 +52,12 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     await daemon.reload()
     assert not backend.settings.demo
     await daemon.reload()
-    collector = backend.collector
+    pipeline = backend.pipeline
     assert backend.settings.demo
     assert backend.settings.data_dir == tmp_path
-    assert collector.queue.settings.max_records == 7
-    assert collector.rules.bots == "off"
-    assert collector.rates.per_minute == 11
+    assert pipeline.queue.settings.max_records == 7
+    assert pipeline.rules.bots == "off"
+    assert pipeline.rates.per_minute == 11
     assert backend.store.settings.min_free_disk == 9
     assert backend.store.settings.other_new_values == 13
     await daemon.stopService()
@@ -151,11 +151,11 @@ async def test_a_reload_that_fails_halfway_changes_nothing(
     )
     daemon.startService()
     await told.first
-    collector = backends[0].collector
-    rules, queue = collector.rules, collector.queue.settings
+    pipeline = backends[0].pipeline
+    rules, queue = pipeline.rules, pipeline.queue.settings
     await daemon.reload()
     assert len(logged_failures.take(TypeError)) == 1
-    assert (collector.rules, collector.queue.settings) == (rules, queue)
+    assert (pipeline.rules, pipeline.queue.settings) == (rules, queue)
     assert daemon.config is before
     await daemon.stopService()
 
@@ -190,7 +190,7 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
     daemon = daemon_of(before, told, prepare=prepare, read_config=read)
     daemon.startService()
     await told.first
-    collector = backends[0].collector
+    pipeline = backends[0].pipeline
     reloads = [Deferred.fromCoroutine(daemon.reload()) for _ in range(9)]
     # Here the reactor goes on, while nobody writes what is read.
     await deferLater(reactor, 0.02)
@@ -198,7 +198,7 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
     for number in (1, 2):
         await write_to(slow, f"192.0.2.{number}\n")
         await reloads[number - 1]
-        assert ip_address(f"192.0.2.{number}") in collector.rules.blocked
+        assert ip_address(f"192.0.2.{number}") in pipeline.rules.blocked
     await gatherResults(reloads)
     assert len(reads) == 2, "one reload waits for the first, and stands for all that came meanwhile"
     await daemon.stopService()

@@ -117,9 +117,9 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     rules = package_settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
-    assert not rules.tells_refused
+    assert not rules.logs_rejections
     asked = package_settings.rules(evolve(config, log=Log(level="debug")), lists)
-    assert asked.tells_refused
+    assert asked.logs_rejections
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam

@@ -54,12 +54,12 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
     def answered(path: str, beacon: str = "") -> "Deferred[Answer]":
         return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
 
-    collector, store = backends[0].collector, backends[0].store
+    pipeline, store = backends[0].pipeline, backends[0].store
     store._writer.standstill = StallWatch(lambda: now[0])
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:
         early = answered("/event/hit", "a")
-        while not len(collector.queue):
+        while not len(pipeline.queue):
             await deferLater(reactor, 0.01)
         assert (await answered("/health")).status == 200
         now[0] += MOST_S
@@ -67,7 +67,7 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
         assert [(one.status, one.headers["retry-after"]) for one in refused] == [(503, "10")] * 2
         health = await answered("/health")
         assert (health.status, "has not ended for 10 s" in str(health.json)) == (503, True)
-        assert collector.refusals.totals() == {CAPACITY: 2}
+        assert pipeline.rejections.totals() == {CAPACITY: 2}
         stuck.is_let_go.set()
         assert await stuck.done
         # Nobody could say of that one whether it would be stored.

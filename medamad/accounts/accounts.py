@@ -39,7 +39,7 @@ from medamad.accounts.sessions import (
     new_token,
 )
 from medamad.domain.accounts import Account, Login
-from medamad.domain.errors import Refusal, Unauthorised, Unavailable
+from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class Accounts:
                 begun = await self._log_in(username, password, origin, device)
             finally:
                 origin.attempts.ended(origin.name)
-        except Refusal:
+        except ApiError:
             self.logins_refused += 1
             raise
         # The failures of others, too, were no longer in a row.

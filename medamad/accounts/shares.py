@@ -18,7 +18,7 @@ from medamad.accounts.credentials import (
 )
 from medamad.accounts.login_throttle import Attempts
 from medamad.domain.accounts import ANY_ORIGIN, Share
-from medamad.domain.errors import BadRequest, NotFound, Refusal, Unauthorised
+from medamad.domain.errors import ApiError, BadRequest, NotFound, Unauthorised
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Shares:
             return share, share.id
         try:
             await self._check(share, password, network)
-        except Refusal:
+        except ApiError:
             self.refused += 1
             raise
         until = int(self._clock()) + OPEN_S

@@ -14,7 +14,7 @@ To add a request, say what is asked and what comes back as structs, in a module 
     class Counted(Struct, frozen=True):
         views: int
 
-answer it by a coroutine, which raises a `Refusal` where it cannot, and add that to the table of
+answer it by a coroutine, which raises a `ApiError` where it cannot, and add that to the table of
 `operator.handlers`:
 
     async def count(request: Count, tell: Tell) -> Counted: ...

@@ -53,14 +53,14 @@ class Desk:
         file = self.config_file
         return Configuration(
             file=None if file is None else str(file),
-            timezone=str(self.site.backend.collector.rules.zone),
+            timezone=str(self.site.backend.pipeline.rules.zone),
             min_free_disk=int(self.site.backend.store.settings.min_free_disk),
         )
 
     async def status(self, _request: Status, _tell: Tell) -> State:
         """Tell the state of the daemon."""
         backend = self.site.backend
-        collector, store, now = backend.collector, backend.store, backend.clock()
+        pipeline, store, now = backend.pipeline, backend.store, backend.clock()
         websites, figures = store.websites.all(), store.figures()
         now_ms = int(now * 1000)
         visitors = await backend.ask(
@@ -75,10 +75,10 @@ class Desk:
             connections=len(self.site.channels),
             websites=len(websites),
             visitors=visitors,
-            accepted=collector.accepted.last_day(now),
-            refused={one.reason: one.hits for one in collector.refusals.of_all(now)},
-            last_minute=collector.accepted.last_minute(now),
-            waiting=len(collector.queue),
+            accepted=pipeline.accepted.last_day(now),
+            refused={one.reason: one.hits for one in pipeline.rejections.of_all(now)},
+            last_minute=pipeline.accepted.last_minute(now),
+            waiting=len(pipeline.queue),
             commits=len(store.commits),
             commit_seconds=store.commits.total_s,
             store_bytes=figures.used_bytes,

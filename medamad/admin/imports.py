@@ -20,7 +20,7 @@ from medamad.admin.import_requests import (
 )
 from medamad.admin.protocol import Request
 from medamad.admin.server import Tell
-from medamad.domain.errors import NotFound, Refusal
+from medamad.domain.errors import ApiError, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.import_content import DayCounts
@@ -231,7 +231,7 @@ class ImportDesk:
 
         def failed(failure: Failure) -> None:
             # What there was no room for is gone on with by the store's tidying.
-            if not failure.check(Refusal):
+            if not failure.check(ApiError):
                 self._log.failure("an import could not be given up", failure)
 
         Deferred.fromCoroutine(self._give_up(incoming)).addErrback(failed)

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from medamad.admin.protocol import MAX_FRAME_BYTES, Done, Progress, Refused, Request, reachable
 from medamad.build import VERSION
-from medamad.domain.errors import Refusal
+from medamad.domain.errors import ApiError
 from medamad.storage.errors import StoreError
 
 MODE: Final = 0o600
@@ -171,7 +171,7 @@ class Server(Factory):
                 raise ValueError(f"a result of {len(result)} bytes")
         except CancelledError:
             return Refused(_STOPS)
-        except (Refusal, StoreError) as error:
+        except (ApiError, StoreError) as error:
             return Refused(str(error))
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
             self._log.failure("a command's request failed")

@@ -22,7 +22,7 @@ from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_d
 from medamad.config.values import Endpoints, Size, read_value
 from medamad.daemon.install import ServicePaths
 from medamad.daemon.logs import complain, reason_of, warn
-from medamad.domain.errors import BadRequest, Conflict, Refusal
+from medamad.domain.errors import ApiError, BadRequest, Conflict
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.environment.folder import PRESENCE_NAME
 from medamad.storage.errors import StoreError
@@ -141,7 +141,7 @@ def on_data(arguments: Namespace, work: Callable[[Path], int], *, by_file: bool 
     except OSError as error:
         complain(reason_of(error), sys.stderr, os.environ)
         return 1
-    except (Refusal, StoreError, NotRunning, NotDone) as error:
+    except (ApiError, StoreError, NotRunning, NotDone) as error:
         complain(str(error), sys.stderr, os.environ)
         return 1
 

@@ -109,10 +109,10 @@ class Reloading:
         backend = self.site.backend
         self.said.take(read.config, read.lists)
         late = needing_restart(self.begun_by, read.config)
-        collector = backend.collector
-        collector.rules = read.rules
-        collector.rates.per_minute = read.rules.hits_per_minute
-        collector.queue.settings = read.queue
+        pipeline = backend.pipeline
+        pipeline.rules = read.rules
+        pipeline.rates.per_minute = read.rules.hits_per_minute
+        pipeline.queue.settings = read.queue
         backend.store.apply(read.store)
         backend.settings = runtime.leave_room(read.web, runtime.allowed())
         self.schedule.go_by(read.backups)

@@ -39,9 +39,9 @@ from medamad.daemon.takeover_progress import TakingOver
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.backups import Done, Task
 from medamad.domain.errors import Unavailable
-from medamad.ingest.pipeline import Collector, load_tables
+from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.rate_limit import Rates
-from medamad.ingest.rejections import Refusals
+from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import HitQueue
 from medamad.storage.errors import StoreError
 from medamad.storage.startup import start_store
@@ -190,17 +190,17 @@ class Daemon(Service):
         queue = HitQueue(store.append, self.reactor, package_settings.queue_settings(self.config))
         giving_up = partial(_give_up_on_standstill, store, queue)
         opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
-        collector = Collector(
+        pipeline = Pipeline(
             store.websites,
             queue,
-            Refusals(),
+            Rejections(),
             Rates(self.config.limits.hits_per_minute),
             package_settings.rules(self.config, lists),
             self.clock,
         )
         site = make_site(
             store=store,
-            collector=collector,
+            pipeline=pipeline,
             accounts=accounts,
             ask=questions,
             settings=runtime.leave_room(

@@ -15,7 +15,7 @@ from medamad.ingest.networks import Networks, Sender, prefix_of
 from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
 from medamad.ingest.payload import Custom, Load, Stated, Unload, decode, decode_stated
 from medamad.ingest.rate_limit import Rates
-from medamad.ingest.rejections import Refusals, Tally, UnknownHostnames
+from medamad.ingest.rejections import Rejections, Tally, UnknownHostnames
 from medamad.ingest.user_agent import BotRule, describe, is_bot
 from medamad.ingest.write_queue import HitQueue
 from medamad.lookup.countries import country_of_zone
@@ -40,7 +40,7 @@ class Rules:
     respect_gpc: bool = False
     """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000
-    tells_refused: bool = False
+    logs_rejections: bool = False
     """Whether the log tells of each hit that does not count."""
 
 
@@ -90,7 +90,7 @@ def _happened_ms(stated: Stated, now: float) -> int:
 
 
 @define(eq=False)
-class Collector:
+class Pipeline:
     """Takes hits in the reactor's thread. `rules` may be replaced at any time.
 
     `clock` gives Unix seconds; a hit's time is the server's.
@@ -98,7 +98,7 @@ class Collector:
 
     websites: Websites
     queue: HitQueue
-    refusals: Refusals
+    rejections: Rejections
     rates: Rates
     rules: Rules
     _clock: Callable[[], float]
@@ -262,8 +262,8 @@ class Collector:
 
     def _refuse(self, number: int | None, reason: str, now: float) -> None:
         """Note that a hit does not count; of no website, or the one with a number."""
-        self.refusals.count(number, reason, now)
-        if self.rules.tells_refused:
+        self.rejections.count(number, reason, now)
+        if self.rules.logs_rejections:
             website = None if number is None else self.websites.by_number(number)
             where = "no website" if website is None else website.hostname
             self._log.debug(

@@ -74,7 +74,7 @@ class Tally:
 
 
 @frozen
-class Refused:
+class Rejection:
     """How many hits of the last 24 hours were refused for a reason; `last` in Unix seconds."""
 
     reason: str
@@ -83,7 +83,7 @@ class Refused:
 
 
 @define(eq=False)
-class Refusals:
+class Rejections:
     """Used in the reactor's thread. Forgotten when the daemon stops.
 
     Bounded by the websites that exist: reasons are few and fixed, as is the room of a tally.
@@ -100,11 +100,11 @@ class Refusals:
         self._of_all[reason].count(now)
         self._by_website[website][reason].count(now)
 
-    def of(self, website: int | None, now: float) -> list[Refused]:
+    def of(self, website: int | None, now: float) -> list[Rejection]:
         """Return what was refused of a website in the last 24 hours, the most frequent first."""
         return _last_day(self._by_website.get(website, {}), now)
 
-    def of_all(self, now: float) -> list[Refused]:
+    def of_all(self, now: float) -> list[Rejection]:
         """Return the same of all websites together, also of those that are no more, and of none."""
         return _last_day(self._of_all, now)
 
@@ -117,9 +117,9 @@ class Refusals:
         self._by_website.pop(website, None)
 
 
-def _last_day(tallies: Mapping[str, Tally], now: float) -> list[Refused]:
+def _last_day(tallies: Mapping[str, Tally], now: float) -> list[Rejection]:
     refused = [
-        Refused(reason, hits, tally.last)
+        Rejection(reason, hits, tally.last)
         for reason, tally in tallies.items()
         if (hits := tally.last_day(now))
     ]

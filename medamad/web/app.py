@@ -11,14 +11,14 @@ from klein import Klein
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
-from medamad.domain.errors import BadRequest, Refusal
-from medamad.ingest.pipeline import Collector
+from medamad.domain.errors import ApiError, BadRequest
+from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web.backend import Ask, Backend
 from medamad.web.cors import may_look_inside
 from medamad.web.dispatch import Routes
 from medamad.web.parameters import decode
-from medamad.web.responses import Reply
+from medamad.web.responses import Response
 from medamad.web.routes import (
     authentication,
     documents,
@@ -116,14 +116,14 @@ class Root:
             lane(request)
             return
         if (request.method, request.path) == _OPTIONS_OF_ALL:
-            request.answer(Reply(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
+            request.answer(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
             return
         resource = self._routes_of(request).resource
         resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
 
-    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+    def error_response(self, request: Request, error: ApiError) -> Response:
         """Answer a request of which the body cannot be taken."""
-        return self._routes_of(request).refusal(request, refusal)
+        return self._routes_of(request).error_response(request, error)
 
     def _routes_of(self, request: Request) -> Routes:
         """Return the routes among which a request's is, and note its path as they know it."""
@@ -188,7 +188,7 @@ def _segments(request: Request) -> list[str]:
 def make_site(
     *,
     store: Store,
-    collector: Collector,
+    pipeline: Pipeline,
     accounts: Accounts,
     ask: Ask,
     settings: WebSettings,
@@ -198,7 +198,7 @@ def make_site(
     """Make the site. Its `settings` may be replaced while it runs."""
     backend = Backend(
         store=store,
-        collector=collector,
+        pipeline=pipeline,
         accounts=accounts,
         tokens=Tokens(store.tokens, clock),
         shares=Shares(store.shares, partial(accounts.hash_in_turn, is_known=False), clock),

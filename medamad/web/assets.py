@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from werkzeug.http import parse_accept_header
 
 from medamad.web.dispatch import Call
-from medamad.web.responses import Headers, Reply
+from medamad.web.responses import Headers, Response
 from medamad.web.server.request import Request
 
 BROTLI: Final = "br"
@@ -50,14 +50,14 @@ def content_encoding(coding: str) -> tuple[tuple[bytes, bytes], ...]:
     return (VARY, (b"Content-Encoding", coding.encode("ascii")))
 
 
-def zipped(reply: Reply) -> Reply:
+def zipped(response: Response) -> Response:
     """Return an answer compressed by gzip, or as it is when it is too short for that."""
-    if len(reply.body) < _WORTH_BYTES:
-        return evolve(reply, headers=(*reply.headers, *content_encoding(PLAIN)))
+    if len(response.body) < _WORTH_BYTES:
+        return evolve(response, headers=(*response.headers, *content_encoding(PLAIN)))
     return evolve(
-        reply,
-        body=gzip.compress(reply.body, _LEVEL, mtime=0),
-        headers=(*reply.headers, *content_encoding(GZIP)),
+        response,
+        body=gzip.compress(response.body, _LEVEL, mtime=0),
+        headers=(*response.headers, *content_encoding(GZIP)),
     )
 
 
@@ -100,7 +100,7 @@ class Asset:
         """The content as it is."""
         return self.forms[PLAIN].body
 
-    def __call__(self, call: Call) -> Reply:
+    def __call__(self, call: Call) -> Response:
         """Return the file, or say that the client has it already."""
         request = call.request
         coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
@@ -109,8 +109,8 @@ class Asset:
         known = request.requestHeaders.getRawHeaders(b"If-None-Match") or ()
         tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(known).split(b",")}
         if form.etag in tags or b"*" in tags:
-            return Reply(HTTPStatus.NOT_MODIFIED, headers=headers)
-        return Reply(HTTPStatus.OK, form.body, self.content_type, headers)
+            return Response(HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(HTTPStatus.OK, form.body, self.content_type, headers)
 
 
 def read_asset(file: Path, headers: Headers) -> Asset:

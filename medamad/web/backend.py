@@ -12,7 +12,7 @@ from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.domain.backups import Backups
 from medamad.domain.timings import Timings
-from medamad.ingest.pipeline import Collector
+from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web.server.admission import Unread
 from medamad.web.settings import WebSettings
@@ -49,7 +49,7 @@ class Backend:
     """
 
     store: Store
-    collector: Collector
+    pipeline: Pipeline
     accounts: Accounts
     tokens: Tokens
     shares: Shares

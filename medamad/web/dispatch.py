@@ -1,4 +1,4 @@
-"""The gate before every route: who may pass, in what order refusals come, how answers leave."""
+"""The checks before every route, in which order errors come, and how responses are sent."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from medamad.domain.accounts import Account, Scope
-from medamad.domain.errors import BadRequest, Forbidden, NotFound, Refusal, TooMany, Unauthorised
+from medamad.domain.errors import ApiError, BadRequest, Forbidden, NotFound, TooMany, Unauthorised
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.ingest.networks import Address
 from medamad.web import cookies, cors, parameters
@@ -25,11 +25,11 @@ from medamad.web.parameters import Query, query_of
 from medamad.web.responses import (
     WRITTEN_BYTES,
     Headers,
-    Reply,
+    Response,
     Stream,
     allow,
-    failure_reply,
-    refusal_reply,
+    error_response,
+    failure_response,
     stream_of,
 )
 from medamad.web.server import clients
@@ -130,7 +130,7 @@ class Call:
         return website
 
 
-Serve: TypeAlias = Callable[..., Awaitable[Reply] | Reply]
+Serve: TypeAlias = Callable[..., Awaitable[Response] | Response]
 """A route: takes the call, and the parameters of its path by name."""
 
 
@@ -158,16 +158,16 @@ class Routes:
         self._accesses[route] = access
         self.app.route(rule, methods=[method], endpoint=route)(passed)
 
-    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+    def error_response(self, request: Request, error: ApiError) -> Response:
         """Answer a request that cannot reach its route; that nobody is known comes first."""
         access = self.access(request.method.decode("ascii"), request.local_path)
         if access is not None and access.is_guarded:
             try:
                 caller_of(request, self.backend)
             except (Unauthorised, TooMany) as missing:
-                refusal = missing
-        reply = refusal_reply(refusal)
-        return evolve(reply, headers=(*self._error_headers(request), *reply.headers))
+                error = missing
+        response = error_response(error)
+        return evolve(response, headers=(*self._error_headers(request), *response.headers))
 
     def access(self, method: str, path: str) -> Access | None:
         """Tell who may ask for a method of a path, None where it has no route."""
@@ -185,32 +185,32 @@ class Routes:
             # The router takes "get" for GET; methods are told apart by case (RFC 9110 section 9.1).
             raise MethodNotAllowed(self.app.url_map.bind("").allowed_methods(request.local_path))
         call = self._admit(request, access)
-        reply = serve(call, **path)
-        if not isinstance(reply, Reply):
-            reply = await reply
-        stream = self._stream(call, access, reply)
-        body = request.start_answer(reply, self._origin_headers(request, access))
+        response = serve(call, **path)
+        if not isinstance(response, Response):
+            response = await response
+        stream = self._stream(call, access, response)
+        body = request.start_answer(response, self._origin_headers(request, access))
         if stream is None:
             return body
         await request.send_stream(stream)
         return b""
 
-    def _stream(self, call: Call, access: Access, reply: Reply) -> Stream | None:
+    def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
         """Return what a body is sent by that is made on the way, or is long.
 
         Long answers that differ for each who asks are counted, for strangers have links to such.
         Raises TooMany, Unavailable.
         """
-        body, request = reply.body, call.request
+        body, request = response.body, call.request
         if request.method != b"GET" or len(body) <= WRITTEN_BYTES:
-            return reply.stream
+            return response.stream
         if access is not Access.STATISTICS:
             return stream_of(body)
         unread = self.backend.unread_by_guests if call.caller.is_share else self.backend.unread
         return stream_of(body, unread.hold(network_of(request, self.backend), len(body)))
 
     def _admit(self, request: Request, access: Access) -> Call:
-        """Let a request pass, or raise a Refusal: 401 first, then a wrong Host, then 403, 400."""
+        """Let a request pass, or raise an ApiError: 401 first, then a wrong Host, then 403, 400."""
         settings = self.backend.settings
         caller = caller_of(request, self.backend) if access.is_guarded else Caller()
         if access not in (Access.EVENT, Access.SCRIPT):
@@ -237,7 +237,7 @@ class Routes:
             return request.start_answer(_options(request, error, headers), headers)
         if isinstance(error, HTTPException) and request.malformed:
             failure = Failure(_malformed())
-        return request.start_answer(failure_reply(failure, request.route), headers)
+        return request.start_answer(failure_response(failure, request.route), headers)
 
     def _error_headers(self, request: Request) -> Headers:
         return self._origin_headers(request, Access.EVENT if _is_event(request) else Access.COOKIE)
@@ -254,15 +254,15 @@ def _is_event(request: Request) -> bool:
     return request.local_path.startswith("/event/")
 
 
-def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Reply:
+def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Response:
     methods = allow(error.valid_methods or ())
     further: Headers = ((b"Allow", methods.encode("ascii")),)
     if any(name == b"Access-Control-Allow-Origin" for name, _ in headers):
         further += cors.preflight_headers(methods, event=_is_event(request))
-    return Reply(HTTPStatus.NO_CONTENT, headers=further)
+    return Response(HTTPStatus.NO_CONTENT, headers=further)
 
 
-def _malformed() -> Refusal:
+def _malformed() -> ApiError:
     return BadRequest("path: an invalid percent-escape, or not valid UTF-8")
 
 
@@ -277,7 +277,7 @@ def _unhurried(asked: Deferred[T]) -> Deferred[T]:
     def failed(failure: Failure) -> None:
         if not waiting.called:
             waiting.errback(failure)
-        elif not failure.check(Refusal):
+        elif not failure.check(ApiError):
             _log.failure("a change failed after its sender had gone", failure)
 
     asked.addCallbacks(done, failed)

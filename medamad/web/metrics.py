@@ -87,29 +87,29 @@ class Metrics(Collector):
 
     def _hits(self) -> Iterator[Metric]:
         backend = self._site.backend
-        collector = backend.collector
-        yield _counter("hits_accepted", "Hits that were stored.", collector.accepted.total)
+        pipeline = backend.pipeline
+        yield _counter("hits_accepted", "Hits that were stored.", pipeline.accepted.total)
         refused = CounterMetricFamily(
             f"{_PREFIX}hits_refused",
             "Hits that were not stored: ignored, answered 4xx (malformed, rate, unknown-website) "
             "or 503 (capacity).",
             labels=["reason"],
         )
-        totals = dict.fromkeys(REASONS, 0) | collector.refusals.totals()
+        totals = dict.fromkeys(REASONS, 0) | pipeline.rejections.totals()
         for reason, count in totals.items():
             refused.add_metric([reason], count)
         yield refused
-        yield _gauge("hits_waiting", "Hits that wait to be written.", len(collector.queue))
+        yield _gauge("hits_waiting", "Hits that wait to be written.", len(pipeline.queue))
         yield _gauge(
             "hits_waiting_places",
             "What those that no write was begun for take of hits_waiting_max: a place each, and "
             "one more for each 1,024 bytes of the request.",
-            collector.queue.places,
+            pipeline.queue.places,
         )
         yield _gauge(
             "hits_waiting_max",
             "How many places there are; beyond, hits are answered 503.",
-            collector.queue.settings.max_waiting,
+            pipeline.queue.settings.max_waiting,
         )
         yield _histogram(
             "hit_duration_seconds",

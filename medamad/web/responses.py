@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from zope.interface import implementer
 
-from medamad.domain.errors import Passing, Refusal, Unauthorised
+from medamad.domain.errors import ApiError, RetryLater, Unauthorised
 from medamad.storage.segments.snapshot import Missed, Missing
 
 WRITTEN_BYTES: Final = 65_536
@@ -111,7 +111,7 @@ _ROWS_AT_ONCE: Final = 100
 
 
 @frozen
-class Reply:
+class Response:
     """An answer. `content_type` is empty where there is no body."""
 
     status: int
@@ -122,10 +122,10 @@ class Reply:
     """What the body is made of, where that is sent piece by piece."""
 
 
-def json_reply(value: object, status: int = HTTPStatus.OK) -> Reply:
+def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
     """Answer with a value as JSON, never to be kept by a cache."""
     body = _encode_rows(value) if isinstance(value, list) else encode_json(value)
-    return Reply(status, body, JSON, (NO_STORE, NO_SNIFFING))
+    return Response(status, body, JSON, (NO_STORE, NO_SNIFFING))
 
 
 def _encode_rows(rows: list[object]) -> bytes:
@@ -140,21 +140,21 @@ def _encode_rows(rows: list[object]) -> bytes:
     return written.getvalue()
 
 
-def no_content(*headers: tuple[bytes, bytes]) -> Reply:
+def no_content(*headers: tuple[bytes, bytes]) -> Response:
     """Answer that it is done, with nothing to say about it."""
-    return Reply(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
+    return Response(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
 
 
-def encoded_last(reply: Reply, common: Headers) -> bytes:
+def encoded_last(response: Response, common: Headers) -> bytes:
     """Return the bytes of an answer after which the connection is closed."""
     head = [
-        b"HTTP/1.1 %d %b" % (reply.status, PHRASES[reply.status]),
-        *(b"%b: %b" % header for header in (*common, *reply.headers)),
-        b"Content-Type: %b" % reply.content_type,
-        b"Content-Length: %d" % len(reply.body),
+        b"HTTP/1.1 %d %b" % (response.status, PHRASES[response.status]),
+        *(b"%b: %b" % header for header in (*common, *response.headers)),
+        b"Content-Type: %b" % response.content_type,
+        b"Content-Length: %d" % len(response.body),
         b"Connection: close",
     ]
-    return b"\r\n".join((*head, b"", reply.body))
+    return b"\r\n".join((*head, b"", response.body))
 
 
 NOT_FOUND: Final = "there is nothing at this address"
@@ -166,39 +166,39 @@ _BEARER: Final = (b"WWW-Authenticate", b"Bearer")
 _log = Logger()
 
 
-def error_reply(status: int, message: str, headers: Headers = ()) -> Reply:
+def _error_object(status: int, message: str, headers: Headers = ()) -> Response:
     """Answer with the error object."""
     body = encode_json({"error": {"code": int(status), "message": message}})
-    return Reply(status, body, JSON, (NO_STORE, NO_SNIFFING, *headers))
+    return Response(status, body, JSON, (NO_STORE, NO_SNIFFING, *headers))
 
 
-def refusal_reply(refusal: Refusal) -> Reply:
-    """Answer with what a refusal says."""
+def error_response(error: ApiError) -> Response:
+    """Return the response that an error asks for."""
     headers: Headers = ()
-    if isinstance(refusal, Passing):
-        headers = ((b"Retry-After", b"%d" % refusal.retry_after),)
-    if isinstance(refusal, Unauthorised):
+    if isinstance(error, RetryLater):
+        headers = ((b"Retry-After", b"%d" % error.retry_after),)
+    if isinstance(error, Unauthorised):
         headers = (_BEARER,)
-    return error_reply(refusal.status, str(refusal), headers)
+    return _error_object(error.status, str(error), headers)
 
 
-def failure_reply(failure: Failure, where: str) -> Reply:
+def failure_response(failure: Failure, where: str) -> Response:
     """Answer a request that failed; a fault of our own is logged, under the name `where`."""
     error = failure.value
-    if isinstance(error, Refusal):
-        return refusal_reply(error)
+    if isinstance(error, ApiError):
+        return error_response(error)
     if isinstance(error, MethodNotAllowed):
-        return method_reply(error.valid_methods or ())
+        return _method_not_allowed(error.valid_methods or ())
     if isinstance(error, HTTPException):
-        return error_reply(HTTPStatus.NOT_FOUND, NOT_FOUND)
+        return _error_object(HTTPStatus.NOT_FOUND, NOT_FOUND)
     _log.failure("answering {where} failed", failure, where=where)
-    return error_reply(HTTPStatus.INTERNAL_SERVER_ERROR, FAULT)
+    return _error_object(HTTPStatus.INTERNAL_SERVER_ERROR, FAULT)
 
 
-def method_reply(methods: Iterable[str]) -> Reply:
+def _method_not_allowed(methods: Iterable[str]) -> Response:
     """Answer that an address knows other methods than the one used."""
     allowed = allow(methods)
-    return error_reply(
+    return _error_object(
         HTTPStatus.METHOD_NOT_ALLOWED,
         f"this address takes only {allowed}",
         ((b"Allow", allowed.encode("ascii")),),

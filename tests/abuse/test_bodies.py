@@ -37,14 +37,14 @@ def place(tmp_path: Path) -> Iterator[House]:
     built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path, map_size=4 << 30)))
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.add_website("example.com", 1)))
     yield built
-    pytest_twisted.blockon(built.collector.queue.drained())
+    pytest_twisted.blockon(built.pipeline.queue.drained())
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
 async def outcome(place: House, body: bytes, sender: Sender) -> str:
     """Return what becomes of a body; raises whatever is no refusal of the body."""
     try:
-        return await place.collector.collect(body, sender) or "stored"
+        return await place.pipeline.collect(body, sender) or "stored"
     except (BadRequest, NotFound) as refusal:
         return type(refusal).__name__ if len(str(refusal)) < 600 else "a long story"
 
@@ -153,4 +153,4 @@ def test_any_body_is_taken_or_refused_at_once(place: House, body: bytes) -> None
         assert ": " in answer.error
     else:
         # It waits to be stored.
-        assert len(place.collector.queue) > 0
+        assert len(place.pipeline.queue) > 0

@@ -7,7 +7,7 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import verify
 from medamad.accounts.first_login import GivenLoginError
 from medamad.domain.accounts import Settings
-from medamad.domain.errors import Refusal, Unauthorised, Unavailable
+from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 
 
 def test_the_first_account_is_made_once_and_written_down(bench: Bench) -> None:
@@ -148,9 +148,9 @@ def test_the_new_password_is_written_down_before_the_old_account_goes(bench: Ben
 def test_a_write_that_fails_leaves_the_next_one_free(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.fault = Unavailable("full", retry_after=1)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         done(accounts.change(token, username="eve"))
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         log_in(accounts)
     bench.store.fault = None
     assert done(accounts.change(token, username="eve")).username == "eve"

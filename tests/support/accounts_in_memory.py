@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
 from medamad.domain.accounts import Account, Login
-from medamad.domain.errors import Refusal, Unauthorised
+from medamad.domain.errors import ApiError, Unauthorised
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ def outcome(deferred: Deferred[T]) -> T:
 
 def deferred_error(deferred: Deferred[Any]) -> Exception:
     """Return the refusal that a Deferred has already."""
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(ApiError) as refusal:
         outcome(deferred)
     return refusal.value
 

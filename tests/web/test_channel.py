@@ -282,6 +282,6 @@ async def test_an_answer_that_nobody_waits_for_is_dropped(house: House) -> None:
     body = b'{"e":"load","b":"gone","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
     connection.close()
-    await house.collector.queue.drained()
+    await house.pipeline.queue.drained()
     assert connection.wire.value() == b""
     assert house.store.ask(house.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1

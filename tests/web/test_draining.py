@@ -136,7 +136,7 @@ async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> No
     assert (answer.status, answer.header("Connection")) == (204, "close")
     assert connection.wire.disconnecting
     assert connection.wire.value() == b""
-    await house.collector.queue.drained()
+    await house.pipeline.queue.drained()
     (website,) = house.store.websites.all()
     assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
 

@@ -210,7 +210,7 @@ async def fault(house: House, asked: Asked) -> Answer:
     """Take away what the answer stands on, after the login."""
     browser = await house.owner()
     if asked.path.startswith("/event/"):
-        house.collector.rules = None
+        house.pipeline.rules = None
     else:
         house.store._environment.lmdb.close()
     return await again(browser, asked)

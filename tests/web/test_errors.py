@@ -15,7 +15,7 @@ from medamad.domain.errors import (
     Unauthorised,
     Unavailable,
 )
-from medamad.web.responses import failure_reply
+from medamad.web.responses import failure_response
 
 
 @pytest.mark.parametrize(
@@ -34,26 +34,26 @@ from medamad.web.responses import failure_reply
 def test_a_refusal_is_an_error_object(
     error: Exception, status: int, headers: dict[bytes, bytes]
 ) -> None:
-    reply = failure_reply(Failure(error), "GET")
-    assert reply.status == status
-    assert msgspec.json.decode(reply.body) == {"error": {"code": status, "message": "x"}}
-    assert reply.content_type == b"application/json"
-    assert dict(reply.headers) == headers | {
+    response = failure_response(Failure(error), "GET")
+    assert response.status == status
+    assert msgspec.json.decode(response.body) == {"error": {"code": status, "message": "x"}}
+    assert response.content_type == b"application/json"
+    assert dict(response.headers) == headers | {
         b"Cache-Control": b"no-store",
         b"X-Content-Type-Options": b"nosniff",
     }
 
 
 def test_routing_has_two_errors() -> None:
-    assert failure_reply(Failure(NoRoute()), "GET").status == 404
-    assert failure_reply(Failure(BadHost()), "GET").status == 404
-    reply = failure_reply(Failure(MethodNotAllowed(["POST", "GET"])), "PUT")
-    assert reply.status == 405
-    assert (b"Allow", b"GET, OPTIONS, POST") in reply.headers
+    assert failure_response(Failure(NoRoute()), "GET").status == 404
+    assert failure_response(Failure(BadHost()), "GET").status == 404
+    response = failure_response(Failure(MethodNotAllowed(["POST", "GET"])), "PUT")
+    assert response.status == 405
+    assert (b"Allow", b"GET, OPTIONS, POST") in response.headers
 
 
 def test_a_fault_is_logged_and_not_told(logged_failures: LoggedFailures) -> None:
-    reply = failure_reply(Failure(KeyError("a secret")), "GET")
-    assert reply.status == 500
-    assert b"secret" not in reply.body
+    response = failure_response(Failure(KeyError("a secret")), "GET")
+    assert response.status == 500
+    assert b"secret" not in response.body
     assert len(logged_failures.take(KeyError)) == 1

@@ -12,7 +12,7 @@ from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
 from medamad.ingest.networks import Networks
-from medamad.web.responses import JSON, WRITTEN_BYTES, Reply, Stream
+from medamad.web.responses import JSON, WRITTEN_BYTES, Response, Stream
 from medamad.web.server.admission import SETTLED_SECONDS, SLOW_SECONDS, TAKEN_AT_ONCE
 
 PING = encoded("GET", "/event/ping", {})
@@ -96,7 +96,9 @@ async def test_a_long_answer_of_which_more_is_made_gives_way_to_nobody(
     pieces = iter((succeed(b"x" * (HEAD_BYTES + 1)), Deferred()))
     stream = Stream(lambda: next(pieces), lambda: None)
     owner = await house.owner()
-    house.site.backend.ask = lambda *_asked, **_how: succeed(Reply(200, b"", JSON, stream=stream))
+    house.site.backend.ask = lambda *_asked, **_how: succeed(
+        Response(200, b"", JSON, stream=stream)
+    )
     receiving, other = slow(house), Connection(house.site, "198.51.100.1")
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     receiving.push(encoded("GET", f"/website/{website}/pages", headers))

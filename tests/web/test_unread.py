@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from medamad.accounts.shares import make_share
 from medamad.domain.errors import TooMany, Unavailable
-from medamad.web.responses import JSON, WRITTEN_BYTES, Reply
+from medamad.web.responses import JSON, WRITTEN_BYTES, Response
 from medamad.web.server.admission import MOST_BYTES, MOST_OF_A_NETWORK, Unread
 from medamad.web.server.channel import MOST_AHEAD_BYTES
 
@@ -52,7 +52,7 @@ def test_one_alone_may_have_any_length() -> None:
 def question(house: House, website: str) -> bytes:
     """What asks for a long answer, as half of what a network may have waiting."""
     body = b"x" * (MOST_OF_A_NETWORK // 2)
-    house.site.backend.ask = lambda *_asked, **_how: succeed(Reply(200, body, JSON))
+    house.site.backend.ask = lambda *_asked, **_how: succeed(Response(200, body, JSON))
     owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
     return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
 

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, fail
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from medamad.domain.errors import Refusal, Unavailable
+from medamad.domain.errors import ApiError, Unavailable
 from medamad.domain.timings import Timings
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import lack_behind
@@ -185,7 +185,7 @@ class Writer:
                 self._environment.check_is_ours(txn)
                 transaction = Transaction(txn)
                 result = change(transaction)
-        except Refusal:
+        except ApiError:
             raise
         except (lmdb.Error, OSError, Lost) as error:
             raise self._refusal(error) from error

@@ -8,7 +8,7 @@ import msgspec
 from medamad.ingest.networks import prefix_of
 from medamad.web import cookies
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import NO_STORE, Reply, no_content
+from medamad.web.responses import NO_STORE, Response, no_content
 
 
 class LoginDetails(msgspec.Struct):
@@ -21,7 +21,7 @@ class LoginDetails(msgspec.Struct):
 _DETAILS: Final = msgspec.json.Decoder(LoginDetails)
 
 
-async def log_in(call: Call) -> Reply:
+async def log_in(call: Call) -> Response:
     """Begin a login and set the cookies."""
     details = call.body(_DETAILS)
     sender = call.sender
@@ -31,10 +31,10 @@ async def log_in(call: Call) -> Reply:
     )
     path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
     issued = cookies.begun(begun.token), cookies.known(begun.device, path)
-    return Reply(HTTPStatus.OK, headers=(NO_STORE, *issued))
+    return Response(HTTPStatus.OK, headers=(NO_STORE, *issued))
 
 
-async def log_out(call: Call) -> Reply:
+async def log_out(call: Call) -> Response:
     """End the login and destroy the cookie."""
     await call.backend.accounts.log_out(call.token)
     return no_content(cookies.ENDED)

@@ -12,7 +12,7 @@ from medamad.build import GENERATED
 from medamad.domain.errors import NotFound
 from medamad.web.assets import ASK_AGAIN, TYPES, Asset, files_below, make_asset, read_asset
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Reply
+from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 
 FIRST_SEGMENTS: Final = ("", "dashboard", "share")
 """How the paths begin that lead here."""
@@ -73,7 +73,7 @@ def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
     }
 
 
-def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
+def open_dashboard(call: Call, place: str = _PAGE) -> Response:
     """Return a file of the dashboard; whatever is none is a place in the page, which finds it."""
     files = read_dashboard()
     if place not in files and place.startswith(_HASHED):
@@ -81,7 +81,7 @@ def open_dashboard(call: Call, place: str = _PAGE) -> Reply:
     return files.get(place, files[_PAGE])(call)
 
 
-def open_share(call: Call, share: str) -> Reply:
+def open_share(call: Call, share: str) -> Response:
     """Return the page of a share link, to be shown in the frames that the link allows."""
     try:
         ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NOWHERE
@@ -89,12 +89,12 @@ def open_share(call: Call, share: str) -> Reply:
     except NotFound:
         ancestors, status = _NOWHERE, HTTPStatus.NOT_FOUND
     headers = (*_ON_A_PAGE, *_framed(ancestors), _NO_ROBOTS)
-    reply = evolve(read_dashboard()[_SHARE_PAGE], headers=headers)(call)
-    return evolve(reply, status=status) if reply.status == HTTPStatus.OK else reply
+    response = evolve(read_dashboard()[_SHARE_PAGE], headers=headers)(call)
+    return evolve(response, status=status) if response.status == HTTPStatus.OK else response
 
 
-def _redirect_to_dashboard(_call: Call) -> Reply:
-    return Reply(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), ASK_AGAIN))
+def _redirect_to_dashboard(_call: Call) -> Response:
+    return Response(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), ASK_AGAIN))
 
 
 def add_description(routes: Routes) -> None:

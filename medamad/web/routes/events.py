@@ -19,7 +19,7 @@ from medamad.web.auth import token_of, websites_of
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
 from medamad.web.parameters import query_of
-from medamad.web.responses import Headers, Reply, failure_reply
+from medamad.web.responses import Headers, Response, failure_response
 from medamad.web.server import clients
 from medamad.web.server.request import Request
 
@@ -40,7 +40,7 @@ def sender_of(request: Request, backend: Backend) -> Sender:
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
         origin=_text(request, b"Origin"),
-        gpc=backend.collector.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
+        gpc=backend.pipeline.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
         sent_bytes=request.sent_bytes,
     )
 
@@ -50,8 +50,8 @@ def _text(request: Request, name: bytes) -> str:
     return "" if values is None else values[0].decode("latin-1")
 
 
-def _stored(ignored: str | None) -> Reply:
-    return Reply(HTTPStatus.NO_CONTENT, headers=ignored_headers(ignored))
+def _stored(ignored: str | None) -> Response:
+    return Response(HTTPStatus.NO_CONTENT, headers=ignored_headers(ignored))
 
 
 def ignored_headers(ignored: str | None) -> Headers:
@@ -59,7 +59,7 @@ def ignored_headers(ignored: str | None) -> Headers:
     return ((IGNORED, ignored.encode("ascii")),) if ignored else ()
 
 
-async def hit(call: Call) -> Reply:
+async def hit(call: Call) -> Response:
     """Take a hit; the answer comes once it is on disk, or names why it is ignored."""
     backend, request = call.backend, call.request
     return _stored(await _collect(request, backend))
@@ -70,27 +70,27 @@ def _collect(request: Request, backend: Backend) -> Coroutine[Any, Any, str | No
     sender = sender_of(request, backend)
     if request.requestHeaders.hasHeader(b"Authorization"):
         return _collect_of_server(request, backend, sender)
-    return backend.collector.collect(request.body, sender)
+    return backend.pipeline.collect(request.body, sender)
 
 
 async def _collect_of_server(request: Request, backend: Backend, sender: Sender) -> str | None:
     token = token_of(request, backend)
     if token is None:
-        return await backend.collector.collect(request.body, sender)
+        return await backend.pipeline.collect(request.body, sender)
     if token.scope is Scope.READ:
         raise Forbidden("this takes a token whose scope is full or send")
-    return await backend.collector.collect_stated(request.body, sender, websites_of(token))
+    return await backend.pipeline.collect_stated(request.body, sender, websites_of(token))
 
 
-def ping(call: Call) -> Reply:
+def ping(call: Call) -> Response:
     """Tell a visitor's browser whether it was here today, and let it count."""
     return _ping(call.request, call.backend)
 
 
-def _ping(request: Request, backend: Backend) -> Reply:
+def _ping(request: Request, backend: Backend) -> Response:
     answer = ping_of(request, backend)
     body = str(answer.views_before) if _is_counted(request) else answer.body
-    return Reply(
+    return Response(
         HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", ping_headers(answer)
     )
 
@@ -112,7 +112,7 @@ def ping_of(request: Request, backend: Backend) -> Ping:
     """Return what a visitor's browser remembers of today. Raises BadRequest."""
     values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
     since = None if values is None else b", ".join(values).decode("latin-1")
-    return answer_ping(since, backend.clock(), backend.collector.rules.zone)
+    return answer_ping(since, backend.clock(), backend.pipeline.rules.zone)
 
 
 def ping_headers(answer: Ping) -> Headers:
@@ -141,11 +141,11 @@ class Lanes:
         """Answer a ping."""
         try:
             _check_query(request)
-            reply = _ping(request, self.backend)
+            response = _ping(request, self.backend)
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
             self._failed(Failure(), request, PING)
         else:
-            request.answer(reply, cors.ANY_EXPOSED)
+            request.answer(response, cors.ANY_EXPOSED)
 
     def _collected(self, ignored: str | None, request: Request) -> None:
         if ignored is None and request.keeps_connection:
@@ -157,7 +157,7 @@ class Lanes:
         self.backend.times.hits.add(self.backend.seconds() - begun)
 
     def _failed(self, failure: Failure, request: Request, where: str) -> None:
-        request.answer(failure_reply(failure, where), cors.ANY_EXPOSED)
+        request.answer(failure_response(failure, where), cors.ANY_EXPOSED)
 
     def _unanswered(self, failure: Failure) -> None:
         self._log.failure("a hit could not be answered", failure)

@@ -19,7 +19,7 @@ from medamad.transfer.tables import STATISTICS
 from medamad.web.auth import network_of
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import NO_SNIFFING, NO_STORE, Reply, Stream, partial_headers
+from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
 MOST_EXPORTS: Final = 4
 """How many may be under way at once: each holds what it reads."""
@@ -97,7 +97,7 @@ def asked_of(call: Call) -> Asked:
     )
 
 
-async def export(call: Call, hostname: str) -> Reply:
+async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website, asked = call.backend, call.website(hostname), asked_of(call)
     network = network_of(call.request, backend)
@@ -115,7 +115,7 @@ async def export(call: Call, hostname: str) -> Reply:
             origins=backend.store.imports.origins(website),
             sources=backend.settings.sources,
             period=asked.period,
-            zone=backend.collector.rules.zone,
+            zone=backend.pipeline.rules.zone,
         )
         source = _Source(
             call, exported.wanted, asked.written(exported, int(backend.clock() * 1000))
@@ -124,7 +124,7 @@ async def export(call: Call, hostname: str) -> Reply:
         # What statistics are without stands before them.
         await source.begin(to_the_end=asked.what == STATISTICS.name)
         name = asked.file_name(website.hostname).encode("ascii")
-        return Reply(
+        return Response(
             HTTPStatus.OK,
             content_type=FORMATS[asked.format].content_type,
             headers=(

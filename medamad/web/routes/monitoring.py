@@ -10,7 +10,7 @@ from typing import Final
 from medamad.domain.errors import Unavailable
 from medamad.web.dispatch import Access, Call, Routes
 from medamad.web.metrics import Exposition, lacks
-from medamad.web.responses import NO_SNIFFING, NO_STORE, Reply, json_reply
+from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, json_response
 from medamad.web.server.site import Site
 
 FIRST_SEGMENTS: Final = ("health", "metrics")
@@ -19,24 +19,24 @@ FIRST_SEGMENTS: Final = ("health", "metrics")
 _RETRY_AFTER_S: Final = 10
 
 
-def tell_health(site: Site, _call: Call) -> Reply:
+def tell_health(site: Site, _call: Call) -> Response:
     """Tell that hits are taken. Raises Unavailable, with the reasons, when they are not."""
     reasons = lacks(site)
     if reasons:
         raise Unavailable(f"not ready: {'; '.join(reasons)}", retry_after=_RETRY_AFTER_S)
-    return json_reply({"live": True, "ready": True})
+    return json_response({"live": True, "ready": True})
 
 
-def tell_life(_call: Call) -> Reply:
+def tell_life(_call: Call) -> Response:
     """Tell that the daemon answers, whether or not it takes hits."""
-    return json_reply({"live": True})
+    return json_response({"live": True})
 
 
-def expose(exposition: Exposition, call: Call) -> Reply:
+def expose(exposition: Exposition, call: Call) -> Response:
     """Return the figures of the daemon."""
     accept = (call.request.sent(b"Accept") or b"").decode("latin-1")
     text, media_type = exposition.text(accept)
-    return Reply(HTTPStatus.OK, text, media_type, (NO_STORE, NO_SNIFFING))
+    return Response(HTTPStatus.OK, text, media_type, (NO_STORE, NO_SNIFFING))
 
 
 def add_to(routes: Routes, site: Site) -> None:

@@ -10,7 +10,7 @@ from medamad.domain.errors import BadRequest
 from medamad.ingest.networks import Sender
 from medamad.ingest.payload import Load
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import Reply
+from medamad.web.responses import Response
 from medamad.web.routes.events import ignored_headers, ping_headers, ping_of, sender_of
 
 PIXEL: Final = "/event/pixel.gif"
@@ -24,7 +24,7 @@ _BEACON_BYTES: Final = 12
 _ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
 
-async def pixel(call: Call) -> Reply:
+async def pixel(call: Call) -> Response:
     """Take a view of the page that shows the pixel; the answer comes once it is on disk.
 
     The browser keeps one date for each address of the pixel. What is unique is so for that: the
@@ -44,9 +44,9 @@ async def pixel(call: Call) -> Reply:
             referrer=call.query.text("r") or "",
             number_today=ping.views_before + 1,
         )
-        ignored = await backend.collector.collect_load(load, _sender(call))
+        ignored = await backend.pipeline.collect_load(load, _sender(call))
     headers = (*ping_headers(ping), _ANY_PAGE, *ignored_headers(ignored))
-    return Reply(HTTPStatus.OK, _GIF, b"image/gif", headers)
+    return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)
 
 
 def _page(call: Call) -> str:

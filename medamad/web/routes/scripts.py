@@ -11,7 +11,7 @@ from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import NotFound
 from medamad.web.assets import Asset, files_below, make_asset, read_asset
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Reply
+from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 from medamad.web.settings import EVENTS
 
 SCRIPT: Final = "script.js"
@@ -53,7 +53,7 @@ class Scripts:
     _event_name: str = EVENTS
     _renamed: dict[str, Asset] = field(factory=dict)
 
-    def give(self, call: Call, name: str) -> Reply:
+    def give(self, call: Call, name: str) -> Response:
         """Return a script by the name of its file."""
         event_name = call.backend.settings.event_name
         script = read_scripts()[name]
@@ -66,13 +66,13 @@ class Scripts:
             self._renamed[name] = make_asset(content, script.content_type, _HEADERS)
         return self._renamed[name](call)
 
-    def chosen(self, call: Call) -> Reply:
+    def chosen(self, call: Call) -> Response:
         """Return the script that the account chose."""
         account = call.backend.store.account.read()
         settings = Settings() if account is None else account.settings
         return self.give(call, file_name(settings.script_type))
 
-    def named(self, call: Call, name: str) -> Reply:
+    def named(self, call: Call, name: str) -> Response:
         """Return the script that an address names: features joined by dots, and the suffix."""
         features = set(name.removesuffix(_SUFFIX).split("."))
         if not name.endswith(_SUFFIX) or not features <= set(SCRIPT_TYPES):

@@ -10,7 +10,7 @@ from medamad.domain.errors import NotFound, Unauthorised
 from medamad.domain.websites import Website
 from medamad.web.auth import SHARE, network_of
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import Reply, json_reply, no_content
+from medamad.web.responses import Response, json_response, no_content
 
 
 class ShareDetails(msgspec.Struct):
@@ -41,28 +41,28 @@ def _share(share: Share) -> dict[str, Any]:
     }
 
 
-def list_all(call: Call, hostname: str) -> Reply:
+def list_all(call: Call, hostname: str) -> Response:
     """Return the share links of a website."""
     shares = call.backend.shares.of(call.website(hostname).number)
-    return json_reply([_share(share) for share in shares])
+    return json_response([_share(share) for share in shares])
 
 
-async def make(call: Call, hostname: str) -> Reply:
+async def make(call: Call, hostname: str) -> Response:
     """Make a share link."""
     website, details = call.website(hostname), call.body(_DETAILS)
     share = await call.backend.shares.make(
         details.name, website.number, password=details.password, embed=details.embed
     )
-    return json_reply(_share(share), HTTPStatus.CREATED)
+    return json_response(_share(share), HTTPStatus.CREATED)
 
 
-async def revoke(call: Call, hostname: str, share: str) -> Reply:
+async def revoke(call: Call, hostname: str, share: str) -> Response:
     """Revoke a share link: it shows nothing from now on."""
     await call.backend.shares.revoke(share, call.website(hostname).number)
     return no_content()
 
 
-def read(call: Call, share: str) -> Reply:
+def read(call: Call, share: str) -> Response:
     """Return what a share link is of, once it is open."""
     backend = call.backend
     website = shared_website(call, backend.shares.find(share))
@@ -72,16 +72,16 @@ def read(call: Call, share: str) -> Reply:
     except Unauthorised:
         opened = None
     if opened is None or opened.id != share:
-        return json_reply({"protected": True})
-    return json_reply({"protected": bool(opened.password_hash), "hostname": website.hostname})
+        return json_response({"protected": True})
+    return json_response({"protected": bool(opened.password_hash), "hostname": website.hostname})
 
 
-async def unlock(call: Call, share: str) -> Reply:
+async def unlock(call: Call, share: str) -> Response:
     """Open a share link by its password, for some hours."""
     backend, details = call.backend, call.body(_LOGIN)
     network = network_of(call.request, backend)
     found, key = await backend.shares.unlock(share, details.password, network)
-    return json_reply({"hostname": shared_website(call, found).hostname, "key": key})
+    return json_response({"hostname": shared_website(call, found).hostname, "key": key})
 
 
 def shared_website(call: Call, share: Share) -> Website:

@@ -18,7 +18,7 @@ from medamad.storage.segments.snapshot import Missed, Snapshot
 from medamad.web.assets import GZIP, chosen, zipped
 from medamad.web.dispatch import Access, Call, Routes
 from medamad.web.parameters import Query
-from medamad.web.responses import Reply, json_reply, partial_headers
+from medamad.web.responses import Response, json_response, partial_headers
 
 MAX_OFFSET: Final = 5_000
 
@@ -36,7 +36,7 @@ def question_of(query: Query, *, has_summary: bool = True) -> Question:
     )
 
 
-async def _answer(call: Call, hostname: str, question: Question, report: Report) -> Reply:
+async def _answer(call: Call, hostname: str, question: Question, report: Report) -> Response:
     """Put a question in the question pool; what is found is encoded and compressed there too."""
     backend = call.backend
     website, sources = call.website(hostname), backend.settings.sources
@@ -48,12 +48,12 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
     def found(snapshot: Snapshot) -> tuple[object, Missed]:
         return report(wanted.watched(snapshot), question, sources), snapshot.missed
 
-    def answer() -> Reply:
+    def answer() -> Response:
         answered, missed = backend.store.ask(website, found)
         wanted.check()
-        reply = json_reply(answered)
-        reply = evolve(reply, headers=(*reply.headers, *partial_headers(missed)))
-        return zipped(reply) if coding == GZIP else reply
+        response = json_response(answered)
+        response = evolve(response, headers=(*response.headers, *partial_headers(missed)))
+        return zipped(response) if coding == GZIP else response
 
     try:
         return await call.ask(answer)
@@ -62,7 +62,7 @@ async def _answer(call: Call, hostname: str, question: Question, report: Report)
         backend.times.statistics.add(backend.seconds() - begun)
 
 
-async def summarise(call: Call, hostname: str) -> Reply:
+async def summarise(call: Call, hostname: str) -> Response:
     """Return the figures of a period, of the one before, and over time."""
     query = call.query
     # A summary has no rows: what chooses among rows is no parameter of it.
@@ -91,52 +91,54 @@ async def summarise(call: Call, hostname: str) -> Reply:
     return await _answer(call, hostname, question, report)
 
 
-async def count_pages(call: Call, hostname: str) -> Reply:
+async def count_pages(call: Call, hostname: str) -> Response:
     """Return views and visitors by page."""
     return await _answer(call, hostname, question_of(call.query), pages.report)
 
 
-async def measure_times(call: Call, hostname: str) -> Reply:
+async def measure_times(call: Call, hostname: str) -> Response:
     """Return the time on each page."""
     return await _answer(call, hostname, question_of(call.query), time.report)
 
 
-async def list_properties(call: Call, hostname: str) -> Reply:
+async def list_properties(call: Call, hostname: str) -> Response:
     """Return the custom properties, or the values of one."""
     question = question_of(call.query, has_summary=False)
     return await _answer(call, hostname, question, properties.report)
 
 
-async def count_referrers(call: Call, hostname: str) -> Reply:
+async def count_referrers(call: Call, hostname: str) -> Response:
     """Return views by source of the referrer, or by its host and path."""
     grouped = call.query.boolean("grouped", default=True)
     column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
     return await _count(call, hostname, column)
 
 
-async def count_languages(call: Call, hostname: str) -> Reply:
+async def count_languages(call: Call, hostname: str) -> Response:
     """Return views by language, or by its dialect."""
     dialects = call.query.boolean("locale", default=False)
     return await _count(call, hostname, dimensions.LOCALES if dialects else dimensions.LANGUAGES)
 
 
-async def _count(call: Call, hostname: str, column: Column) -> Reply:
+async def _count(call: Call, hostname: str, column: Column) -> Response:
     report = partial(dimensions.report, column=column)
     return await _answer(call, hostname, question_of(call.query), report)
 
 
-async def live(call: Call, hostname: str) -> Reply:
+async def live(call: Call, hostname: str) -> Response:
     """Return how many are there now."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
     visitors = await call.ask(lambda: backend.store.live_visitors(website, now_ms))
-    return json_reply({"visitors": visitors})
+    return json_response({"visitors": visitors})
 
 
-def ignored(call: Call, hostname: str) -> Reply:
+def ignored(call: Call, hostname: str) -> Response:
     """Return which hits were not counted in the last 24 hours, and why."""
     backend = call.backend
-    return json_reply(backend.collector.refusals.of(call.website(hostname).number, backend.clock()))
+    return json_response(
+        backend.pipeline.rejections.of(call.website(hostname).number, backend.clock())
+    )
 
 
 def add_to(routes: Routes) -> None:

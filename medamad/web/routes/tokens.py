@@ -10,7 +10,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.websites import canonical_hostname
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import Reply, json_reply, no_content
+from medamad.web.responses import Response, json_response, no_content
 
 
 class TokenDetails(msgspec.Struct, rename="camel"):
@@ -40,12 +40,12 @@ def _token(token: Token, backend: Backend) -> dict[str, Any]:
     }
 
 
-def list_all(call: Call) -> Reply:
+def list_all(call: Call) -> Response:
     """Return all tokens, without what they open by."""
-    return json_reply([_token(token, call.backend) for token in call.backend.tokens.all()])
+    return json_response([_token(token, call.backend) for token in call.backend.tokens.all()])
 
 
-async def make(call: Call) -> Reply:
+async def make(call: Call) -> Response:
     """Make a token; its text is in this answer and nowhere else."""
     backend, details = call.backend, call.body(_DETAILS)
     if details.scope not in tuple(Scope):
@@ -54,7 +54,7 @@ async def make(call: Call) -> Reply:
     text, token = await backend.tokens.make(
         details.name, Scope(details.scope), websites, _second(details.date_expires)
     )
-    return json_reply({**_token(token, backend), "token": text}, HTTPStatus.CREATED)
+    return json_response({**_token(token, backend), "token": text}, HTTPStatus.CREATED)
 
 
 def _second(sent: float | None) -> int | None:
@@ -77,7 +77,7 @@ def _numbers(hostnames: list[str], backend: Backend) -> list[int]:
     return numbers
 
 
-async def revoke(call: Call, token: str) -> Reply:
+async def revoke(call: Call, token: str) -> Response:
     """Revoke a token: it opens nothing from now on."""
     await call.backend.tokens.revoke(token)
     return no_content()

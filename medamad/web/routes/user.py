@@ -10,7 +10,7 @@ from medamad.transfer.formats.registry import written_here
 from medamad.web import cookies
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import Reply, json_reply, no_content
+from medamad.web.responses import Response, json_response, no_content
 
 
 class UserChange(msgspec.Struct):
@@ -28,8 +28,8 @@ def _given(value: Any) -> Any:
     return None if value is msgspec.UNSET else value
 
 
-def _user(account: Account) -> Reply:
-    return json_reply(
+def _user(account: Account) -> Response:
+    return json_response(
         {
             "username": account.username,
             "settings": {
@@ -42,12 +42,12 @@ def _user(account: Account) -> Reply:
     )
 
 
-def read(call: Call) -> Reply:
+def read(call: Call) -> Response:
     """Return the account."""
     return _user(call.account)
 
 
-async def change(call: Call) -> Reply:
+async def change(call: Call) -> Response:
     """Change the account, all that is given or nothing."""
     wanted = call.body(_CHANGE)
     account = await call.backend.accounts.change(
@@ -59,21 +59,21 @@ async def change(call: Call) -> Reply:
     return _user(account)
 
 
-async def delete(call: Call) -> Reply:
+async def delete(call: Call) -> Response:
     """Remove the account and all that is its own."""
     backend = call.backend
     vanishing = backend.store.websites.all()
     await backend.accounts.delete(call.token)
     for website in vanishing:
-        backend.collector.refusals.forget(website.number)
+        backend.pipeline.rejections.forget(website.number)
     return no_content(cookies.ENDED)
 
 
-def usage(call: Call) -> Reply:
+def usage(call: Call) -> Response:
     """Return what the machine and the service use, what hits came, and what the service is."""
     call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
-    return json_reply(
+    return json_response(
         {
             **backend.usage.of_machine(settings.data_dir),
             "process": backend.usage.of_process(now),
@@ -85,7 +85,7 @@ def usage(call: Call) -> Reply:
                 "commit": settings.commit,
                 "licence": LICENCE,
                 "demo": settings.demo,
-                "timezone": str(backend.collector.rules.zone),
+                "timezone": str(backend.pipeline.rules.zone),
                 "export_formats": written_here(),
             },
         }
@@ -97,13 +97,13 @@ def _hits(backend: Backend, now: float) -> dict[str, object]:
 
     A hostname that was registered since is unknown no more.
     """
-    collector, serving = backend.collector, backend.store.websites.serving
+    pipeline, serving = backend.pipeline, backend.store.websites.serving
     return {
-        "accepted": collector.accepted.last_day(now),
-        "refused": collector.refusals.of_all(now),
+        "accepted": pipeline.accepted.last_day(now),
+        "refused": pipeline.rejections.of_all(now),
         "unknown_hostnames": [
             unknown
-            for unknown in collector.unknown_hostnames.newest(now)
+            for unknown in pipeline.unknown_hostnames.newest(now)
             if serving(unknown.hostname) is None
         ],
     }

@@ -8,7 +8,7 @@ import msgspec
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.responses import Reply, json_reply, no_content
+from medamad.web.responses import Response, json_response, no_content
 
 
 class WebsiteDetails(msgspec.Struct):
@@ -25,17 +25,17 @@ def _website(website: Website, backend: Backend) -> dict[str, Any]:
     return {"hostname": website.hostname} | ({} if since is None else {"quietSince": since})
 
 
-async def list_all(call: Call) -> Reply:
+async def list_all(call: Call) -> Response:
     """Return all websites in order of hostname, with the last day's visitors if asked."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
     if not call.query.boolean("summary", default=False):
-        return json_reply([_website(website, backend) for website in websites])
+        return json_response([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
     visitors = await call.ask(
         lambda: [store.visitors_last_day(website, now_ms) for website in websites]
     )
-    return json_reply(
+    return json_response(
         [
             {**_website(website, backend), "summary": {"visitors": count}}
             for website, count in zip(websites, visitors, strict=True)
@@ -43,20 +43,20 @@ async def list_all(call: Call) -> Reply:
     )
 
 
-async def register(call: Call) -> Reply:
+async def register(call: Call) -> Response:
     """Register a website."""
     call.caller.check_all()
     hostname = canonical_hostname(call.body(_DETAILS).hostname)
     website = await call.backend.store.add_website(hostname, int(call.backend.clock()))
-    return json_reply(_website(website, call.backend), HTTPStatus.CREATED)
+    return json_response(_website(website, call.backend), HTTPStatus.CREATED)
 
 
-def read(call: Call, hostname: str) -> Reply:
+def read(call: Call, hostname: str) -> Response:
     """Return one website."""
-    return json_reply(_website(call.website(hostname), call.backend))
+    return json_response(_website(call.website(hostname), call.backend))
 
 
-async def rename(call: Call, hostname: str) -> Reply:
+async def rename(call: Call, hostname: str) -> Response:
     """Return a website another hostname; its hits stay with it."""
     website = call.website(hostname)
     wanted = canonical_hostname(call.body(_DETAILS).hostname)
@@ -66,14 +66,14 @@ async def rename(call: Call, hostname: str) -> Reply:
         website = await call.backend.store.rename_website(
             website, wanted, int(call.backend.clock())
         )
-    return json_reply(_website(website, call.backend))
+    return json_response(_website(website, call.backend))
 
 
-async def delete(call: Call, hostname: str) -> Reply:
+async def delete(call: Call, hostname: str) -> Response:
     """Remove a website, its hits and its names."""
     website = call.website(hostname)
     await call.backend.store.delete_website(website)
-    call.backend.collector.refusals.forget(website.number)
+    call.backend.pipeline.rejections.forget(website.number)
     return no_content()
 
 

@@ -14,9 +14,9 @@ from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
 from zope.interface import implementer
 
-from medamad.domain.errors import BadRequest, Refusal, TooLarge
+from medamad.domain.errors import ApiError, BadRequest, TooLarge
 from medamad.ingest.networks import Address
-from medamad.web.responses import Headers, Reply, encoded_last, refusal_reply
+from medamad.web.responses import Headers, Response, encoded_last, error_response
 from medamad.web.server.clients import peer_address
 from medamad.web.server.parser import MAX_HEAD_BYTES, Chunks, RequestHead, read_head
 from medamad.web.settings import WebSettings
@@ -92,7 +92,7 @@ class Owner(Protocol):
     def request(self, channel: "Channel", head: RequestHead) -> Request:
         """Make the next request of a connection, of which the body is to come."""
 
-    def refusal(self, channel: "Channel", head: RequestHead, refusal: Refusal) -> Reply:
+    def error_response(self, channel: "Channel", head: RequestHead, error: ApiError) -> Response:
         """Answer a request of which the body cannot be taken."""
 
     def waits(self, channel: "Channel") -> None:
@@ -299,8 +299,8 @@ class Channel(HTTPChannel):
         self._buffer = buffer[end + 4 :]
         try:
             self._begin_request(read_head(buffer[start : end + 2]))
-        except BadRequest as refusal:
-            self.refuse(refusal)
+        except BadRequest as error:
+            self.refuse(error)
         return True
 
     def _begin_request(self, head: RequestHead) -> None:
@@ -345,8 +345,8 @@ class Channel(HTTPChannel):
         elif not self.refused:
             try:
                 super().rawDataReceived(data)
-            except BadRequest as refusal:
-                self.refuse(refusal, self._head)
+            except BadRequest as error:
+                self.refuse(error, self._head)
             # A chunk that is announced is refused before it arrives.
             announced = getattr(self._transferDecoder, "length", 0)
             if announced > self.site.settings.max_body_bytes:
@@ -393,7 +393,7 @@ class Channel(HTTPChannel):
         most = self.site.settings.max_body_bytes
         self.refuse(TooLarge(f"body: expected at most {most} bytes"), self._head)
 
-    def refuse(self, refusal: Refusal, head: RequestHead | None = None) -> None:
+    def refuse(self, error: ApiError, head: RequestHead | None = None) -> None:
         """Answer what cannot become a request, and take no further one from this connection.
 
         With the head of that request, if it was sound, the site has a say in the answer.
@@ -404,8 +404,8 @@ class Channel(HTTPChannel):
             return
         self.refused = True
         self.expires = self.site.seconds() + LINGER_SECONDS
-        reply = self.site.refusal(self, head, refusal) if head else refusal_reply(refusal)
-        self.transport.write(encoded_last(reply, self.site.common_headers()))
+        response = self.site.error_response(self, head, error) if head else error_response(error)
+        self.transport.write(encoded_last(response, self.site.common_headers()))
         self._networkProducer.unregisterProducer()
         close = self.transport.loseConnection
         # TLS closes its own half first; what is below it is not to be closed meanwhile.

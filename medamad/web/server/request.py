@@ -12,9 +12,9 @@ from twisted.python.failure import Failure
 from twisted.web import server
 from twisted.web.http_headers import Headers
 
-from medamad.domain.errors import Refusal
+from medamad.domain.errors import ApiError
 from medamad.ingest.networks import Address
-from medamad.web.responses import PHRASES, Flow, Reply, Stream, failure_reply, send
+from medamad.web.responses import PHRASES, Flow, Response, Stream, failure_response, send
 from medamad.web.responses import Headers as Further
 from medamad.web.server.channel import Channel, Owner
 from medamad.web.server.parser import RequestHead
@@ -120,9 +120,9 @@ class Request(server.Request):
 
     def processingFailed(self, reason: Failure) -> Failure:
         """Answer for a fault of our own that nothing else has answered for."""
-        reply = failure_reply(reason, self.route)
+        response = failure_response(reason, self.route)
         if not self.startedWriting:
-            self.answer(reply)
+            self.answer(response)
         return reason
 
     def getRequestHostname(self) -> bytes:
@@ -134,19 +134,19 @@ class Request(server.Request):
         """Whether the connection stays open after the answer, as far as it is known now."""
         return self.channel is not None and bool(self.channel.persistent)
 
-    def start_answer(self, reply: Reply, further: Further = ()) -> bytes:
+    def start_answer(self, response: Response, further: Further = ()) -> bytes:
         """Set the status and the headers of the answer; its body is given back."""
-        self.setResponseCode(reply.status, PHRASES[reply.status])
+        self.setResponseCode(response.status, PHRASES[response.status])
         put = self.responseHeaders
-        for name, value in (*self.site.common_headers(), *further, *reply.headers):
+        for name, value in (*self.site.common_headers(), *further, *response.headers):
             put.addRawHeader(name, value)
-        if reply.content_type:
-            put.setRawHeaders(b"Content-Type", [reply.content_type])
-        if reply.stream is None and reply.status not in _WITHOUT_BODY:
-            put.setRawHeaders(b"Content-Length", [b"%d" % len(reply.body)])
+        if response.content_type:
+            put.setRawHeaders(b"Content-Type", [response.content_type])
+        if response.stream is None and response.status not in _WITHOUT_BODY:
+            put.setRawHeaders(b"Content-Length", [b"%d" % len(response.body)])
         if self.channel is not None and not self.channel.persistent:
             put.setRawHeaders(b"Connection", [b"close"])
-        return reply.body
+        return response.body
 
     async def send_stream(self, stream: Stream) -> None:
         """Send a body piece by piece. One that cannot be made to its end is cut off, unfinished."""
@@ -169,8 +169,8 @@ class Request(server.Request):
                 await send(self, stream, flow)
         except CancelledError:
             raise
-        except Refusal as refusal:
-            _log.warn("{route}: cut off: {reason}", route=self.route, reason=str(refusal))
+        except ApiError as error:
+            _log.warn("{route}: cut off: {reason}", route=self.route, reason=str(error))
         except Exception:  # noqa: BLE001 - whatever it is, it is logged
             _log.failure("{route}: an answer was cut off", route=self.route)
         else:
@@ -182,10 +182,10 @@ class Request(server.Request):
         # To return is to end it well; the end of the connection cancels this.
         await Deferred()
 
-    def answer(self, reply: Reply, further: Further = ()) -> None:
+    def answer(self, response: Response, further: Further = ()) -> None:
         """Send the whole answer, unless there is nobody left to read it."""
         if self.channel is not None:
-            self.write(self.start_answer(reply, further))
+            self.write(self.start_answer(response, further))
             self.finish()
 
     def answer_encoded(self, answer: bytes) -> None:

@@ -14,11 +14,11 @@ from twisted.web import server
 from twisted.web.http import datetimeToString
 from twisted.web.resource import Resource
 
-from medamad.domain.errors import Refusal, Unavailable
+from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.networks import Address, is_local, prefix_of
 from medamad.web import cors
 from medamad.web.backend import Backend
-from medamad.web.responses import Headers, Reply
+from medamad.web.responses import Headers, Response
 from medamad.web.server.admission import HANDSHAKES_AT_ONCE, Connections, Turns, Waiting
 from medamad.web.server.channel import Channel
 from medamad.web.server.clients import forwarding_headers, is_trusted, peer_address, sender_address
@@ -50,7 +50,7 @@ class Root(Protocol):
     def serve(self, request: Request) -> None:
         """Answer a request, now or later."""
 
-    def refusal(self, request: Request, refusal: Refusal) -> Reply:
+    def error_response(self, request: Request, error: ApiError) -> Response:
         """Answer a request of which the body cannot be taken."""
 
 
@@ -232,9 +232,9 @@ class Site(server.Site):
         """Make the next request of a connection, of which the body is to come."""
         return Request(channel, head, self.root.serve)
 
-    def refusal(self, channel: Channel, head: RequestHead, refusal: Refusal) -> Reply:
+    def error_response(self, channel: Channel, head: RequestHead, error: ApiError) -> Response:
         """Answer a request of which the body cannot be taken."""
-        return self.root.refusal(self.request(channel, head), refusal)
+        return self.root.error_response(self.request(channel, head), error)
 
     def common_headers(self) -> Headers:
         """Return the headers of every answer."""
@@ -262,7 +262,7 @@ _log: Final = Logger()
 
 async def drain(site: Site, within_s: float, reactor: Any) -> None:
     """Return when all is done, or given up after a time: then hits are refused, requests cut."""
-    queue = site.backend.collector.queue
+    queue = site.backend.pipeline.queue
 
     async def drained() -> None:
         await site.drain()

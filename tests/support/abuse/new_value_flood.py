@@ -20,9 +20,9 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import TooMany
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Address, Sender
-from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import Rates
-from medamad.ingest.rejections import Refusals
+from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import HitQueue
 from medamad.query.reports import dimensions, pages
 from medamad.query.reports.properties import report as report_properties
@@ -88,7 +88,7 @@ class Place:
     kept: Kept
     now: float = NOW
     store: Store = field(init=False)
-    collector: Collector = field(init=False)
+    pipeline: Pipeline = field(init=False)
     attacked: Website = field(init=False)
     other: Website = field(init=False)
 
@@ -106,10 +106,10 @@ class Place:
             await self.store.add_website(host, NOW)
             for host in ("attacked.example", "other.example")
         ]
-        self.collector = Collector(
+        self.pipeline = Pipeline(
             self.store.websites,
             HitQueue(self.store.append, reactor),
-            Refusals(),
+            Rejections(),
             Rates(PER_MINUTE, self.kept.networks),
             Rules(),
             lambda: self.now,
@@ -136,7 +136,7 @@ class Place:
         )
         try:
             for body in (load, custom):
-                await self.collector.collect(body.encode(), sender)
+                await self.pipeline.collect(body.encode(), sender)
         except TooMany:
             return False
         return True
@@ -158,7 +158,7 @@ class Place:
         for first in range(0, len(durations_ms), AT_ONCE):
             some = [
                 Deferred.fromCoroutine(
-                    self.collector.collect(
+                    self.pipeline.collect(
                         f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
                         Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
                     )

@@ -17,9 +17,9 @@ from medamad.accounts.sessions import digest, new_token
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import View
 from medamad.ingest.networks import Networks
-from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import Rates
-from medamad.ingest.rejections import Refusals
+from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import HitQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.compaction.planner import Sizes
@@ -49,7 +49,7 @@ class House:
 
     site: Site
     store: Store
-    collector: Collector
+    pipeline: Pipeline
     reactor: Clock
     now: float = NOW
 
@@ -100,10 +100,10 @@ async def build_house(
         clock=clock,
         environ={"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
     )
-    collector = Collector(
+    pipeline = Pipeline(
         store.websites,
         HitQueue(store.append, reactor),
-        Refusals(),
+        Rejections(),
         Rates(0),
         Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
         clock,
@@ -111,14 +111,14 @@ async def build_house(
     turns = Clock()
     site = make_site(
         store=store,
-        collector=collector,
+        pipeline=pipeline,
         accounts=accounts,
         ask=at_once,
         settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
         clock=clock,
         reactor=turns,
     )
-    built = House(site, store, collector, turns, now)
+    built = House(site, store, pipeline, turns, now)
     if store.account.read() is None:
         await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

@@ -116,7 +116,7 @@ async def test_an_ignored_hit_says_why(
 async def test_an_objection_is_respected_when_the_operator_says_so(
     house: House, stranger: Browser, header: str, value: str, *, objects: bool, respected: bool
 ) -> None:
-    house.collector.rules = evolve(house.collector.rules, respect_gpc=respected)
+    house.pipeline.rules = evolve(house.pipeline.rules, respect_gpc=respected)
     for target in (HIT, "/event/h%69t"):
         answer = await stranger.ask("POST", target, load(), headers={header: value})
         assert answer.status == 204
@@ -133,7 +133,7 @@ async def test_a_page_of_elsewhere_reports_for_no_website(
     answer = await stranger.ask("POST", target, load(), headers=foreign)
     assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, "origin")
     assert open_to_all(answer)
-    house.collector.rules = evolve(house.collector.rules, origins="any")
+    house.pipeline.rules = evolve(house.pipeline.rules, origins="any")
     answer = await stranger.ask("POST", target, load(), headers=foreign)
     assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None)
     found = house.store.websites.by_hostname(website)
@@ -201,7 +201,7 @@ async def test_a_hit_of_no_website_is_404(stranger: Browser, body: dict[str, obj
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browser) -> None:
-    house.collector.rates.per_minute = 1
+    house.pipeline.rates.per_minute = 1
     assert (await stranger.ask("POST", HIT, load())).status == 204
     answer = await stranger.ask("POST", HIT, load(b="b2"))
     assert answer.status == 429
@@ -215,7 +215,7 @@ async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browse
 async def test_a_long_request_counts_for_several_of_the_hits_that_may_wait(
     house: House, stranger: Browser
 ) -> None:
-    house.collector.queue.settings = QueueSettings(max_waiting=2)
+    house.pipeline.queue.settings = QueueSettings(max_waiting=2)
     long = "x" * 2_000
     for body, headers in (
         (load(u=f"https://example.com/?{long}"), {}),
@@ -235,7 +235,7 @@ async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browse
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.collector.queue._append = full
+    house.pipeline.queue._append = full
     answer = await stranger.ask("POST", HIT, load())
     assert (answer.status, answer.error) == (503, "the disk is full")
     assert answer.header("Retry-After") == "30"
@@ -249,7 +249,7 @@ async def test_a_fault_is_500_and_logged(
     async def broken(_hits: object) -> list[object]:
         raise ZeroDivisionError("secret")
 
-    house.collector.queue._append = broken
+    house.pipeline.queue._append = broken
     answer = await stranger.ask("POST", HIT, load())
     assert answer.status == 500
     assert answer.error == "a fault of the server's own, which its log describes"

@@ -51,7 +51,7 @@ async def ask(owner: Browser, name: str, **parameters: str) -> Any:
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_long_one_counts_for_several_of_the_hits_that_may_wait(house: House) -> None:
-    house.collector.queue.settings = QueueSettings(max_waiting=2)
+    house.pipeline.queue.settings = QueueSettings(max_waiting=2)
     sender = await server(house)
     short = Deferred.fromCoroutine(sender.load("/", visitor="v1"))
     assert (await sender.load("/?" + "x" * 2_000, visitor="v1")).status == 503

@@ -154,7 +154,7 @@ async def test_how_long_a_hit_took_is_counted(house: House, watcher: Browser, we
         house.reactor.advance(0.3)
         return await house.store.append(hits)
 
-    house.collector.queue._append = slowly
+    house.pipeline.queue._append = slowly
     body = (LOAD % "a").encode()
     assert (await house.browser().ask("POST", "/event/hit", body=body)).status == 204
     found = figures(await watcher.ask("GET", "/metrics"))

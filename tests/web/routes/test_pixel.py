@@ -120,7 +120,7 @@ async def test_another_websites_page_reports_for_none_but_itself(
     assert answer.header("X-Medamad-Ignored") == ignored
     summary = (await figures(house, "summary"))["current"]
     assert summary["pageviews"] == (ignored is None)
-    house.collector.rules = evolve(house.collector.rules, origins="any")
+    house.pipeline.rules = evolve(house.pipeline.rules, origins="any")
     answer = await stranger.ask("GET", target, headers=headers)
     assert answer.header("X-Medamad-Ignored") is None
 
@@ -163,8 +163,8 @@ async def test_a_page_of_no_website_is_404(stranger: Browser) -> None:
 async def test_what_does_not_count_is_an_image_that_says_why(
     house: House, stranger: Browser
 ) -> None:
-    rules = house.collector.rules
-    house.collector.rules = evolve(
+    rules = house.pipeline.rules
+    house.pipeline.rules = evolve(
         rules, respect_gpc=True, blocked=Networks([ip_network("198.51.100.0/24")])
     )
     blocked = house.browser("198.51.100.7")
@@ -187,7 +187,7 @@ async def test_a_view_that_cannot_be_stored_is_503(house: House, stranger: Brows
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.collector.queue._append = full
+    house.pipeline.queue._append = full
     answer = await stranger.ask("GET", PIXEL, headers=PAGE)
     assert (answer.status, answer.error) == (503, "the disk is full")
 

@@ -119,14 +119,14 @@ async def test_deleting_the_account_leaves_a_first_start(
 async def test_deleting_the_account_forgets_the_hits_that_were_refused(
     house: House, owner: Browser
 ) -> None:
-    refusals = house.collector.refusals
+    rejections = house.pipeline.rejections
     await house.store.add_website("other.example", NOW)
     numbers = [website.number for website in house.store.websites.all()]
     for number in (None, *numbers):
-        refusals.count(number, "bot", NOW)
+        rejections.count(number, "bot", NOW)
     assert (await owner.ask("DELETE", USER)).status == 204
-    assert [refusals.of(number, NOW) for number in numbers] == [[], []]
-    assert refusals.of(None, NOW) != []
+    assert [rejections.of(number, NOW) for number in numbers] == [[], []]
+    assert rejections.of(None, NOW) != []
 
 
 @pytest_twisted.ensureDeferred

@@ -15,9 +15,9 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import Load
-from medamad.ingest.pipeline import Collector, Rules
+from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import Rates
-from medamad.ingest.rejections import Refusals
+from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import HitQueue, QueueSettings
 from medamad.lookup.referrers import SpamHosts
 from medamad.storage.segments.snapshot import Snapshot
@@ -52,19 +52,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def collector(store: Store) -> Collector:
-    return Collector(
+def pipeline(store: Store) -> Pipeline:
+    return Pipeline(
         store.websites,
         HitQueue(store.append, reactor),
-        Refusals(),
+        Rejections(),
         Rates(0),
         Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
         lambda: NOW,
     )
 
 
-async def send(collector: Collector, sender: Sender = SENDER, **changes: object) -> str | None:
-    return await collector.collect(json.dumps(LOAD | changes).encode(), sender)
+async def send(pipeline: Pipeline, sender: Sender = SENDER, **changes: object) -> str | None:
+    return await pipeline.collect(json.dumps(LOAD | changes).encode(), sender)
 
 
 def stored_views(store: Store) -> list[dict[str, object]]:
@@ -89,14 +89,14 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
 @pytest.mark.parametrize("tells", [True, False])
 @pytest_twisted.ensureDeferred
 async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
-    collector: Collector, *, tells: bool
+    pipeline: Pipeline, *, tells: bool
 ) -> None:
-    collector.rules = evolve(collector.rules, tells_refused=tells)
+    pipeline.rules = evolve(pipeline.rules, logs_rejections=tells)
     with capturedLogs() as logged:
-        assert await send(collector, r="https://spam.example/") == "spam"
+        assert await send(pipeline, r="https://spam.example/") == "spam"
         with pytest.raises(BadRequest):
-            await send(collector, p="yes")
-        assert await send(collector) is None
+            await send(pipeline, p="yes")
+        assert await send(pipeline) is None
     told = [
         "a hit of example.com does not count: spam",
         "a hit of no website does not count: malformed",
@@ -106,10 +106,8 @@ async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_view_is_stored_with_all_that_can_be_told(
-    collector: Collector, store: Store
-) -> None:
-    assert await send(collector) is None
+async def test_a_view_is_stored_with_all_that_can_be_told(pipeline: Pipeline, store: Store) -> None:
+    assert await send(pipeline) is None
     assert stored_views(store) == [
         {
             "path": "/shop",
@@ -139,13 +137,13 @@ async def test_a_view_is_stored_with_all_that_can_be_told(
 
 
 @pytest_twisted.ensureDeferred
-async def test_leaving_and_custom_find_their_view(collector: Collector, store: Store) -> None:
-    await send(collector)
+async def test_leaving_and_custom_find_their_view(pipeline: Pipeline, store: Store) -> None:
+    await send(pipeline)
     for body in (
         {"e": "unload", "b": "beacon-1", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}, "b": "beacon-1"},
     ):
-        assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+        assert await pipeline.collect(json.dumps(body).encode(), SENDER) is None
     assert stored_views(store)[0]["duration_ms"] == 4200
     (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
     assert len(set(events.view.tolist())) == 1
@@ -173,14 +171,14 @@ SPAM = {"r": "https://buy.spam.example/now"}
 )
 @pytest_twisted.ensureDeferred
 async def test_what_does_not_count_is_named_and_counted(
-    collector: Collector, store: Store, sender: Sender, changes: dict[str, object], reason: str
+    pipeline: Pipeline, store: Store, sender: Sender, changes: dict[str, object], reason: str
 ) -> None:
-    collector.rules = evolve(collector.rules, respect_gpc=True)
-    assert await send(collector, sender, **changes) == reason
-    assert collector.accepted.last_day(NOW) == 0
+    pipeline.rules = evolve(pipeline.rules, respect_gpc=True)
+    assert await send(pipeline, sender, **changes) == reason
+    assert pipeline.accepted.last_day(NOW) == 0
     assert stored_views(store) == []
     website = store.websites.all()[0]
-    assert [(r.reason, r.hits, r.last) for r in collector.refusals.of(website.number, NOW)] == [
+    assert [(r.reason, r.hits, r.last) for r in pipeline.rejections.of(website.number, NOW)] == [
         (reason, 1, int(NOW))
     ]
 
@@ -197,26 +195,26 @@ EVENT = {"e": "custom", "g": "example.com"}
 @pytest.mark.parametrize("changes", [{}, EVENT])
 @pytest_twisted.ensureDeferred
 async def test_a_page_reports_for_its_own_website(
-    collector: Collector, changes: dict[str, object]
+    pipeline: Pipeline, changes: dict[str, object]
 ) -> None:
     for number, origin in enumerate(OWN):
-        assert await send(collector, of_page(origin), b=str(number), **changes) is None
+        assert await send(pipeline, of_page(origin), b=str(number), **changes) is None
     for origin in STRANGE:
-        assert await send(collector, of_page(origin), b=origin, **changes) == "origin"
-    assert [(one.reason, one.hits) for one in collector.refusals.of_all(NOW)] == [
+        assert await send(pipeline, of_page(origin), b=origin, **changes) == "origin"
+    assert [(one.reason, one.hits) for one in pipeline.rejections.of_all(NOW)] == [
         ("origin", len(STRANGE))
     ]
-    assert collector.accepted.last_day(NOW) == len(OWN)
+    assert pipeline.accepted.last_day(NOW) == len(OWN)
 
 
 @pytest.mark.parametrize("early", [False, True])
 @pytest_twisted.ensureDeferred
 async def test_a_page_leaves_no_view_of_another_website(
-    collector: Collector, store: Store, early: bool
+    pipeline: Pipeline, store: Store, early: bool
 ) -> None:
     await store.add_website("other.example", 1)
     if not early:
-        await send(collector)
+        await send(pipeline)
     for origin, duration_ms, ignored in (
         ("https://other.example", 9_000, None),
         ("https://evil.example", 8_000, "origin"),
@@ -224,65 +222,63 @@ async def test_a_page_leaves_no_view_of_another_website(
         ("null", 4_000, None),
     ):
         body = json.dumps({"e": "unload", "b": "beacon-1", "m": duration_ms}).encode()
-        assert await collector.collect(body, of_page(origin)) == ignored
+        assert await pipeline.collect(body, of_page(origin)) == ignored
     if early:
-        await send(collector)
+        await send(pipeline)
     assert [view["duration_ms"] for view in stored_views(store)] == [5_000]
 
 
 @pytest_twisted.ensureDeferred
 async def test_any_page_reports_where_the_operator_says_so(
-    collector: Collector, store: Store
+    pipeline: Pipeline, store: Store
 ) -> None:
-    collector.rules = evolve(collector.rules, origins="any")
-    assert await send(collector, of_page("https://evil.example")) is None
+    pipeline.rules = evolve(pipeline.rules, origins="any")
+    assert await send(pipeline, of_page("https://evil.example")) is None
     body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
-    assert await collector.collect(body, of_page("https://evil.example")) is None
+    assert await pipeline.collect(body, of_page("https://evil.example")) is None
     assert [view["duration_ms"] for view in stored_views(store)] == [8_000]
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_event_takes_no_view_of_another_website(
-    collector: Collector, store: Store
-) -> None:
+async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, store: Store) -> None:
     await store.add_website("other.example", 1)
-    await send(collector, d={})
+    await send(pipeline, d={})
     body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
-    assert await collector.collect(json.dumps(body).encode(), SENDER) is None
+    assert await pipeline.collect(json.dumps(body).encode(), SENDER) is None
     (events,) = store.ask(store.websites.by_hostname("other.example"), lambda seen: seen.events)
     assert events.view.tolist() == [0]
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_bots_leaving_is_ignored_as_well(collector: Collector) -> None:
+async def test_a_bots_leaving_is_ignored_as_well(pipeline: Pipeline) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'
-    assert await collector.collect(body, BOT) == "bot"
+    assert await pipeline.collect(body, BOT) == "bot"
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
-    collector: Collector, store: Store
+    pipeline: Pipeline, store: Store
 ) -> None:
-    assert await send(collector, OBJECTING) is None
+    assert await send(pipeline, OBJECTING) is None
     assert len(stored_views(store)) == 1
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_view_without_a_tracker_is_taken_as_any_other(
-    collector: Collector, store: Store
+    pipeline: Pipeline, store: Store
 ) -> None:
     load = Load("b1", "https://example.com/a", first_today=True, first_of_page=True)
-    assert await collector.collect_load(load, SENDER) is None
-    assert await collector.collect_load(load, BLOCKED) == "blocked"
+    assert await pipeline.collect_load(load, SENDER) is None
+    assert await pipeline.collect_load(load, BLOCKED) == "blocked"
     with pytest.raises(NotFound):
-        await collector.collect_load(structs.replace(load, url="https://x.example/"), SENDER)
+        await pipeline.collect_load(structs.replace(load, url="https://x.example/"), SENDER)
     (view,) = stored_views(store)
     assert (view["path"], view["flags"]) == ("/a", 3)
-    assert collector.refusals.totals() == {"blocked": 1, "unknown-website": 1}
+    assert pipeline.rejections.totals() == {"blocked": 1, "unknown-website": 1}
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_stored_is_counted_once(collector: Collector) -> None:
+async def test_what_is_stored_is_counted_once(pipeline: Pipeline) -> None:
     for body in (
         LOAD,
         LOAD,  # again, so not stored
@@ -290,12 +286,12 @@ async def test_what_is_stored_is_counted_once(collector: Collector) -> None:
         {"e": "unload", "b": "of-no-view", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}},
     ):
-        await collector.collect(json.dumps(body).encode(), SENDER)
-    assert collector.accepted.last_day(NOW) == 3
+        await pipeline.collect(json.dumps(body).encode(), SENDER)
+    assert pipeline.accepted.last_day(NOW) == 3
 
 
 @pytest_twisted.ensureDeferred
-async def test_hostnames_that_nobody_registered_are_told(collector: Collector) -> None:
+async def test_hostnames_that_nobody_registered_are_told(pipeline: Pipeline) -> None:
     for changes in (
         {"u": "https://WWW2.example.com/x"},
         {"u": "http://192.0.2.7:8080/"},
@@ -303,9 +299,9 @@ async def test_hostnames_that_nobody_registered_are_told(collector: Collector) -
         {"u": "https://other.example/"},
     ):
         with pytest.raises(NotFound):
-            await send(collector, **changes)
-    await send(collector)
-    unknown = collector.unknown_hostnames.newest(NOW)
+            await send(pipeline, **changes)
+    await send(pipeline)
+    unknown = pipeline.unknown_hostnames.newest(NOW)
     assert [(each.hostname, each.hits) for each in unknown] == [
         ("other.example", 2),
         ("192.0.2.7", 1),
@@ -314,9 +310,9 @@ async def test_hostnames_that_nobody_registered_are_told(collector: Collector) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_other_rules_hold_from_the_next_hit_on(collector: Collector, store: Store) -> None:
-    collector.rules = evolve(collector.rules, bots="off")
-    assert await send(collector, BOT) is None
+async def test_other_rules_hold_from_the_next_hit_on(pipeline: Pipeline, store: Store) -> None:
+    pipeline.rules = evolve(pipeline.rules, bots="off")
+    assert await send(pipeline, BOT) is None
     assert len(stored_views(store)) == 1
 
 
@@ -331,48 +327,48 @@ async def test_other_rules_hold_from_the_next_hit_on(collector: Collector, store
 )
 @pytest_twisted.ensureDeferred
 async def test_a_refusal_says_why_and_is_counted(
-    collector: Collector,
+    pipeline: Pipeline,
     changes: dict[str, object],
     error: type[Exception],
     message: str,
     reason: str,
 ) -> None:
     with pytest.raises(error, match=message):
-        await send(collector, **changes)
-    assert collector.refusals.totals() == {reason: 1}
+        await send(pipeline, **changes)
+    assert pipeline.rejections.totals() == {reason: 1}
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_network_that_sends_too_much_has_to_wait(collector: Collector) -> None:
-    collector.rates = Rates(2)
+async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> None:
+    pipeline.rates = Rates(2)
     for number in range(2):
-        await send(collector, b=f"beacon-{number}")
+        await send(pipeline, b=f"beacon-{number}")
     with pytest.raises(TooMany) as refused:
-        await send(collector, b="one-more")
+        await send(pipeline, b="one-more")
     assert 1 <= refused.value.retry_after <= 60
-    assert collector.refusals.totals() == {"rate": 1}
-    assert await send(collector, BLOCKED) == "blocked"
+    assert pipeline.rejections.totals() == {"rate": 1}
+    assert await send(pipeline, BLOCKED) == "blocked"
     for local in ("127.0.0.1", "192.168.1.7", "::1"):
-        await send(collector, evolve(SENDER, address=ip_address(local)), b=local)
+        await send(pipeline, evolve(SENDER, address=ip_address(local)), b=local)
 
 
 @pytest_twisted.ensureDeferred
 async def test_what_the_store_cannot_take_is_refused_and_counted(
-    collector: Collector, store: Store
+    pipeline: Pipeline, store: Store
 ) -> None:
-    collector.queue.settings = QueueSettings(max_waiting=0)
+    pipeline.queue.settings = QueueSettings(max_waiting=0)
     with pytest.raises(Unavailable):
-        await send(collector)
+        await send(pipeline)
     website = store.websites.all()[0].number
-    assert [refused.reason for refused in collector.refusals.of(website, NOW)] == ["capacity"]
+    assert [refused.reason for refused in pipeline.rejections.of(website, NOW)] == ["capacity"]
     assert stored_views(store) == []
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_website_deleted_while_the_hit_waits_is_not_found(
-    collector: Collector, store: Store
+    pipeline: Pipeline, store: Store
 ) -> None:
     deleted = Deferred.fromCoroutine(store.delete_website(store.websites.all()[0]))
     with pytest.raises(NotFound, match="deleted"):
-        await send(collector)
+        await send(pipeline)
     await deleted
