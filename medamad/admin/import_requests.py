@@ -14,7 +14,9 @@ from medamad.storage.import_content import DayCounts
 from medamad.storage.imports import Imported
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
-from medamad.storage.segments.snapshot import EventRows
+from medamad.storage.segments.parts import (
+    EventRows,
+)
 
 TEXT_BYTES: Final = 64
 """What a text takes beside its letters."""

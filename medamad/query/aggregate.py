@@ -19,7 +19,9 @@ from medamad.query.scan import Chosen, Selection
 from medamad.storage.segments import counters as sums_of_counters
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
 from medamad.storage.segments.format import FLAG_BITS
-from medamad.storage.segments.snapshot import Part
+from medamad.storage.segments.parts import (
+    Part,
+)
 
 _GATHERED: Final = 1 << 17
 """How many views are counted at a time: so few that they stay in the processor's cache."""

@@ -7,7 +7,10 @@ from attrs import define, evolve, frozen
 
 from medamad.query.filters import PROPERTY_FIELDS, Condition
 from medamad.query.period import ALWAYS, Period
-from medamad.storage.segments.snapshot import Part, Snapshot
+from medamad.storage.segments.parts import (
+    Part,
+)
+from medamad.storage.segments.snapshot import Snapshot
 
 MAX_ROWS: Final = 5_000
 """Rows of an answer where no limit is given."""

@@ -10,7 +10,11 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Passing
 from medamad.query.scan import Selection
 from medamad.storage.segments.counters import DURATION_MS, TIMED_VISITORS, VIEWS, Counters
-from medamad.storage.segments.snapshot import DayRollup, Missed, Missing, PathDurations
+from medamad.storage.segments.parts import (
+    DayRollup,
+    PathDurations,
+)
+from medamad.storage.segments.snapshot import Missed, Missing
 
 _UNKNOWN = np.zeros(0, np.uint32)
 

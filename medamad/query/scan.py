@@ -13,17 +13,15 @@ from medamad.query.filter_codes import dimension_filters, property_filter
 from medamad.query.filters import Passing
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Question
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     Codes,
     DayRollup,
     Events,
     MergedSegment,
-    Missed,
-    Missing,
     Part,
-    Snapshot,
-    Views,
+    ViewColumns,
 )
+from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
 
 T = TypeVar("T")
 
@@ -37,7 +35,7 @@ class Chosen:
     `index` are their places in the part, None for every one of them.
     """
 
-    part: Views
+    part: ViewColumns
     index: NDArray[np.intp] | slice | None = None
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
@@ -91,7 +89,7 @@ class Carriers:
             low < high or (low < len(self.loose) and self.loose[low] in part.sequence_bounds)
         )
 
-    def mask(self, part: Views) -> Passing:
+    def mask(self, part: ViewColumns) -> Passing:
         """Return which views of a part carry one, shape (n,)."""
         mask = np.zeros(len(part), np.bool_)
         own = part.own
@@ -123,7 +121,7 @@ class ViewFilter:
             self, passing={key: codes for key, codes in self.passing.items() if key != dimension}
         )
 
-    def mask(self, part: Views, window: slice = slice(None)) -> Passing | None:
+    def mask(self, part: ViewColumns, window: slice = slice(None)) -> Passing | None:
         """Return which views of a part, or of a stretch of it, pass; None when there is no filter."""
         mask: Passing | None = None
         for dimension, codes_passing in self.passing.items():
@@ -170,7 +168,7 @@ class ViewFilter:
                     left = left.without(dimension)
         return left
 
-    def views_of(self, part: Views, period: Period) -> Iterator[Chosen]:
+    def views_of(self, part: ViewColumns, period: Period) -> Iterator[Chosen]:
         """Return the views of a part that pass and lie in a period, if there are any."""
         least_ms, greatest_ms = part.time_bounds
         if period.contains(least_ms, greatest_ms):
@@ -280,7 +278,9 @@ def _passes(codes: Codes, passing: Passing) -> Passing:
     return mask
 
 
-def places(part: Views, sequences: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def places(
+    part: ViewColumns, sequences: NDArray[np.uint64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find views by their sequence numbers.
 
     Gives the indices into `sequences` of those that the part holds, and their places in it.
@@ -319,7 +319,7 @@ def loose_events(snapshot: Snapshot, period: Period) -> Iterator[Events]:
     yield from snapshot.events
 
 
-def leaves(parts: Iterable[Part]) -> Iterator[Views]:
+def leaves(parts: Iterable[Part]) -> Iterator[ViewColumns]:
     """Return the parts, and those in groups, one after the other."""
     for part in parts:
         if isinstance(part, MergedSegment):

@@ -15,7 +15,11 @@ from medamad.query.rollups import SummedDay, summed_days
 from medamad.query.scan import Chosen, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
 from medamad.storage.segments.format import FLAG_BITS, SortedDurations
-from medamad.storage.segments.snapshot import MergedSegment, Missing, Part
+from medamad.storage.segments.parts import (
+    MergedSegment,
+    Part,
+)
+from medamad.storage.segments.snapshot import Missing
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 

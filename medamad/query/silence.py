@@ -18,7 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.storage.segments.counters import SLOT_MS, VIEWS
-from medamad.storage.segments.snapshot import MergedSegment, Part, Snapshot
+from medamad.storage.segments.parts import (
+    MergedSegment,
+    Part,
+)
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.visitors import newest_ms
 
 LEAST_SILENCE: Final = 12

@@ -39,9 +39,11 @@ from medamad.storage.segments.format import (
     header_key,
     number_of,
 )
+from medamad.storage.segments.parts import (
+    Part,
+)
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_one
 from medamad.storage.segments.rollup import disagreements, open_sums, written_sums
-from medamad.storage.segments.snapshot import Part
 from medamad.storage.wal.dedup import SECRET
 from medamad.storage.wal.records import Kind, Rows, journal_place, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones

@@ -18,8 +18,11 @@ from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS, VIEWS, Counters, merge
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.parts import (
+    EventRows,
+    EventSums,
+)
 from medamad.storage.segments.rollup import NO_EVENT_SUMS, DaySums
-from medamad.storage.segments.snapshot import EventRows, EventSums
 
 Numbers = NDArray[np.integer[Any]]
 

@@ -35,8 +35,12 @@ from medamad.storage.segments.build import Content, joined
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.parts import (
+    NO_TIME,
+    EventRows,
+    enclosing_bounds,
+)
 from medamad.storage.segments.registry import Partitions
-from medamad.storage.segments.snapshot import NO_TIME, EventRows, joint
 from medamad.storage.wal.journal import Journal
 
 
@@ -66,7 +70,7 @@ class Incoming:
             self.days = min(first, each.day), max(last, each.day)
 
     def _reach(self, first_ms: int, last_ms: int) -> None:
-        self.time_bounds = joint([self.time_bounds, (first_ms, last_ms)])
+        self.time_bounds = enclosing_bounds([self.time_bounds, (first_ms, last_ms)])
 
 
 @frozen(eq=False)

@@ -10,7 +10,12 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.storage.segments.format import VISITOR
-from medamad.storage.segments.snapshot import MergedSegment, Part, Snapshot, Views
+from medamad.storage.segments.parts import (
+    MergedSegment,
+    Part,
+    ViewColumns,
+)
+from medamad.storage.segments.snapshot import Snapshot
 
 DAY_MS: Final = 86_400_000
 _LIVE_MS: Final = 300_000
@@ -53,7 +58,9 @@ def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
     return newest
 
 
-def _recent(parts: Iterable[Part], since_ms: int) -> Iterator[tuple[Views, NDArray[np.bool_]]]:
+def _recent(
+    parts: Iterable[Part], since_ms: int
+) -> Iterator[tuple[ViewColumns, NDArray[np.bool_]]]:
     """Return the parts that reach into a time, and which of their views do."""
     for part in parts:
         if part.time_bounds[1] < since_ms:

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.storage.import_batches import ImportBatch, Origins
 from medamad.storage.segments.format import SegmentHeader
+from medamad.storage.segments.parts import (
+    ViewColumns,
+)
 from medamad.storage.segments.pinned import PinnedSnapshot
-from medamad.storage.segments.snapshot import Views
 from medamad.transfer.rows import MAX_MS, EventRow, Row, ViewRow, said_by
 
 _DATE_MS: Final = 86_400_000
@@ -144,7 +146,7 @@ def _ends(held: PinnedSnapshot, spans: Mapping[int, tuple[int, int]]) -> dict[in
     ends = {batch: last for batch, (_, last) in spans.items() if batch}
     times = set(ends.values())
 
-    def at_end(part: Views) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
+    def at_end(part: ViewColumns) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
         end = ends.get(part.batch, -1)
         chosen = part.time_ms == end
         return end, [part.codes(dimension)[chosen].copy() for dimension in _TOLD]

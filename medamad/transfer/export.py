@@ -26,8 +26,13 @@ from medamad.query.reports import dimensions, pages, properties, summary, time
 from medamad.query.request import Question, Wanted
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
+from medamad.storage.segments.parts import (
+    NO_TIME,
+    Events,
+    ViewColumns,
+)
 from medamad.storage.segments.pinned import PinnedSnapshot
-from medamad.storage.segments.snapshot import NO_TIME, Events, Missed, Missing, Snapshot, Views
+from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
 from medamad.transfer.day_rows import date_of
 from medamad.transfer.formats.registry import FORMATS
 from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, Rows, Table
@@ -96,7 +101,7 @@ def views(exported: Exported) -> Iterator[Piece]:
         yield Piece([()] * len(VIEWS.columns), done, total)
 
 
-def _columns(period: Period, part: Views) -> dict[str, NDArray[Any]]:
+def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
     """Copy the columns of a part, so that nothing of them is borrowed."""
     time_ms = part.time_ms
     chosen: Any = slice(None)
@@ -160,7 +165,7 @@ def events(exported: Exported) -> Iterator[Piece]:
     yield Piece([()] * len(EVENTS.columns), done, total)
 
 
-def _events_of(part: Views) -> NDArray[np.uint64]:
+def _events_of(part: ViewColumns) -> NDArray[np.uint64]:
     """Copy the events of a part: rows of number, time, sequence number of the view, property."""
     own, loose = part.own, part.loose
     of_own = part.sequence[own.view.astype(np.intp)] if len(own) else own.view

@@ -14,7 +14,9 @@ from medamad.storage.import_batches import Span
 from medamad.storage.imports import Imported
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, timed_flags
-from medamad.storage.segments.snapshot import EventRows
+from medamad.storage.segments.parts import (
+    EventRows,
+)
 from medamad.transfer.existing import Known, Said, said_of
 from medamad.transfer.rows import MAX_MS, EventRow, Refused, Row, ViewRow, texts_of
 from medamad.transfer.survey import Given, Key, Run, Survey, key_of, numbered

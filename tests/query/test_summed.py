@@ -18,7 +18,10 @@ from support.query.random_queries import INTERVALS, MOMENTS, ZONES, Invention
 from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
-from medamad.storage.segments.snapshot import DayRollup, Missed, Missing, Snapshot
+from medamad.storage.segments.parts import (
+    DayRollup,
+)
+from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
 
 DAY_MS = 86_400_000
 FILTERED_BY = {

@@ -3,7 +3,9 @@ import numpy as np
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.storage.import_content import DayCounts, days_of, texts_by_dimension
 from medamad.storage.segments.counters import SUMS, VIEWS, VISITORS
-from medamad.storage.segments.snapshot import NO_TIME
+from medamad.storage.segments.parts import (
+    NO_TIME,
+)
 
 DAY_MS = 86_400_000
 

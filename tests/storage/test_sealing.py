@@ -32,8 +32,14 @@ from medamad.storage.segments.format import (
     segment_key,
     timed_flags,
 )
+from medamad.storage.segments.parts import (
+    EventRows,
+    MergedSegment,
+    Part,
+    ViewColumns,
+)
 from medamad.storage.segments.read import open_one
-from medamad.storage.segments.snapshot import EventRows, MergedSegment, Part, Snapshot, Views
+from medamad.storage.segments.snapshot import Snapshot
 
 DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
@@ -283,7 +289,7 @@ def test_a_header_of_another_shape_is_noticed() -> None:
 def test_events_of_views_elsewhere_stay_loose() -> None:
     content = made(random.Random(1), 100, 5, 5)  # noqa: S311 - the same each time
     kept = Kept()
-    part: Views = kept.open(kept.write(content, 1))
+    part: ViewColumns = kept.open(kept.write(content, 1))
     assert len(part.own) > 0
     assert len(part.loose) > 0
     assert in_order(seen(part)[1]) == seen_in(content)[1]

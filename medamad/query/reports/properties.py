@@ -19,7 +19,7 @@ from medamad.query.period import Period
 from medamad.query.request import Question
 from medamad.query.rows import Columns, Row, fractions, page, records
 from medamad.query.scan import ViewFilter, leaves, places
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     NO_EVENTS,
     DayRollup,
     EventCounts,
@@ -27,11 +27,10 @@ from medamad.storage.segments.snapshot import (
     Events,
     EventSums,
     MergedSegment,
-    Missing,
     Part,
-    Snapshot,
-    Views,
+    ViewColumns,
 )
+from medamad.storage.segments.snapshot import Missing, Snapshot
 
 
 def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row]:
@@ -252,7 +251,7 @@ class _EventFilter:
     selection: ViewFilter
     without_view: bool
 
-    def own(self, part: Views, period: Period) -> Passing | None:
+    def own(self, part: ViewColumns, period: Period) -> Passing | None:
         """Return which events of views of a part count, row by row; None for all."""
         events = part.own
         mask = None

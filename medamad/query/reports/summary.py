@@ -15,7 +15,10 @@ from medamad.query.request import Question
 from medamad.query.rows import Columns, Row, records
 from medamad.query.scan import select
 from medamad.query.series import Series, series_of, whole_of
-from medamad.storage.segments.snapshot import NO_TIME, Missing, Snapshot
+from medamad.storage.segments.parts import (
+    NO_TIME,
+)
+from medamad.storage.segments.snapshot import Missing, Snapshot
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
 

@@ -28,9 +28,11 @@ from medamad.storage.segments.build import (
 from medamad.storage.segments.corrections import Correction
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.parts import (
+    ViewColumns,
+)
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_one
 from medamad.storage.segments.rollup import StoredRollup, added_up, open_sums, sums_of, written_sums
-from medamad.storage.segments.snapshot import Views
 from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut
 
 
@@ -199,7 +201,7 @@ class Planner:
 
     def _opened(
         self, partition: Partition, segments: Sequence[Segment], writing: WriterAccess
-    ) -> list[Views]:
+    ) -> list[ViewColumns]:
         overlay, databases = partition.overlay(), self._environment.databases
         parts = [open_one(each, overlay.get(each.number), writing, databases) for each in segments]
         return [part for part in parts if isinstance(part, OpenSegment)]

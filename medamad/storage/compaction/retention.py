@@ -16,9 +16,12 @@ from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.parts import (
+    NO_TIME,
+    EventRows,
+)
 from medamad.storage.segments.read import OpenSegment, open_one
 from medamad.storage.segments.rollup import DaySums, added_up, sums_of, written_sums
-from medamad.storage.segments.snapshot import NO_TIME, EventRows
 from medamad.storage.settings import Keep
 
 SETTLED_MS: Final = 90_000_000

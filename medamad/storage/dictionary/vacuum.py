@@ -11,9 +11,13 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.parts import (
+    Codes,
+    MergedSegment,
+    Part,
+)
 from medamad.storage.segments.read import opened
 from medamad.storage.segments.rollup import open_sums
-from medamad.storage.segments.snapshot import Codes, MergedSegment, Part
 
 _DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
 

@@ -19,17 +19,17 @@ from medamad.storage.segments.format import (
     SortedDurations,
     encode_column,
 )
-from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
     EventCounts,
     EventRows,
     Events,
-    Views,
-    joint,
+    ViewColumns,
+    enclosing_bounds,
 )
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """What is written of a segment: whether it is counters, its kind or column, and the value."""
@@ -80,7 +80,7 @@ def weight(views: int, rows: int) -> int:
     return max(views, rows // _ROWS_OF_A_VIEW)
 
 
-def content_of(parts: Iterable[Views], events: Iterable[Events] = ()) -> Content:
+def content_of(parts: Iterable[ViewColumns], events: Iterable[Events] = ()) -> Content:
     """Gather parts, and loose events of none, in order of sequence numbers. Copies everything."""
     pieces = [_piece(part) for part in parts]
     return joined([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
@@ -116,7 +116,7 @@ _NOTHING: Final = Content(
 )
 
 
-def _piece(part: Views) -> Content:
+def _piece(part: ViewColumns) -> Content:
     own, sequence = part.own, part.sequence.copy()
     from_own = EventRows(own.event, own.time_ms, sequence[own.view.astype(np.intp)], own.property)
     return Content(
@@ -278,9 +278,11 @@ def group_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
         last=max(header.last for header in headers),
         views=sum(header.views for header in headers),
         ascends=False,
-        time_bounds=joint(header.time_bounds for header in headers),
-        sequence_bounds=joint(header.sequence_bounds for header in headers if header.views),
-        event_time_bounds=joint(header.event_time_bounds for header in headers),
+        time_bounds=enclosing_bounds(header.time_bounds for header in headers),
+        sequence_bounds=enclosing_bounds(
+            header.sequence_bounds for header in headers if header.views
+        ),
+        event_time_bounds=enclosing_bounds(header.event_time_bounds for header in headers),
         own=sum(header.own for header in headers),
         loose=sum(header.loose for header in headers),
         events=sum(header.events for header in headers),

@@ -16,7 +16,9 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.storage.environment.environment import Database, Txn
-from medamad.storage.segments.snapshot import Views
+from medamad.storage.segments.parts import (
+    ViewColumns,
+)
 
 
 class Corrected(IntEnum):
@@ -135,7 +137,7 @@ Overlays: TypeAlias = Mapping[int, Overlay]
 
 
 def overlay_of(
-    part: Views, raised: Sequence[tuple[int, int]], bound: Sequence[tuple[int, int]]
+    part: ViewColumns, raised: Sequence[tuple[int, int]], bound: Sequence[tuple[int, int]]
 ) -> Overlay:
     """Return what changes of a segment by durations of views and views of events, if they are its own.
 

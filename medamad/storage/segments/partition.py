@@ -27,9 +27,16 @@ from medamad.storage.segments.corrections import (
     overlay_of,
 )
 from medamad.storage.segments.format import Segment
+from medamad.storage.segments.parts import (
+    DayRollup,
+    Events,
+    Part,
+    Texts,
+    ViewColumns,
+)
 from medamad.storage.segments.read import OpenSegment, open_one, opened
 from medamad.storage.segments.rollup import open_sums
-from medamad.storage.segments.snapshot import DayRollup, Events, Part, Snapshot, Texts, Views
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.wal.memtable import Memtable
 
 _NO_LATES: Final[Overlays] = {}
@@ -42,7 +49,7 @@ class PartitionState:
 
     segments: tuple[Segment, ...]
     overlay: Overlays
-    chunks: tuple[Views, ...]
+    chunks: tuple[ViewColumns, ...]
     events: tuple[Events, ...]
     texts: Texts
     memo: MutableMapping[Any, Any]

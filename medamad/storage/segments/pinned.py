@@ -11,8 +11,15 @@ from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.partition import PartitionState
+from medamad.storage.segments.parts import (
+    NO_TIME,
+    Events,
+    Texts,
+    ViewColumns,
+    enclosing_bounds,
+)
 from medamad.storage.segments.read import open_one
-from medamad.storage.segments.snapshot import EMPTY, NO_TIME, Events, Snapshot, Texts, Views, joint
+from medamad.storage.segments.snapshot import EMPTY, Snapshot
 
 T = TypeVar("T")
 
@@ -73,7 +80,7 @@ class PinnedSnapshot:
                 (header.time_bounds, header.event_time_bounds)
             )
         found.setdefault(0, []).extend(chunk.time_bounds for chunk in self.published.chunks)
-        spans = {batch: joint(bounds) for batch, bounds in found.items()}
+        spans = {batch: enclosing_bounds(bounds) for batch, bounds in found.items()}
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
     @property
@@ -107,9 +114,9 @@ class PinnedPart:
     _held: PinnedSnapshot
     first: int
     """Its least sequence number."""
-    _part: Segment | Views
+    _part: Segment | ViewColumns
 
-    def read(self, question: Callable[[Views], T]) -> T | None:
+    def read(self, question: Callable[[ViewColumns], T]) -> T | None:
         """Ask it something; gives None when it turns out to be damaged."""
         part, published = self._part, self._held.published
         if not isinstance(part, Segment):

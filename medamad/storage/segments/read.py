@@ -30,7 +30,14 @@ from medamad.storage.segments.format import (
     decode_column,
     timed_flags,
 )
-from medamad.storage.segments.snapshot import Codes, EventCounts, Events, MergedSegment, Part, Views
+from medamad.storage.segments.parts import (
+    Codes,
+    EventCounts,
+    Events,
+    MergedSegment,
+    Part,
+    ViewColumns,
+)
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
 _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Column.LOOSE_PROPERTY)
@@ -254,7 +261,7 @@ class OpenMergedSegment(Opened, MergedSegment):
     _databases: Databases
 
     @property
-    def members(self) -> Iterable[Views | MergedSegment]:
+    def members(self) -> Iterable[ViewColumns | MergedSegment]:
         return opened(self.segment.members, {}, self._reading, self._databases)
 
     def counters(self, dimension: Dimension) -> Counters | None:

@@ -22,8 +22,7 @@ from medamad.storage.segments.counters import (
     merge,
 )
 from medamad.storage.segments.format import Column, Day, Segment, SegmentHeader, encode_column
-from medamad.storage.segments.read import Opened, Stored
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     NO_TIME,
     DayRollup,
     EventCounts,
@@ -31,6 +30,7 @@ from medamad.storage.segments.snapshot import (
     EventSums,
     PathDurations,
 )
+from medamad.storage.segments.read import Opened, Stored
 
 OVERALL: Final = 0
 """The kind of the counters of all views, as those of the code 0."""

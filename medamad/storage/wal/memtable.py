@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.segments.counters import SLOT_MS, Counters, count
 from medamad.storage.segments.format import SLOTS, timed_flags
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
     EventCounts,
     EventRows,
     Events,
-    Views,
+    ViewColumns,
 )
 from medamad.storage.wal.records import Kind, Rows
 
@@ -299,7 +299,7 @@ class Memtable:
                 return chunk.duration_ms(view)
         return 0
 
-    def publish(self) -> tuple[tuple[Views, ...], tuple[Events, ...]]:
+    def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[Events, ...]]:
         """Return the views and events as parts that never change."""
         events = self._published_events()
         return (

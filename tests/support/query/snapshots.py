@@ -29,8 +29,7 @@ from medamad.storage.segments.counters import (
     merge,
 )
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, SortedDurations, timed_flags
-from medamad.storage.segments.rollup import DaySums, sums_of
-from medamad.storage.segments.snapshot import (
+from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
@@ -38,10 +37,11 @@ from medamad.storage.segments.snapshot import (
     EventRows,
     Events,
     MergedSegment,
-    Snapshot,
     Texts,
-    joint,
+    enclosing_bounds,
 )
+from medamad.storage.segments.rollup import DaySums, sums_of
+from medamad.storage.segments.snapshot import Snapshot
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
 
@@ -119,15 +119,15 @@ class MadeGroup(MergedSegment):
 
     @property
     def time_bounds(self) -> tuple[int, int]:
-        return joint(member.time_bounds for member in self.members)
+        return enclosing_bounds(member.time_bounds for member in self.members)
 
     @property
     def event_time_bounds(self) -> tuple[int, int]:
-        return joint(member.event_time_bounds for member in self.members)
+        return enclosing_bounds(member.event_time_bounds for member in self.members)
 
     @property
     def sequence_bounds(self) -> tuple[int, int]:
-        return joint(member.sequence_bounds for member in self.members if len(member))
+        return enclosing_bounds(member.sequence_bounds for member in self.members if len(member))
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return merge([evolve(each, is_counted=True).counters(dimension) for each in self.members])

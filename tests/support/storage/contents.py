@@ -21,7 +21,13 @@ from medamad.storage.segments.format import (
     decode_header,
     header_key,
 )
-from medamad.storage.segments.snapshot import Events, MergedSegment, Part, Snapshot, Views
+from medamad.storage.segments.parts import (
+    Events,
+    MergedSegment,
+    Part,
+    ViewColumns,
+)
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.storage.wal.records import read_watermark, sequence_of
 from medamad.storage.websites import tombstones
@@ -60,7 +66,7 @@ def in_order(found: Any) -> list[Row]:
     return sorted(found, key=lambda row: sorted((name, str(value)) for name, value in row.items()))
 
 
-def leaves(parts: Any) -> Iterator[Views]:
+def leaves(parts: Any) -> Iterator[ViewColumns]:
     for part in parts:
         if isinstance(part, MergedSegment):
             yield from leaves(part.members)
@@ -68,7 +74,7 @@ def leaves(parts: Any) -> Iterator[Views]:
             yield part
 
 
-def _views(part: Views, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
+def _views(part: ViewColumns, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
     flags = part.flags
     columns: dict[str, list[Any]] = {
         "time_ms": part.time_ms.tolist(),
@@ -150,7 +156,7 @@ def sums_by_code(counters: Counters) -> dict[int, list[int]]:
     return {code: [column[place] for column in columns] for place, code in enumerate(codes)}
 
 
-def recount(numbers: NDArray[Any], parts: list[Views]) -> dict[int, list[int]]:
+def recount(numbers: NDArray[Any], parts: list[ViewColumns]) -> dict[int, list[int]]:
     """Count views one by one, by a number that each has."""
     flags = np.concatenate([part.flags for part in parts]).tolist()
     durations = np.concatenate([part.duration_ms for part in parts]).tolist()
@@ -162,7 +168,7 @@ def recount(numbers: NDArray[Any], parts: list[Views]) -> dict[int, list[int]]:
     return sums
 
 
-def _events_agree(part: Part, within: list[Views], snapshot: Snapshot) -> None:
+def _events_agree(part: Part, within: list[ViewColumns], snapshot: Snapshot) -> None:
     pairs = [
         pair
         for views in within
@@ -180,7 +186,7 @@ def _events_agree(part: Part, within: list[Views], snapshot: Snapshot) -> None:
     assert found == dict(Counter(code for _, code in pairs))
 
 
-def _bounds_agree(part: Part, within: list[Views]) -> None:
+def _bounds_agree(part: Part, within: list[ViewColumns]) -> None:
     def bounds(found: list[int]) -> tuple[int, int]:
         return (min(found), max(found)) if found else (1 << 62, -1)
 
@@ -197,7 +203,7 @@ def _bounds_agree(part: Part, within: list[Views]) -> None:
         assert not views.ascends or views.time_ms.tolist() == sorted(views.time_ms.tolist())
 
 
-def _durations_agree(group: MergedSegment, within: list[Views]) -> None:
+def _durations_agree(group: MergedSegment, within: list[ViewColumns]) -> None:
     durations = group.durations()
     if durations is None:
         return

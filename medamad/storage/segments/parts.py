@@ -1,0 +1,280 @@
+"""The parts that a query reads: views and events as columns, counters, rollups of days.
+
+A part is a run of views as columns: a chunk of the memtable, or a segment. Segments that compaction
+has merged form one part with common counters. A query reads one part after the other and adds the
+results up. A day whose views have been deleted leaves a rollup, which answers what it can.
+
+Arrays and counters may be borrowed from the database file. They are valid until the query ends, and
+must not be written to.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.storage.segments.counters import Counters
+from medamad.storage.segments.format import SortedDurations
+
+Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+"""Codes have the narrowest type that holds them: widen them before doing arithmetic."""
+
+NO_TIME: tuple[int, int] = (1 << 62, -1)
+"""The time bounds of nothing."""
+
+
+def enclosing_bounds(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the least and the greatest of several bounds."""
+    least, greatest = NO_TIME
+    for low, high in bounds:
+        least, greatest = min(least, low), max(greatest, high)
+    return least, greatest
+
+
+class Events(Protocol):
+    """The properties of events as columns of shape (m,), with a row for each property of each event.
+
+    Rows are in ascending order of `event`. The rows of an event have the same view.
+    """
+
+    @property
+    def event(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The number of the event."""
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The time of the event, Unix milliseconds."""
+
+    @property
+    def view(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The event's view.
+
+        In `ViewColumns.own` this is the index of the view in the part. Elsewhere it is the view's
+        sequence number, or 0 if the event has no view.
+        """
+
+    @property
+    def property(self) -> Codes:
+        """Codes of Dimension.PROPERTY."""
+
+    def __len__(self) -> int:
+        """Return m."""
+
+
+@frozen(eq=False)
+class EventRows:
+    """Events in memory."""
+
+    event: NDArray[np.unsignedinteger[Any]]
+    time_ms: NDArray[np.int64]
+    view: NDArray[np.unsignedinteger[Any]]
+    property: Codes
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+NO_EVENTS = EventRows(
+    np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+)
+
+
+@frozen(eq=False)
+class EventCounts:
+    """How many events have each property: `codes` of Dimension.PROPERTY and `events`, shape (k,).
+
+    `total` is the number of events. None of them has a property name twice.
+    """
+
+    codes: Codes
+    events: NDArray[np.integer[Any]]
+    total: int
+
+
+class HasCounters(Protocol):
+    """What segments, merged segments, memtable chunks and rollups have in common."""
+
+    @property
+    @abstractmethod
+    def time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of a view, Unix milliseconds, or NO_TIME."""
+
+    @property
+    @abstractmethod
+    def event_time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of an event, own and loose, or NO_TIME."""
+
+    @property
+    @abstractmethod
+    def sequence_bounds(self) -> tuple[int, int]:
+        """The least and the greatest sequence number of a view, or (0, 0)."""
+
+    @abstractmethod
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """Return the sums of the views by the codes of a dimension, or None to scan for them."""
+
+    @abstractmethod
+    def event_counts(self) -> EventCounts | None:
+        """Return the counts of the events, own and loose, or None to scan for them."""
+
+
+class ViewColumns(HasCounters, Protocol):
+    """A part: n views as columns, in the order of their sequence numbers."""
+
+    @property
+    def batch(self) -> int:
+        """The number of the import batch that all of it came with, or 0."""
+
+    @property
+    def ascends(self) -> bool:
+        """Whether the times ascend. They do not if the clock was set back."""
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """Shape (n,): Unix milliseconds."""
+
+    @property
+    def sequence(self) -> NDArray[np.uint64]:
+        """Shape (n,), strictly ascending: the numbers by which events refer to views."""
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """Shape (n,): the flags that medamad.storage.segments.format defines."""
+
+    @property
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Shape (n,): milliseconds on the page, 0 if unknown."""
+
+    @property
+    def number_today(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Shape (n,): the count of the visitor's views of the day up to this one, 0 if unknown."""
+
+    @property
+    def width_px(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Shape (n,): width of the window in pixels, 0 if unknown."""
+
+    @property
+    def own(self) -> Events:
+        """The events of this part's views. Their `view` is an index into this part."""
+
+    @property
+    def loose(self) -> Events:
+        """The events of other views, or of none. Their `view` is a sequence number, or 0."""
+
+    def slots(self) -> Counters | None:
+        """Return the sums of the views by slots of SLOT_MS, or None to scan for them."""
+
+    def codes(self, dimension: Dimension) -> Codes:
+        """Return the code of each view's text in one of VIEW_DIMENSIONS, shape (n,)."""
+
+    def __len__(self) -> int:
+        """Return n."""
+
+
+class MergedSegment(HasCounters):
+    """Several parts with common counters. A merged segment always has counters."""
+
+    @property
+    @abstractmethod
+    def batch(self) -> int:
+        """The number of the import batch that all of it came with, or 0."""
+
+    @property
+    @abstractmethod
+    def members(self) -> Iterable["ViewColumns | MergedSegment"]:
+        """The parts that it consists of, some of which may be merged segments themselves."""
+
+    @abstractmethod
+    def slots(self) -> Counters | None:
+        """Return the sums of the views by slots of SLOT_MS, or None to ask the members."""
+
+    @abstractmethod
+    def durations(self) -> SortedDurations | None:
+        """Return the known durations of all views in milliseconds, or None to ask the members."""
+
+
+Part: TypeAlias = ViewColumns | MergedSegment
+
+
+@frozen(eq=False)
+class EventSums:
+    """How many events of a day have each property, and how many have each property name.
+
+    `codes` of Dimension.PROPERTY ascend; `events` counts the events with each, shape (k,). `names`
+    has one code of a property for each name, and `events_of_names` counts the events with that
+    name, shape (m,). `total` is the number of events. `is_plain` is true if no event has a name
+    twice.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    events: NDArray[np.integer[Any]]
+    names: NDArray[np.integer[Any]]
+    events_of_names: NDArray[np.integer[Any]]
+    total: int
+    is_plain: bool
+
+
+@frozen(eq=False)
+class PathDurations:
+    """The known durations of views by path.
+
+    `codes` of Dimension.PATH ascend; `counts` has the number of durations of each, shape (k,).
+    `duration_ms` has the durations of the first path in ascending order, then those of the second,
+    and so on.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    counts: NDArray[np.integer[Any]]
+    duration_ms: NDArray[np.uint32]
+
+
+class DayRollup(HasCounters):
+    """The sums of a day whose views and events have been deleted, one dimension at a time.
+
+    The time bounds are the first and the last millisecond of the day.
+    """
+
+    @property
+    @abstractmethod
+    def day(self) -> int:
+        """The local date, as the number of days since 1970-01-01."""
+
+    @property
+    @abstractmethod
+    def has_durations(self) -> bool:
+        """Whether single durations are known. If not, their sums and bounces may be unknown too."""
+
+    @abstractmethod
+    def overall(self) -> Counters:
+        """Return the sums of all views, under the code 0."""
+
+    @abstractmethod
+    def path_durations(self) -> PathDurations | None:
+        """Return the known durations, or None if they are not known one by one."""
+
+    @abstractmethod
+    def event_sums(self) -> EventSums:
+        """Return the counts of the events by property and by property name."""
+
+    def event_counts(self) -> EventCounts | None:
+        """Return the counts of the events, or None if an event has a name twice."""
+        sums = self.event_sums()
+        if not sums.is_plain:
+            return None
+        return EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+
+
+class Texts(Protocol):
+    """The texts of a website's codes: `texts(dimension)[code]`."""
+
+    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
+        """Return the texts of a dimension, at least up to the greatest code in the snapshot."""
+
+
+def no_texts(_dimension: Dimension, /) -> Sequence[str]:
+    """Return no texts: the website has no hits."""
+    return ()
