@@ -9,7 +9,6 @@ from typing import Final
 from medamad.accounts.first_login import FILE_NAME
 from medamad.cli.support import Phases, add_data, end_no_more, on_data
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
-from medamad.storage.environment.formats import FORMAT
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import Restored, restore
 
@@ -28,8 +27,8 @@ def configure(parser: ArgumentParser) -> None:
         "before the store is replaced, at once; what was there is kept beside it under another\n"
         "name, and is had back by giving it its name again. Every login ends. Password, tokens\n"
         "and share links are those of the backup: what was revoked since is to be revoked again.\n"
-        "A backup that was made before the store was taken over into another format undoes that,\n"
-        "for the version before.\n\n"
+        "A backup of a store in another format is refused: restore it with the build that made\n"
+        "it, then export and import.\n\n"
         f"{parser.epilog}"
     )
 
@@ -53,11 +52,6 @@ def _restore(data_dir: Path, file: Path) -> int:
     print(f"{data_dir / STORE_NAME}: the store of {made:%Y-%m-%d %H:%M:%S} UTC is there again.")
     if restored.replaced is not None:
         print(f"What was there before is kept as {restored.replaced}; delete it when you can.")
-    if restored.note.format != str(FORMAT):
-        print(
-            f"It has format {restored.note.format}: the next start of this version takes it over"
-            f" into format {FORMAT}; an earlier version uses it as it is."
-        )
     print("All logins have ended. Revoke again what was revoked since: tokens, share links.")
     return 0
 

@@ -17,7 +17,7 @@ from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.write_queue import QueueSettings
 from medamad.lookup.referrers import Sources, SpamHosts
-from medamad.storage.backup import FOLDER_NAME
+from medamad.storage.environment.folder import BACKUPS_NAME
 from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.web.settings import WebSettings
 
@@ -78,7 +78,7 @@ def backup_plan(config: Config, data_dir: Path) -> Plan | None:
         return None
     folder = config.backup.folder
     return Plan(
-        folder=config.path(folder) if folder else data_dir / FOLDER_NAME,
+        folder=config.path(folder) if folder else data_dir / BACKUPS_NAME,
         at=at,
         zone=config.events.timezone,
         keep=config.backup.keep,

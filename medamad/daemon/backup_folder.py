@@ -20,14 +20,14 @@ import msgspec
 from medamad.cli.support import ended_in_order
 from medamad.daemon.logs import reason_of
 from medamad.domain.backups import Done, Task
-from medamad.storage.backup import SUFFIX, clear_unfinished, dated_names
-from medamad.storage.environment.formats import tell_nobody
+from medamad.storage.backup import clear_unfinished, dated_names, no_progress
+from medamad.storage.environment.folder import BACKUP_SUFFIX
 from medamad.storage.errors import StoreError
 from medamad.storage.offline import make_backup
 
 _BEGINNING: Final = "medamad-"
 _NAME: Final = re.compile(
-    rf"{_BEGINNING}(?P<made>[0-9]{{8}}-[0-9]{{6}}Z)(-[0-9]+)?{re.escape(SUFFIX)}\Z"
+    rf"{_BEGINNING}(?P<made>[0-9]{{8}}-[0-9]{{6}}Z)(-[0-9]+)?{re.escape(BACKUP_SUFFIX)}\Z"
 )
 _GIVING_WAY: Final = 10
 """How much nicer than the daemon the process is."""
@@ -45,7 +45,7 @@ def do_task(task: Task, make: Callable[[Path], object]) -> Done:
         return Done(newest=newest)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     clear_unfinished(folder, _BEGINNING)
-    names = dated_names(_BEGINNING, SUFFIX, task.now)
+    names = dated_names(_BEGINNING, BACKUP_SUFFIX, task.now)
     target = next(each for name in names if not (each := folder / name).exists())
     make(target)
     made = sorted(each for each in _made_in(folder) if each[0] <= task.trusted)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         os.nice(_GIVING_WAY)
 
     def make(target: Path) -> None:
-        make_backup(Path(data_dir), target, tell_nobody, int(spare_bytes))
+        make_backup(Path(data_dir), target, no_progress, int(spare_bytes))
 
     try:
         with ended_in_order():

@@ -35,7 +35,6 @@ from medamad.daemon.listen import CannotListenThere, places
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
-from medamad.daemon.takeover_progress import TakingOver
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.backups import Done, Task
 from medamad.domain.errors import Unavailable
@@ -164,14 +163,11 @@ class Daemon(Service):
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         listening = places(self.config, self.reactor)
-        taking_over = TakingOver(self.supervisor)
         store = start_store(
             data_dir,
             package_settings.store_settings(self.config),
             self.reactor,
-            tell=taking_over.tell,
         )
-        taking_over.end()
         opened.push_async_callback(self._close, store)
         store.broken.addCallback(self._store_broke)
         questions = Pool.start(

@@ -9,26 +9,27 @@ import hashlib
 import os
 import struct
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 import lmdb
 import msgspec
 import zstandard
 
 from medamad.build import VERSION
-from medamad.storage.environment.checksums import verified
-from medamad.storage.environment.files import Txn, free_bytes, sync_folder
-from medamad.storage.environment.formats import META, STORE_ID, Tell, read_format, tell_nobody
+from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.files import free_bytes, sync_folder
+from medamad.storage.environment.folder import BACKUP_SUFFIX
+from medamad.storage.environment.format import FORMAT
 from medamad.storage.environment.pages import check_pages
 from medamad.storage.errors import Damaged, NoBackup, StoreError
 
-SUFFIX: Final = ".mdb.zst"
-"""What the names of backups end with."""
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a phase of the work, how much of it is done, and how much there is in all."""
 
 _FRAME: Final = struct.Struct("<II")
 """How a frame begins that is skipped: magic number, length."""
@@ -39,6 +40,10 @@ _NOTE_BYTES: Final = 1024
 _LEVEL: Final = 3
 """As small as gzip's usual level, for a ninth of its time; beyond, little is gained."""
 _PIECE_BYTES: Final = 1 << 20
+
+
+def no_progress(_phase: str, _done: int, _total: int) -> None:
+    """Report nothing."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +130,6 @@ def _written(note: Note) -> bytes:
     return _OURS + hashlib.sha256(told).digest() + told
 
 
-FOLDER_NAME: Final = "backups"
-"""The folder in that of the data in which backups are where nobody says otherwise."""
-
 _MODE: Final = 0o600
 _PACKED_SHARE: Final = 0.6
 """The most that a store has been seen to take when compressed, and some more."""
@@ -135,74 +137,47 @@ _MIB: Final = 1 << 20
 
 
 def back_up(
-    env: lmdb.Environment,
+    environment: Environment,
     txn: Txn,
-    path: Path,
     target: Path,
     *,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
     spare_bytes: int = 0,
 ) -> Note:
-    """Write a backup of a store's file at `path` as a transaction sees it, and read it again.
+    """Write a backup of a store as a transaction sees it, and read it again.
 
     The transaction ends as soon as all of it is written: what it keeps from being used again grows.
     The pages of the store must be sound. What bears the name of `target` is whole at any time, and
     `spare_bytes` of its disk stay free. Raises StoreError and OSError; then there is no new file.
     """
-    used = _used_bytes(env, txn)
+    used = environment.used_bytes(txn)
     _check_room(target.parent, used, spare_bytes)
     note = Note(
         program=VERSION,
-        format=(read_format(env, txn) or b"").decode("ascii", "replace"),
-        store=_store_id(env, txn),
+        format=str(FORMAT),
+        store=_store_id(environment, txn),
         made=int(time.time()),
-        state=_state(env, path),
+        state=_state(environment),
     )
     part = target.with_name(f".{target.name}.part")
     with _only(part) as file, ExitStack() as undone:
         undone.callback(part.unlink, missing_ok=True)
-        with closing(_copied(env, txn)) as pieces:
-            note = write_backup(file, note, _telling(pieces, used, tell))
+        with closing(_copied(environment.lmdb, txn)) as pieces:
+            note = write_backup(file, note, _reporting(pieces, used, progress))
         txn.abort()
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)
-        _verify(file, target, tell)
+        _verify(file, target, progress)
         part.replace(target)
         undone.pop_all()
     sync_folder(target.parent)
     return note
 
 
-def back_up_before(env: lmdb.Environment, path: Path, new_format: int, tell: Tell) -> None:
-    """Back up a store that is about to get another format, unless that has been done.
-
-    Raises StoreError.
-    """
-    folder = path.parent / FOLDER_NAME
-    name = f"before-format-{new_format}-"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for made in folder.glob(f"{name}*{SUFFIX}"):
-            with suppress(NoBackup), made.open("rb") as file:
-                if read_note(file).state == _state(env, path):
-                    return
-        clear_unfinished(folder, name)
-        with env.begin() as txn:
-            names = dated_names(name, SUFFIX, time.time())
-            target = next(target for each in names if not (target := folder / each).exists())
-            back_up(env, txn, path, target, tell=tell)
-    except (OSError, StoreError) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        raise StoreError(
-            f"{path}: not taken over into format {new_format}, since no backup could be made "
-            f"of it as it is: {told}"
-        ) from error
-
-
 def clear_unfinished(folder: Path, beginning: str) -> None:
     """Remove what was left of backups whose names begin so, by programs that were killed."""
-    for part in folder.glob(f".{beginning}*{SUFFIX}.part"):
+    for part in folder.glob(f".{beginning}*{BACKUP_SUFFIX}.part"):
         with suppress(StoreError, FileNotFoundError), _only(part):
             part.with_suffix(".check").unlink(missing_ok=True)
             part.unlink()
@@ -216,7 +191,7 @@ def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
         yield f"{beginning}{stamp}-{number}{ending}"
 
 
-def unpack(file: BinaryIO, note: Note, target: Path, what: str, tell: Tell) -> None:
+def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progress) -> None:
     """Write the store's file of a backup and go through its pages. Raises NoBackup, OSError.
 
     To remove `target` after that is the caller's.
@@ -226,17 +201,17 @@ def unpack(file: BinaryIO, note: Note, target: Path, what: str, tell: Tell) -> N
         for piece in unpacked(file, note):
             store.write(piece)
             done += len(piece)
-            tell(what, done, note.bytes)
+            progress(what, done, note.bytes)
     try:
         check_pages(target)
     except Damaged as error:
         raise NoBackup(f"not a sound store: {error}") from error
 
 
-def _verify(file: BinaryIO, target: Path, tell: Tell) -> None:
+def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:
     read_again = target.with_name(f".{target.name}.check")
     try:
-        unpack(file, read_note(file), read_again, "reading it again", tell)
+        unpack(file, read_note(file), read_again, "reading it again", progress)
     finally:
         read_again.unlink(missing_ok=True)
 
@@ -278,12 +253,12 @@ def _copied(env: lmdb.Environment, txn: Txn) -> Generator[bytes]:
         raise StoreError(f"the store could not be copied: {failed[0]}")
 
 
-def _telling(pieces: Iterable[bytes], total: int, tell: Tell) -> Iterator[bytes]:
+def _reporting(pieces: Iterable[bytes], total: int, progress: Progress) -> Iterator[bytes]:
     done = 0
     for piece in pieces:
         yield piece
         done += len(piece)
-        tell("copying", done, max(total, done))
+        progress("copying", done, max(total, done))
 
 
 def _check_room(folder: Path, used: int, spare_bytes: int) -> None:
@@ -296,26 +271,12 @@ def _check_room(folder: Path, used: int, spare_bytes: int) -> None:
         )
 
 
-def _used_bytes(env: lmdb.Environment, txn: Txn) -> int:
-    with txn.cursor() as cursor:
-        names = [bytes(name) for name in cursor.iternext(values=False)]
-    stats = [
-        txn.stat(),
-        *(txn.stat(env.open_db(name, txn=txn, create=False)) for name in names),
-    ]
-    pages = sum(
-        stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
-    )
-    return int(pages * env.stat()["psize"])
-
-
-def _store_id(env: lmdb.Environment, txn: Txn) -> str:
-    stored = txn.get(STORE_ID, db=env.open_db(META, txn=txn, create=False))
+def _store_id(environment: Environment, txn: Txn) -> str:
     try:
-        return "" if stored is None else verified(STORE_ID, stored).hex()
+        return environment.store_id(txn)
     except Damaged:
         return ""
 
 
-def _state(env: lmdb.Environment, path: Path) -> str:
-    return f"{path.stat().st_ino}-{env.info()['last_txnid']}"
+def _state(environment: Environment) -> str:
+    return f"{environment.path.stat().st_ino}-{environment.lmdb.info()['last_txnid']}"

@@ -22,7 +22,7 @@ from medamad.storage.dictionary.limits import read_mark
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.formats import STORE_ID, TRUSTED_TIME
+from medamad.storage.environment.format import STORE_ID, TRUSTED_TIME
 from medamad.storage.environment.last_numbers import read_number
 from medamad.storage.environment.pages import doubt_of_last
 from medamad.storage.errors import Damaged, DamagedSegment

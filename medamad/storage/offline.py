@@ -11,7 +11,7 @@ from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage import grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
-from medamad.storage.backup import Note, back_up
+from medamad.storage.backup import Note, Progress, back_up
 from medamad.storage.compaction.retention import Bound, Forecast, forecast
 from medamad.storage.environment.access import Leases, WriterAccess
 from medamad.storage.environment.environment import (
@@ -19,11 +19,9 @@ from medamad.storage.environment.environment import (
     Environment,
     Txn,
     open_as_guest,
-    open_to_copy,
     open_to_read,
 )
 from medamad.storage.environment.files import failures_told
-from medamad.storage.environment.formats import Tell
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, Kind
@@ -57,20 +55,20 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
         environment.close()
 
 
-def make_backup(directory: Path, target: Path, tell: Tell, spare_bytes: int) -> Note:
+def make_backup(directory: Path, target: Path, progress: Progress, spare_bytes: int) -> Note:
     """Write a backup of an existing store, beside a daemon that may be running.
 
     `spare_bytes` stay free on the store's disk where the backup is on it too. Raises StoreError,
     OSError.
     """
-    env, txn, path = open_to_copy(directory)
+    environment, txn = open_to_read(directory)
     try:
-        on_one_disk = path.stat().st_dev == target.parent.stat().st_dev
+        on_one_disk = environment.path.stat().st_dev == target.parent.stat().st_dev
         spare_bytes = spare_bytes if on_one_disk else 0
-        return back_up(env, txn, path, target, tell=tell, spare_bytes=spare_bytes)
+        return back_up(environment, txn, target, progress=progress, spare_bytes=spare_bytes)
     finally:
         txn.abort()
-        env.close()
+        environment.close()
 
 
 @frozen(eq=False)

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 import lmdb
 from attrs import frozen
 
-from medamad.storage.backup import Note, dated_names, read_note, unpack
+from medamad.storage.backup import Note, Progress, dated_names, read_note, unpack
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, take_lock
 from medamad.storage.environment.files import (
     free_bytes,
@@ -33,7 +33,7 @@ from medamad.storage.environment.folder import (
     make_folder,
     remove_restored,
 )
-from medamad.storage.environment.formats import FORMAT, META, Tell, is_known
+from medamad.storage.environment.format import FORMAT, META
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.environment.pages import read_page_size
 from medamad.storage.errors import Damaged, NoBackup, StoreError
@@ -57,7 +57,7 @@ class Restored:
 
 
 def restore(
-    backup: Path, directory: Path, tell: Tell, at_last: Callable[[], None] = lambda: None
+    backup: Path, directory: Path, progress: Progress, at_last: Callable[[], None] = lambda: None
 ) -> Restored:
     """Put the store of a backup into a directory, and end its logins.
 
@@ -68,7 +68,7 @@ def restore(
     with backup.open("rb") as file:
         try:
             note = _note(file, backup, directory)
-            _check_known(note)
+            _check_format(note)
             make_folder(directory)
             lock = take_lock(directory)
             try:
@@ -77,10 +77,10 @@ def restore(
                 remove_restored(store)
                 _check_room(directory, note)
                 try:
-                    unpack(file, note, new, "unpacking", tell)
+                    unpack(file, note, new, "unpacking", progress)
                     _make_ready(new, note)
                     give_to_owner(directory, new)
-                    return Restored(note, _put_in_place(new, store, tell, at_last))
+                    return Restored(note, _put_in_place(new, store, progress, at_last))
                 finally:
                     remove_restored(store)
             finally:
@@ -104,11 +104,12 @@ def _note(file: BinaryIO, backup: Path, directory: Path) -> Note:
         ) from error
 
 
-def _check_known(note: Note) -> None:
-    if not is_known(note.format.encode()):
+def _check_format(note: Note) -> None:
+    if note.format != str(FORMAT):
         raise NoBackup(
-            f"of format {note.format}, made by medamad {note.program}; "
-            f"this program knows format {FORMAT} and older ones"
+            f"the store in this backup has format {note.format}, and this build restores format"
+            f" {FORMAT} only. Restore it with the build that made it (medamad {note.program}),"
+            " then bring it over by `medamad export` and `medamad import`: see docs/install.md"
         )
 
 
@@ -131,10 +132,9 @@ def _make_ready(new: Path, note: Note) -> None:
     try:
         with env.begin(write=True) as txn:
             txn.drop(env.open_db(b"logins", txn=txn, create=False), delete=False)
-            if note.format == str(FORMAT):
-                meta = env.open_db(META, txn=txn, create=False)
-                gap = (1 + secrets.randbelow(_GAPS)) << _GAP_BITS
-                write_number(txn, meta, _SEQUENCE, read_number(txn, meta, _SEQUENCE) + gap)
+            meta = env.open_db(META, txn=txn, create=False)
+            gap = (1 + secrets.randbelow(_GAPS)) << _GAP_BITS
+            write_number(txn, meta, _SEQUENCE, read_number(txn, meta, _SEQUENCE) + gap)
         keep_room(env, new)
     except lmdb.Error as error:
         raise NoBackup(f"not a store of medamad: {error}") from error
@@ -147,10 +147,12 @@ def _make_ready(new: Path, note: Note) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None]) -> Path | None:
-    tell(_PLACING, 0, 2)
+def _put_in_place(
+    new: Path, store: Path, progress: Progress, at_last: Callable[[], None]
+) -> Path | None:
+    progress(_PLACING, 0, 2)
     kept = _kept_as(store)
-    tell(_PLACING, 1, 2)
+    progress(_PLACING, 1, 2)
     at_last()
     # Hits were taken until now, and those since the backup are not in it. Before the store is
     # another: one that is killed between these must not have the gap taken for silence.
@@ -158,7 +160,7 @@ def _put_in_place(new: Path, store: Path, tell: Tell, at_last: Callable[[], None
     # What LMDB noted of the readers of one file would mislead those of the other.
     lock_of(store).unlink(missing_ok=True)
     new.replace(store)
-    tell(_PLACING, 2, 2)
+    progress(_PLACING, 2, 2)
     lock_of(store).unlink(missing_ok=True)
     with suppress(OSError):
         sync_folder(store.parent)

@@ -18,7 +18,6 @@ from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import failures_told
-from medamad.storage.environment.formats import Tell, tell_nobody
 from medamad.storage.environment.free_space import Room
 from medamad.storage.environment.pages import doubt_of_last
 from medamad.storage.environment.trusted_clock import TrustedClock
@@ -43,14 +42,10 @@ def start_store(
     settings: StoreSettings,
     reactor: CallsFromThread,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
-    tell: Tell = tell_nobody,
 ) -> Store:
-    """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError.
-
-    `tell` hears how far a store of an earlier format has been taken over.
-    """
+    """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError."""
     with failures_told(directory / FILE_NAME):
-        environment = open_environment(directory, settings.map_size, tell)
+        environment = open_environment(directory, settings.map_size)
         return _store_in(environment, settings, reactor, sizes)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
-from medamad.storage.backup import SUFFIX
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import Environment, open_environment
+from medamad.storage.environment.folder import BACKUP_SUFFIX
 from medamad.storage.environment.writer import CallsFromThread
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -40,4 +40,4 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    return tmp_path / f"backup{SUFFIX}"
+    return tmp_path / f"backup{BACKUP_SUFFIX}"

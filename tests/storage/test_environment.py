@@ -87,15 +87,6 @@ def test_another_programs_lmdb_file_is_refused(tmp_path: Path) -> None:
         open_environment(tmp_path, MAP_SIZE)
 
 
-def test_another_format_version_is_refused_by_its_number(tmp_path: Path) -> None:
-    env = open_environment(tmp_path, MAP_SIZE)
-    with env.lmdb.begin(write=True) as txn:
-        txn.put(b"format", b"99", db=env.databases.meta)
-    env.close()
-    with pytest.raises(WrongFormat, match="format 99, this program knows format 4 only"):
-        open_environment(tmp_path, MAP_SIZE)
-
-
 def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:

@@ -8,14 +8,13 @@ import pytest
 from support.storage.log_lines import told_in_log
 
 from medamad.daemon.silence import Presence
-from medamad.storage.backup import FOLDER_NAME, SUFFIX
 from medamad.storage.environment.environment import (
     FILE_NAME,
     open_as_guest,
     open_environment,
     open_to_read,
 )
-from medamad.storage.environment.folder import RESTORED_NAME
+from medamad.storage.environment.folder import BACKUP_SUFFIX, BACKUPS_NAME, RESTORED_NAME
 from medamad.storage.errors import NoStore, StoreError, WrongFormat
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
@@ -28,8 +27,8 @@ def nobody(_what: str, _done: int, _total: int) -> None:
 
 
 def a_backup(folder: Path) -> None:
-    (folder / FOLDER_NAME).mkdir()
-    make_backup(folder, folder / FOLDER_NAME / f"medamad-1{SUFFIX}", nobody, 0)
+    (folder / BACKUPS_NAME).mkdir()
+    make_backup(folder, folder / BACKUPS_NAME / f"medamad-1{BACKUP_SUFFIX}", nobody, 0)
 
 
 def presence(folder: Path) -> None:
@@ -69,11 +68,11 @@ def test_a_backup_is_restored_where_the_store_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     open_environment(folder, MAP_SIZE).close()
     presence(folder)
-    make_backup(folder, tmp_path / f"a{SUFFIX}", nobody, 0)
+    make_backup(folder, tmp_path / f"a{BACKUP_SUFFIX}", nobody, 0)
     (folder / FILE_NAME).unlink()
     with pytest.raises(NoStore):
         open_environment(folder, MAP_SIZE)
-    assert restore(tmp_path / f"a{SUFFIX}", folder, nobody).replaced is None
+    assert restore(tmp_path / f"a{BACKUP_SUFFIX}", folder, nobody).replaced is None
     open_environment(folder, MAP_SIZE).close()
 
 
@@ -82,8 +81,8 @@ def test_a_first_start_that_was_killed_and_files_of_an_operator_are_no_store(
 ) -> None:
     for name in ("daemon.lock", "store.new", "store.new-lock", "notes.txt", "first-login.txt"):
         (tmp_path / name).write_bytes(b"")
-    (tmp_path / FOLDER_NAME).mkdir()
-    (tmp_path / FOLDER_NAME / f".medamad-1{SUFFIX}.part").write_bytes(b"")
+    (tmp_path / BACKUPS_NAME).mkdir()
+    (tmp_path / BACKUPS_NAME / f".medamad-1{BACKUP_SUFFIX}.part").write_bytes(b"")
     open_environment(tmp_path, MAP_SIZE).close()
 
 
@@ -102,9 +101,9 @@ def test_a_folder_that_is_none_is_told_by_what_it_is(tmp_path: Path) -> None:
         assert str(refused.value) == told
     disk.mkdir()
     open_environment(data, MAP_SIZE).close()
-    make_backup(data, tmp_path / f"a{SUFFIX}", nobody, 0)
+    make_backup(data, tmp_path / f"a{BACKUP_SUFFIX}", nobody, 0)
     with pytest.raises(StoreError, match="file: Not a directory"):
-        restore(tmp_path / f"a{SUFFIX}", tmp_path / "file", nobody)
+        restore(tmp_path / f"a{BACKUP_SUFFIX}", tmp_path / "file", nobody)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])

@@ -12,9 +12,9 @@ from support.storage.contents import held
 from support.storage.hits import views
 from support.storage.kill_at_each_step import killed
 
+from medamad.storage.backup import no_progress
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest
 from medamad.storage.environment.folder import PRESENCE_NAME
-from medamad.storage.environment.formats import tell_nobody
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import restore
 from medamad.storage.store import Store
@@ -29,9 +29,9 @@ async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, bac
     await store.append(views(41, 50))
     later = held(store, website)
     with pytest.raises(StoreInUse, match="another medamad uses this directory"):
-        restore(backup, tmp_path / "data", tell_nobody)
+        restore(backup, tmp_path / "data", no_progress)
     await store.close()
-    kept = restore(backup, tmp_path / "data", tell_nobody).replaced
+    kept = restore(backup, tmp_path / "data", no_progress).replaced
     assert kept is not None
     store = open_store(sizes=SIZES)
     assert len(held(store, website)[0]) == 40
@@ -60,7 +60,7 @@ async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
     back_up_of(store, backup)
     await store.append(views(4, 9))
     await store.close()
-    restore(backup, tmp_path / "again", tell_nobody)
+    restore(backup, tmp_path / "again", no_progress)
     again = open_store(name="again")
     await again.append(views(14, 19))
     await again.close()
@@ -105,10 +105,10 @@ async def test_what_was_listened_to_is_forgotten_before_the_store_is_another(
     before = file.stat().st_ino
     presence.mkdir()
     with pytest.raises(IsADirectoryError):
-        restore(backup, tmp_path / "data", tell_nobody)
+        restore(backup, tmp_path / "data", no_progress)
     assert file.stat().st_ino == before, "another, although it could not be forgotten"
     presence.rmdir()
     presence.write_text("{}", "ascii")
-    restore(backup, tmp_path / "data", tell_nobody)
+    restore(backup, tmp_path / "data", no_progress)
     assert file.stat().st_ino != before
     assert not presence.exists()

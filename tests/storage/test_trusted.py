@@ -17,7 +17,7 @@ from medamad.domain.errors import Unavailable
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.checksums import with_checksum
 from medamad.storage.environment.environment import Environment
-from medamad.storage.environment.formats import TRUSTED_TIME
+from medamad.storage.environment.format import TRUSTED_TIME
 from medamad.storage.environment.trusted_clock import TrustedClock, TrustedTime, write_trusted
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store

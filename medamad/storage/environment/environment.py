@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from secrets import token_bytes
 from typing import Final, TypeAlias
 
 import lmdb
 from attrs import astuple, fields, frozen
 
-from medamad.storage.backup import back_up_before
 from medamad.storage.environment import files
-from medamad.storage.environment.checksums import verified
+from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.files import (
     LMDB_VERSION,
     OpenedFiles,
@@ -29,20 +29,13 @@ from medamad.storage.environment.folder import (
     make_folder,
     remove_restored,
 )
-from medamad.storage.environment.formats import (
+from medamad.storage.environment.format import (
     FORMAT,
     FORMAT_KEY,
-    SEALED_IN_META,
+    KNOWN_NAMES,
     STORE_ID,
-    TRUSTED_TIME,
-    Tell,
     check_format,
-    check_names,
-    is_older,
-    make_ours,
     read_format,
-    take_over,
-    tell_nobody,
 )
 from medamad.storage.environment.pages import check_pages, read_page_size
 from medamad.storage.errors import Damaged, Lost, NoStore, StoreError, StoreInUse, WrongFormat
@@ -56,6 +49,7 @@ TOKEN: Final = b"token:"
 SHARE: Final = b"share:"
 """What the names of share links in meta begin with, before their ids."""
 _MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
+_STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
 
@@ -139,10 +133,11 @@ class Environment:
 
     def strange_names(self, txn: Txn) -> list[bytes]:
         """Return the names in meta that are none of ours: once they were."""
-        known = {FORMAT_KEY, STORE_ID, TRUSTED_TIME, *SEALED_IN_META}
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
-        return [name for name in names if name not in known and not name.startswith(_MANY_IN_META)]
+        return [
+            name for name in names if name not in KNOWN_NAMES and not name.startswith(_MANY_IN_META)
+        ]
 
     def store_id(self, txn: Txn) -> str:
         """Return what tells this store from every other, in hexadecimal. Raises Damaged."""
@@ -179,10 +174,9 @@ class Environment:
             os.close(self.lock)
 
 
-def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -> Environment:
+def open_environment(directory: Path, map_size: int) -> Environment:
     """Open the store in `directory` for the daemon, making both where they are not.
 
-    One of an earlier format is made ours, after a backup of it; `tell` hears how far that is.
     Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, NoStore
     when one that was there is gone, and StoreError when directory or file cannot be used.
     """
@@ -199,7 +193,7 @@ def open_environment(directory: Path, map_size: int, tell: Tell = tell_nobody) -
             check_none_was_there(path)
             _create(path, map_size)
         _check_begin(path)
-        environment = _open(path, map_size, lock, tell)
+        environment = _open(path, map_size, lock)
         make_room(environment.lmdb, path)
     except OSError as error:
         os.close(lock)
@@ -229,24 +223,17 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
 
     Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
     """
-    env, txn, path = open_to_copy(directory)
-    with _closed_on_failure(env, path):
-        check_format(path, read_format(env, txn))
-        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
-    databases, files_opened = Databases(*opened), OpenedFiles()
-    return Environment(env, databases, path, None, files_opened, only=txn), txn
-
-
-def open_to_copy(directory: Path) -> tuple[lmdb.Environment, Txn, Path]:
-    """Open an existing store whatever its format, as `open_to_read` does; its pages are sound."""
     path = directory / FILE_NAME
     check_there(directory)
     _check_begin(path)
     env = open_lmdb(path, 0, readonly=True)
     with _closed_on_failure(env, path):
         txn = env.begin()
+        check_format(path, read_format(env, txn))
         _check_pages(path)
-    return env, txn, path
+        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
+    databases, files_opened = Databases(*opened), OpenedFiles()
+    return Environment(env, databases, path, None, files_opened, only=txn), txn
 
 
 def is_in_use(directory: Path) -> bool:
@@ -303,7 +290,11 @@ def _create(path: Path, map_size: int) -> None:
     env = open_lmdb(making, map_size)
     try:
         with env.begin(write=True) as txn:
-            make_ours(env, txn, _DATABASES)
+            for name in _DATABASES:
+                env.open_db(name.encode(), txn=txn)
+            meta = env.open_db(b"meta", txn=txn)
+            txn.put(FORMAT_KEY, str(FORMAT).encode(), db=meta)
+            txn.put(STORE_ID, with_checksum(STORE_ID, token_bytes(_STORE_ID_BYTES)), db=meta)
         keep_room(env, making)
     finally:
         env.close()
@@ -313,7 +304,7 @@ def _create(path: Path, map_size: int) -> None:
         sync_folder(folder)
 
 
-def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody) -> Environment:
+def _open(path: Path, map_size: int, lock: int | None) -> Environment:
     env = open_lmdb(path, map_size)
     with _closed_on_failure(env, path):
         ours = () if lock is None else (path.with_name(LOCK_NAME),)
@@ -323,13 +314,7 @@ def _open(path: Path, map_size: int, lock: int | None, tell: Tell = tell_nobody)
         with env.begin():
             _check_pages(path)
         with env.begin() as txn:
-            found = read_format(env, txn)
-        if is_older(found) and lock is not None:
-            check_names(env, path, _DATABASES)
-            back_up_before(env, path, FORMAT, tell)
-            take_over(env, path, found, _DATABASES, tell)
-        else:
-            check_format(path, found)
+            check_format(path, read_format(env, txn))
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
         env.reader_check()
     return Environment(env, Databases(*opened), path, lock, files_opened)

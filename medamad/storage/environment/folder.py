@@ -6,10 +6,13 @@ from os.path import samestat
 from pathlib import Path
 from typing import Final
 
-from medamad.storage.backup import FOLDER_NAME, SUFFIX
 from medamad.storage.environment.files import lock_of
 from medamad.storage.errors import NoStore, StoreError
 
+BACKUPS_NAME: Final = "backups"
+"""The folder in the data folder that takes backups, unless another one is configured."""
+BACKUP_SUFFIX: Final = ".mdb.zst"
+"""The end of a backup's name."""
 PRESENCE_NAME: Final = "presence.json"
 """The file in which it is written since when hits have been taken."""
 RESTORED_NAME: Final = "store.restored"
@@ -67,6 +70,6 @@ def _left_of(store: Path) -> Iterator[Path]:
     for path in (lock_of(store), store.with_name(PRESENCE_NAME)):
         if path.exists():
             yield path
-    backups = store.parent / FOLDER_NAME
-    if any(backups.glob(f"*{SUFFIX}")):
+    backups = store.parent / BACKUPS_NAME
+    if any(backups.glob(f"*{BACKUP_SUFFIX}")):
         yield backups

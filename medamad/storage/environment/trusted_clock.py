@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.formats import TRUSTED_TIME
+from medamad.storage.environment.format import TRUSTED_TIME
 from medamad.storage.environment.writer import Submit
 from medamad.storage.errors import Damaged
 

@@ -8,9 +8,8 @@ from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.websites import Website
-from medamad.storage.backup import Note, back_up
+from medamad.storage.backup import Note, Progress, back_up, no_progress
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.formats import Tell, tell_nobody
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
@@ -29,8 +28,10 @@ async def filled(open_store: OpenStore) -> tuple[Store, Website]:
     return store, website
 
 
-def back_up_of(store: Store, target: Path, tell: Tell = tell_nobody, spare_bytes: int = 0) -> Note:
+def back_up_of(
+    store: Store, target: Path, progress: Progress = no_progress, spare_bytes: int = 0
+) -> Note:
     """Back up a store that is open here: no process can open it twice."""
     env = store._environment
     with env.lmdb.begin() as txn:
-        return back_up(env.lmdb, txn, env.path, target, tell=tell, spare_bytes=spare_bytes)
+        return back_up(env, txn, target, progress=progress, spare_bytes=spare_bytes)

@@ -1,11 +1,10 @@
 """Kills a piece of work at each of its steps, one after another, until it comes to its end.
 
-    python kill_at_each_step.py take-over DIRECTORY
     python kill_at_each_step.py backup DIRECTORY FILE
     python kill_at_each_step.py restore DIRECTORY FILE
 
-A step is whenever it tells how far it is. After each kill the store has to be whole, of one format
-or the other. Writes the steps at which the work was killed.
+A step is whenever it tells how far it is. After each kill the store has to be whole.
+Writes the steps at which the work was killed.
 """
 
 import os
@@ -16,14 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from medamad.storage.backup import read_note, unpacked
-from medamad.storage.environment.environment import FILE_NAME, open_environment
-from medamad.storage.environment.formats import Tell
+from medamad.storage.backup import Progress, read_note, unpacked
+from medamad.storage.environment.environment import FILE_NAME
 from medamad.storage.environment.pages import check_pages, doubt_of_last
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
-
-MAP_SIZE = 64 << 20
 
 
 def killed(*arguments: object) -> set[str]:
@@ -38,7 +34,7 @@ def killed(*arguments: object) -> set[str]:
     return {step.rpartition(" ")[0] for step in done.stdout.splitlines()}
 
 
-def is_killed(work: Callable[[Tell], object], told: Path) -> bool:
+def is_killed(work: Callable[[Progress], object], told: Path) -> bool:
     """Work until something is told that `told` does not name yet; add that, and die."""
     child = os.fork()
     if child == 0:
@@ -61,10 +57,8 @@ def main() -> None:
     what, directory = sys.argv[1], Path(sys.argv[2])
     file = Path(*sys.argv[3:])
 
-    def work(tell: Tell) -> None:
-        if what == "take-over":
-            open_environment(directory, MAP_SIZE, tell).close()
-        elif what == "backup":
+    def work(tell: Progress) -> None:
+        if what == "backup":
             make_backup(directory, file, tell, 0)
         else:
             restore(file, directory, tell)
