@@ -97,12 +97,15 @@ def _redirect_to_dashboard(_call: Call) -> Response:
     return Response(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), ASK_AGAIN))
 
 
+@cache
+def _read_description() -> Asset:
+    content_type = TYPES[_DESCRIPTION.suffix]
+    return make_asset(_DESCRIPTION.read_bytes(), content_type, (ASK_AGAIN, NO_SNIFFING))
+
+
 def add_description(routes: Routes) -> None:
     """Add the description of the interface."""
-    description = make_asset(
-        _DESCRIPTION.read_bytes(), TYPES[_DESCRIPTION.suffix], (ASK_AGAIN, NO_SNIFFING)
-    )
-    routes.add("GET", "/openapi.yaml", description, Access.OPEN)
+    routes.add("GET", "/openapi.yaml", _read_description(), Access.OPEN)
 
 
 def add_to(routes: Routes) -> None:
