@@ -1,4 +1,4 @@
-"""A real Chromium, the real daemon and a small website that carries the daemon's script."""
+"""A real browser, the real daemon and a small website that carries the daemon's script."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,8 +7,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
-from support.browser.chromium import chromium_running, close
+from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
+from support.browser.chromium import CHROMIUM, close, launch, usual_browser
 from support.browser.dashboard import dashboard_of, demo, new_daemon
 from support.browser.example_site import Site, served
 from support.browser.known_website import known
@@ -37,9 +37,25 @@ def no_midnight() -> None:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    with chromium_running() as browser:
-        yield browser
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    """The browser of nearly every test."""
+    browser = launch(playwright, usual_browser())
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def full_chromium(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium as people run it, for what the headless shell lacks."""
+    browser = launch(playwright, CHROMIUM)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +79,20 @@ def site(daemon: Daemon) -> Iterator[Site]:
 @pytest.fixture
 def someone(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
     """Make visitors, each with a browser profile of their own."""
+    yield from _visitors(chromium)
+
+
+@pytest.fixture
+def someone_in_full_chromium(full_chromium: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Make visitors whose browser has a back-forward cache."""
+    yield from _visitors(full_chromium)
+
+
+def _visitors(browser: Browser) -> Iterator[Callable[..., Visitor]]:
     contexts: list[BrowserContext] = []
 
     def make(**options: Any) -> Visitor:
-        context = chromium.new_context(**({"user_agent": DESKTOP} | options))
+        context = browser.new_context(**({"user_agent": DESKTOP} | options))
         contexts.append(context)
         visitor = Visitor(context, context.new_page(), [])
         visitor.page.on("pageerror", lambda error: visitor.errors.append(str(error)))

@@ -114,8 +114,9 @@ def test_the_page_own_history_still_works(
 
 
 def test_coming_back_to_where_a_page_had_moved(
-    website: Statistics, site: Site, visitor: Visitor
+    website: Statistics, site: Site, someone_in_full_chromium: Make
 ) -> None:
+    visitor = someone_in_full_chromium()
     visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
     visitor.visit(lambda: visitor.page.evaluate("history.pushState({}, '', '/moved')"))
     visitor.page.goto(site.address(website.hostname, "/blank"))

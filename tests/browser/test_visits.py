@@ -109,9 +109,9 @@ def test_time_is_what_was_seen(website: Statistics, site: Site, someone: Make) -
 
 
 def test_coming_back_from_the_cache_is_a_view(
-    website: Statistics, site: Site, someone: Make
+    website: Statistics, site: Site, someone_in_full_chromium: Make
 ) -> None:
-    visitor = someone()
+    visitor = someone_in_full_chromium()
     visitor.visit(lambda: visitor.page.goto(site.address(website.hostname, "/about")))
     visitor.page.evaluate("window.kept = true")
     visitor.page.goto(site.address(website.hostname, "/blank"))
