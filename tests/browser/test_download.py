@@ -19,8 +19,8 @@ DOCS = "docs.tinydaemon.example"
 
 def dialog_of(dashboard: Dashboard, hostname: str) -> Locator:
     page = dashboard.open("settings/websites")
-    page.get_by_role("button", name=f"Download what is stored of {hostname}").click()
-    return page.get_by_role("dialog", name=f"Download what is stored of {hostname}")
+    page.get_by_role("button", name=f"Download the data of {hostname}").click()
+    return page.get_by_role("dialog", name=f"Download the data of {hostname}")
 
 
 def choose(dialog: Locator, **choices: str) -> None:
@@ -83,7 +83,7 @@ def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of
     first, last = (dialog.get_by_label(name) for name in ("First day", "Last day"))
     first.fill("2025-03-12")
     last.fill("2025-03-10")
-    expect(dialog.get_by_role("alert")).to_have_text("The last day lies before the first.")
+    expect(dialog.get_by_role("alert")).to_have_text("The last day is before the first.")
     expect(dialog.get_by_role("button", name="Download")).to_be_disabled()
     expect(dialog.get_by_role("link")).to_have_count(0)
     first.fill("2025-03-10")

@@ -24,7 +24,7 @@ OPERATORS = {
     "ends with": ("ends_with", "b", "1"),
     "does not end with": ("not_ends_with", "b", "11"),
     "is one of": ("in", "/about,/", "7"),
-    "is none of": ("not_in", "/about,/", "5"),
+    "is not one of": ("not_in", "/about,/", "5"),
 }
 
 
@@ -64,7 +64,7 @@ def test_each_operator(said: str, known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text(left)
     expect(chips(page)).to_contain_text(f"Page {said}")
     # Its opposite keeps all the others.
-    chips(page).get_by_role("button", name="Turn into its opposite").click()
+    chips(page).get_by_role("button", name="Invert").click()
     expect(visitors(page)).to_have_text(str(len(VISITS) - int(left)))
 
 
@@ -90,14 +90,14 @@ def test_values_are_suggested(known: Client, dashboard_of: Make) -> None:
     expect(suggestions(editor)).to_have_text(["Google2", "blog.example1"])
     editor.get_by_role("combobox", name="What").select_option(label="Country")
     editor.get_by_role("combobox", name="Value").fill("nowhere")
-    expect(editor).to_contain_text("Nothing like this in the period shown")
+    expect(editor).to_contain_text("No matches in this period")
 
 
 def test_several_values(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
     expect(visitors(page)).to_have_text("11")
     chips(page).get_by_role("button", name="Country is one of Germany or Singapore").first.click()
-    editor = page.get_by_role("dialog", name="Change the filter")
+    editor = page.get_by_role("dialog", name="Edit filter")
     expect(editor).to_contain_text("commas separate its values")
     editor.get_by_role("button", name="Remove Germany").click()
     expect(editor.get_by_role("combobox", name="Values")).to_be_focused()
@@ -114,7 +114,7 @@ def test_values_with_commas(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&path[eq]=/a,b")
     expect(visitors(page)).to_have_text("1")
     chips(page).get_by_role("button", name="Page is /a,b").first.click()
-    editor = page.get_by_role("dialog", name="Change the filter")
+    editor = page.get_by_role("dialog", name="Edit filter")
     expect(suggestions(editor)).to_have_text(["/a,b1"])
     editor.get_by_role("combobox", name="How").select_option(label="is one of")
     # Lists are parted by commas: a value that has one cannot be in them, nor is it suggested.
@@ -128,13 +128,13 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&browser[eq]=Firefox")
     expect(visitors(page)).to_have_text("2")
     changes = [
-        ("Browser is Firefox", "is none of", "browser[not_in]=Firefox", "10"),
+        ("Browser is Firefox", "is not one of", "browser[not_in]=Firefox", "10"),
         ("Browser is none of Firefox", "begins with", "browser[starts_with]=Firefox", "2"),
         ("Browser begins with Firefox", "is not", "browser[neq]=Firefox", "10"),
     ]
     for words, said, filtered, left in changes:
         chips(page).get_by_role("button", name=words).first.click()
-        editor = page.get_by_role("dialog", name="Change the filter")
+        editor = page.get_by_role("dialog", name="Edit filter")
         editor.get_by_role("combobox", name="How").select_option(label=said)
         editor.get_by_role("button", name="Apply").click()
         expect(visitors(page)).to_have_text(left)
@@ -187,7 +187,7 @@ def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
     apply = editor.get_by_role("button", name="Apply")
     expect(apply).to_be_disabled()
     editor.get_by_role("combobox", name="What").select_option(label="Referrer")
-    expect(editor).to_contain_text("Without a value: those that have none.")
+    expect(editor).to_contain_text("Leave empty to match views without a value.")
     editor.get_by_role("combobox", name="How").select_option(label="contains")
     expect(apply).to_be_disabled()
     editor.get_by_role("combobox", name="How").select_option(label="is")
@@ -201,7 +201,7 @@ def test_properties(known: Client, dashboard_of: Make) -> None:
     editor = open_editor(page)
     editor.get_by_role("combobox", name="What").select_option(label="Property")
     expect(suggestions(editor)).to_have_text(["plan4"])
-    editor.get_by_role("combobox", name="What").select_option(label="Value of a property")
+    editor.get_by_role("combobox", name="What").select_option(label="Property value")
     expect(suggestions(editor)).to_have_text(["pro3", "=1+1;=21"])
     suggestions(editor).first.click()
     editor.get_by_role("button", name="Apply").click()

@@ -29,7 +29,7 @@ FILTERS = {
     "source": ("utm_source", SOURCE, "Source"),
     "referrer": ("referrer", REFERRER, "Referrer"),
     "name": ("prop_name", NAME, "Property"),
-    "value": ("prop_value", VALUE, "Value of a property"),
+    "value": ("prop_value", VALUE, "Property value"),
 }
 UNSAFE = ("javascript:document.title='broken'", "data:text/html,broken")
 
@@ -95,7 +95,7 @@ def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
     page.locator(".rows").first.wait_for()
     assert_nothing_ran(page)
     chip.get_by_role("button").first.click()
-    editor = page.get_by_role("dialog", name="Change the filter")
+    editor = page.get_by_role("dialog", name="Edit filter")
     expect(editor.get_by_role("combobox", name="Value", exact=True)).to_have_value(value)
     editor.get_by_role("button", name="Apply").click()
     expect(editor).to_have_count(0)

@@ -194,7 +194,7 @@ def test_the_download_is_what_is_shown(known: Client, dashboard_of: Make, tmp_pa
     page = dashboard_of(known).open(PAGE)
     page.get_by_role("region", name="Properties").get_by_role("button", name="plan").click()
     dialog = open_list(page, "Properties")
-    dialog.get_by_role("button", name="Value of a property").click()
+    dialog.get_by_role("button", name="Property value").click()
     with page.expect_download() as download:
         dialog.get_by_role("button", name="Download CSV").click()
     download.value.save_as(tmp_path / "values.csv")
@@ -223,8 +223,8 @@ def many(owner: Client) -> str:
 def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[in]=p00,p01")
     dialog = open_list(page, "Properties")
-    before = dialog.get_by_role("button", name="Rows before")
-    after = dialog.get_by_role("button", name="Rows after")
+    before = dialog.get_by_role("button", name="Previous rows")
+    after = dialog.get_by_role("button", name="Next rows")
     expect(dialog).to_contain_text(re.compile("1.100 of 340"))
     expect(dialog.locator("tbody tr")).to_have_count(100)
     assert cells(dialog, "000")[:2] == ["p00", "000"]
@@ -234,16 +234,16 @@ def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
     assert cells(dialog, "100")[:2] == ["p00", "100"]
     before.click()
     expect(dialog).to_contain_text(re.compile("1.100 of 340"))
-    assert column(dialog, "Value of a property")[0] == "000"
+    assert column(dialog, "Property value")[0] == "000"
     for _ in range(3):
         after.click()
     expect(dialog).to_contain_text(re.compile("301.340 of 340"))
     expect(dialog.locator("tbody tr")).to_have_count(40)
     expect(after).to_be_disabled()
     # Another order, and a search, begin at their beginning.
-    dialog.get_by_role("button", name="Value of a property", exact=True).click()
+    dialog.get_by_role("button", name="Property value", exact=True).click()
     expect(dialog).to_contain_text(re.compile("1.100 of 340"))
-    assert column(dialog, "Value of a property")[:3] == ["000", "000", "001"]
+    assert column(dialog, "Property value")[:3] == ["000", "000", "001"]
     after.click()
     dialog.get_by_label("Search").fill("p01")
     expect(dialog).to_contain_text(re.compile("1.100 of 170"))

@@ -53,10 +53,10 @@ def test_the_password_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None
     page = dashboard_of(owner).open("settings/account")
     form = section(page, "Password")
     form.get_by_label("New password", exact=False).first.fill("another password")
-    form.get_by_label("New password once more").fill("another pasword")
+    form.get_by_label("Repeat the new password").fill("another pasword")
     form.get_by_role("button").click()
-    expect(form.get_by_role("alert")).to_have_text("The two passwords differ.")
-    form.get_by_label("New password once more").fill("another password")
+    expect(form.get_by_role("alert")).to_have_text("The passwords do not match.")
+    form.get_by_label("Repeat the new password").fill("another password")
     form.get_by_role("button").click()
     expect(form.get_by_role("status")).to_have_text("Saved")
     assert owner.request("GET", "/api/user").status == 200
@@ -139,13 +139,13 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
 def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner).open("settings/tracker")
-    save = page.get_by_role("button", name="Save the choice")
+    save = page.get_by_role("button", name="Save")
     expect(save).to_be_disabled()
     page.get_by_label("Downloads").check()
     page.get_by_label("Clicks on marked elements").check()
-    page.get_by_text("Another choice for one website").click()
+    page.get_by_text("Different features for one website").click()
     base = f"http://localhost:{new_daemon.port}"
-    expect(page.get_by_role("figure", name="Another choice for one website")).to_have_text(
+    expect(page.get_by_role("figure", name="Different features for one website")).to_have_text(
         f'<script defer src="{base}/scripts/click-events.file-downloads.js"></script>'
     )
     save.click()
@@ -166,8 +166,8 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
     owner = new_daemon.client()
     page = dashboard_of(owner).open("settings/usage")
     hits = section(page, "Hits in the last 24 hours")
-    expect(hits).to_contain_text("None was refused.")
-    for name in ("Processor", "Memory", "Disk", "Stored figures"):
+    expect(hits).to_contain_text("Every hit was counted.")
+    for name in ("Processor", "Memory", "Disk", "Stored data"):
         assert 0 <= float(page.get_by_role("meter", name=name).get_attribute("value") or -1) <= 1
     load = {"e": "load", "b": "one", "u": "https://unknown.example/", "p": True, "q": True}
     assert owner.request("POST", "/api/event/hit", load).status == 404
@@ -223,15 +223,15 @@ def test_the_language_waits_until_it_is_known_for_a_demonstration(
 
 def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("settings/account")
-    expect(page.get_by_text("This is a demonstration: nothing can be changed.")).to_be_visible()
-    for name in ("Change the name", "Change the password"):
+    expect(page.get_by_text("This is a demo: nothing can be changed.")).to_be_visible()
+    for name in ("Change name", "Change password"):
         expect(page.get_by_role("button", name=name)).to_be_disabled()
     page.locator("select").select_option("fr")
     expect(page.locator("html")).to_have_attribute("lang", "fr")
     page.locator("select").select_option("en")
     page.get_by_role("link", name="Tracker").click()
     page.get_by_label("Downloads").check()
-    expect(page.get_by_role("button", name="Save the choice")).to_be_disabled()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
     page.get_by_role("link", name="Websites").click()
     buttons = page.get_by_role("button", name=re.compile("Rename|Delete"))
     buttons.first.wait_for()

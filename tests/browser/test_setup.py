@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 Someone = Callable[..., Visitor]
 
-WAITING = "Waiting for the first visit"
+WAITING = "Waiting for the first view"
 
 
 def hit(daemon: Daemon, hostname: str, agent: str = DESKTOP) -> int:
@@ -44,8 +44,8 @@ def test_from_the_tag_to_the_first_visit(
     with served(tag) as site:
         visitor = someone()
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
-    expect(page.get_by_role("status")).to_have_text("The first visit has come. Everything works.")
-    page.locator(".step").get_by_role("link", name="Show its statistics").click()
+    expect(page.get_by_role("status")).to_have_text("The first view has arrived. Everything works.")
+    page.locator(".step").get_by_role("link", name="Show statistics").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(website.hostname)
     assert visitor.errors == []
 
@@ -63,7 +63,7 @@ def test_the_image_counts_those_without_scripts(
     website: Statistics, dashboard_of: Make, someone: Someone
 ) -> None:
     page = dashboard_of(website.owner).open(f"websites/{website.hostname}/setup")
-    page.get_by_text("Count visitors without JavaScript too").click()
+    page.get_by_text("Also count visitors without JavaScript").click()
     tag = page.get_by_role("figure", name="image").inner_text()
     with served(tag) as site:
         someone(java_script_enabled=False).page.goto(site.address(website.hostname))
@@ -75,10 +75,10 @@ def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> No
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com/setup")
     expect(page.get_by_text(WAITING)).to_be_visible()
-    assert page.get_by_role("heading", name="Why nothing shows up yet").count() == 0
+    assert page.get_by_role("heading", name="Why nothing has arrived yet").count() == 0
     assert hit(new_daemon, "example.com", "Googlebot/2.1") == 204
     assert Client(new_daemon.port).request("POST", "/api/event/hit", {"e": "none"}).status == 400
-    puzzles = page.get_by_role("region", name="Why nothing shows up yet")
+    puzzles = page.get_by_role("region", name="Why nothing has arrived yet")
     expect(puzzles).to_contain_text("Crawlers, monitors and headless browsers are not counted.")
     expect(puzzles).to_contain_text("What arrived was no hit of the tracker.")
     assert arrival(page) == WAITING
@@ -92,7 +92,7 @@ def test_hits_for_another_hostname_can_be_registered(
     for other in ("www2.example.com", "x1.example", "x2.example", "x3.example", "x4.example"):
         assert hit(new_daemon, other) == 404
     page = dashboard_of(owner).open("websites/example.com/setup")
-    puzzles = page.get_by_role("region", name="Why nothing shows up yet").get_by_role("listitem")
+    puzzles = page.get_by_role("region", name="Why nothing has arrived yet").get_by_role("listitem")
     expect(puzzles).to_have_count(3)
     expect(puzzles.first).to_contain_text(
         "Hits come for www2.example.com, which is not registered."
@@ -114,7 +114,7 @@ def test_a_website_can_be_renamed_to_where_hits_come_from(
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up example.com")
     assert owner.get("/api/websites") == [{"hostname": "example.com"}]
     assert hit(new_daemon, "example.com") == 204
-    expect(page.get_by_text("The first visit has come. Everything works.")).to_be_visible()
+    expect(page.get_by_text("The first view has arrived. Everything works.")).to_be_visible()
 
 
 def test_a_website_with_visits(demo: Client, dashboard_of: Make) -> None:

@@ -33,7 +33,7 @@ def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) ->
     page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
     dialog = page.get_by_role("dialog", name=f"Share links of {HOSTNAME}")
     dialog.get_by_label("Name").fill("for the board")
-    dialog.get_by_role("button", name="Make a link").click()
+    dialog.get_by_role("button", name="Create a link").click()
     address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
     href = address.inner_text()
     reader = dashboard_of(Client(known.port)).page
@@ -60,7 +60,7 @@ def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) ->
     expect(dialog.locator(".saved")).to_have_text("for the board is revoked.")
     reader.reload()
     expect(reader.get_by_role("heading", level=1)).to_have_text(
-        "This link does not exist, or not any more."
+        "This link does not exist or has been revoked."
     )
 
 

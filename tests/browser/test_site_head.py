@@ -66,5 +66,5 @@ def test_a_website_that_is_not_there(demo: Client, dashboard_of: Make) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "No website nowhere.example is registered here."
     )
-    page.get_by_role("link", name="To the websites").click()
+    page.get_by_role("link", name="Back to the websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

@@ -52,7 +52,7 @@ def test_another_theme_is_chosen(
     assert is_dark(page) == (chosen == "Dark")
     page.emulate_media(color_scheme="light" if system == "dark" else "dark")
     assert is_dark(page) == (chosen == "Dark")
-    choose("As the system")
+    choose("System")
     assert is_dark(page) == (system == "light")
 
 

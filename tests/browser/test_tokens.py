@@ -23,11 +23,11 @@ def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of
         owner.add_website(hostname)
     dashboard = dashboard_of(owner)
     page = dashboard.open("settings/tokens")
-    form = page.get_by_role("region", name="Make a token")
+    form = page.get_by_role("region", name="Create a token")
     form.get_by_label("Name").fill("weekly report")
     form.get_by_label("For").select_option("b.example")
     form.get_by_label("Ends").select_option(label="after 30 days")
-    form.get_by_role("button", name="Make a token").click()
+    form.get_by_role("button", name="Create a token").click()
     token = form.get_by_role("figure", name="Token").inner_text()
     stranger = Client(owner.port)
     assert status(stranger, token, "/api/website/b.example/summary") == 200

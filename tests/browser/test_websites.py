@@ -42,7 +42,7 @@ def test_a_card_leads_to_its_website_by_keys(demo: Client, dashboard_of: Make) -
 
 def test_a_demonstration_offers_no_adding(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
-    expect(page.get_by_text("This is a demonstration: nothing can be changed.")).to_be_visible()
+    expect(page.get_by_text("This is a demo: nothing can be changed.")).to_be_visible()
     assert page.get_by_role("link", name="Add a website").count() == 0
 
 
