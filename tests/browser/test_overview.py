@@ -29,10 +29,10 @@ def test_tiles_tell_how_figures_changed(march_owner: Client, dashboard_of: Make)
     page = dashboard_of(march_owner).open(THREE_DAYS)
     assert figures(page) == ["5", "6", "20s", "20%"]
     changes = {
-        "Visitors": ("▲150%", "good", "2 in the period before"),
-        "Views": ("▲200%", "good", "2 in the period before"),
-        "Time on page": ("▲25%", "good", "16s in the period before"),
-        "Bounce rate": ("▼60%", "good", "50% in the period before"),
+        "Visitors": ("▲150%", "good", "2 in the previous period"),
+        "Views": ("▲200%", "good", "2 in the previous period"),
+        "Time on page": ("▲25%", "good", "16s in the previous period"),
+        "Bounce rate": ("▼60%", "good", "50% in the previous period"),
     }
     for name, (shown, tone, title) in changes.items():
         change = tile(page, name).locator(".change")
@@ -40,7 +40,7 @@ def test_tiles_tell_how_figures_changed(march_owner: Client, dashboard_of: Make)
         expect(change).to_have_class(f"change {tone}")
         expect(change).to_have_attribute("title", title)
     expect(tile(page, "Visitors").locator(".hidden")).to_have_text(
-        "150% more than in the period before"
+        "150% more than in the previous period"
     )
     assert plain(page.locator(".chart-head p").inner_text()) == (
         "10-12 Mar 2025 · compared with 7-9 Mar 2025"

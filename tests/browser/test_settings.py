@@ -114,7 +114,7 @@ def test_websites_are_renamed_and_deleted(owner: Client, dashboard_of: Make) -> 
     expect(delete).to_be_disabled()
     page.keyboard.type("e")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_have_text("after.example is deleted.")
+    expect(page.get_by_role("status")).to_have_text("after.example has been deleted.")
     expect(page.get_by_role("link", name="after.example", exact=True)).to_have_count(0)
     assert owner.request("GET", "/api/websites/after.example").status == 404
 
@@ -127,7 +127,7 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Hostname").fill("two.example")
     dialog.get_by_role("button", name="Rename", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_have_text("two.example is registered already.")
+    expect(dialog.get_by_role("alert")).to_have_text("two.example is already registered.")
     dialog.get_by_label("Hostname").fill("192.0.2.1")
     dialog.get_by_role("button", name="Rename", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("This cannot be a hostname: ")

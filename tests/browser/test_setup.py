@@ -67,7 +67,7 @@ def test_the_image_counts_those_without_scripts(
     tag = page.get_by_role("figure", name="image").inner_text()
     with served(tag) as site:
         someone(java_script_enabled=False).page.goto(site.address(website.hostname))
-        expect(page.locator(".arrival")).to_contain_text("The first visit has come")
+        expect(page.locator(".arrival")).to_contain_text("The first view has arrived")
 
 
 def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> None:
@@ -97,7 +97,7 @@ def test_hits_for_another_hostname_can_be_registered(
     expect(puzzles.first).to_contain_text(
         "Hits come for www2.example.com, which is not registered."
     )
-    puzzles.first.get_by_role("button", name="Register it too").click()
+    puzzles.first.get_by_role("button", name="Register it as well").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up www2.example.com")
     registered = [website["hostname"] for website in owner.get("/api/websites")]
     assert registered == ["example.com", "www2.example.com"]

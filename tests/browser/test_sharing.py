@@ -57,7 +57,7 @@ def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) ->
     asking = page.get_by_role("dialog", name="Revoke for the board")
     asking.get_by_role("button", name="Revoke", exact=True).click()
     expect(asking).to_have_count(0)
-    expect(dialog.locator(".saved")).to_have_text("for the board is revoked.")
+    expect(dialog.locator(".saved")).to_have_text("for the board has been revoked.")
     reader.reload()
     expect(reader.get_by_role("heading", level=1)).to_have_text(
         "This link does not exist or has been revoked."

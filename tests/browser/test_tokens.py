@@ -26,7 +26,7 @@ def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of
     form = page.get_by_role("region", name="Create a token")
     form.get_by_label("Name").fill("weekly report")
     form.get_by_label("For").select_option("b.example")
-    form.get_by_label("Ends").select_option(label="after 30 days")
+    form.get_by_label("Expires").select_option(label="after 30 days")
     form.get_by_role("button", name="Create a token").click()
     token = form.get_by_role("figure", name="Token").inner_text()
     stranger = Client(owner.port)
@@ -45,6 +45,6 @@ def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of
     assert token not in page.content()
     page.get_by_role("button", name="Revoke weekly report").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
-    expect(page.get_by_text("weekly report is revoked.")).to_be_visible()
+    expect(page.get_by_text("weekly report has been revoked.")).to_be_visible()
     expect(listed).to_have_count(0)
     assert status(stranger, token, "/api/website/b.example/summary") == 401
