@@ -26,6 +26,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let the garbage collector clear at exit what extension modules would report as leaked."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_url_builders() -> Iterator[None]:
     """Skip what takes Werkzeug a third of the time to make a site: functions that nobody calls."""
