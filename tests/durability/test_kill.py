@@ -21,10 +21,13 @@ from medamad.storage.startup import start_store
 
 pytestmark = pytest.mark.daemon
 
+MORE = pytest.param(30, marks=pytest.mark.slow)
 MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(7_200)))
 CLIENTS = 6
-VIEWS = 50
-"""How many a round brings: all rounds together bring a segment large enough to have counters."""
+LEAST_VIEWS = 50
+"""How many a round brings at least, on average."""
+ALL_VIEWS = 1_500
+"""How many all rounds bring at least, on average: a segment large enough to have counters."""
 CONFIGURATION = """
 [store]
 map_size = "256 MiB"
@@ -104,7 +107,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     assert f"1 websites, {expected.total()} views" in checked.stdout
 
 
-@pytest.mark.parametrize("rounds", [30, MANY])
+@pytest.mark.parametrize("rounds", [5, MORE, MANY])
 @pytest_twisted.ensureDeferred
 async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
     daemon = Daemon(tmp_path, configuration=CONFIGURATION)
@@ -115,9 +118,10 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: in
         chance = random.Random(1)  # noqa: S311 - no secret
         expected: dict[str, set[str]] = {}
         all_sent: dict[str, Sent] = {}
+        mean_views = max(LEAST_VIEWS, ALL_VIEWS // rounds)
         for round_number in range(rounds):
             prefix = f"/round{round_number}/"
-            views, after_s = chance.randint(1, 2 * VIEWS), chance.uniform(0, 0.1)
+            views, after_s = chance.randint(1, 2 * mean_views), chance.uniform(0, 0.1)
             sent = kill_under_load(daemon, prefix, views, after_s)
             daemon.start()
             found = stored(owner, prefix)

@@ -56,7 +56,7 @@ ALIKE = [
 """Their parameters are those of the pages, of which every one is covered value by value."""
 
 RUNS = settings(
-    max_examples=20,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     database=None,
@@ -195,7 +195,7 @@ def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settin
     return seen
 
 
-STEPS = settings(RUNS, phases=[Phase.generate], max_examples=100, stateful_step_count=6)
+STEPS = settings(RUNS, phases=[Phase.generate], max_examples=30, stateful_step_count=6)
 
 
 @pytest.mark.parametrize("kind", LINKED)

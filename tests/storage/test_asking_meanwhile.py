@@ -57,7 +57,7 @@ class QueryAccess:
         assert rows(snapshot) == first
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest_twisted.ensureDeferred
 async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time

@@ -129,9 +129,9 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
 
 
 def test_no_change_goes_unnoticed(come_of: Callable[[int, int], Counter[str]]) -> None:
-    came = come_of(0, 60)
-    assert came["refused"] > 10
-    assert came["told"] > 5
+    came = come_of(0, 30)
+    assert came["refused"] > 5, came
+    assert came["told"] > 0, came
 
 
 @pytest.mark.slow

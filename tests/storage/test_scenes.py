@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import pytest
 import pytest_twisted
 from support.storage.background_work import Observed
 from support.storage.contents import agrees, orphans
@@ -15,10 +16,15 @@ from medamad.storage.store import Store
 OpenStore = Callable[..., Store]
 
 
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(30), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 @pytest_twisted.ensureDeferred
-async def test_whatever_is_flushed_everything_is_there_once(open_store: OpenStore) -> None:
+async def test_whatever_is_flushed_everything_is_there_once(
+    open_store: OpenStore, seeds: range
+) -> None:
     observed = Observed()
-    for seed in range(8):
+    for seed in seeds:
         await play(seed, partial(open_store, name=str(seed)), observed)
         observed.forget()
     assert {work for work, times in observed.counts.items() if times} == {

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import pytest_twisted
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -49,7 +50,7 @@ from medamad.storage.settings import Keep, Retention
 
 OBSERVED = Observed()
 BACKGROUND_WORK = (
-    "blocks",
+    "segments",
     "merges",
     "folds",
     "groups",
@@ -251,24 +252,32 @@ async def tell_and_check(
         await narrator.end()
 
 
-@example(story=all_of_it, sizes=Sizes(2, 2, 0), rng=random.Random(1))  # noqa: S311
-@given(story=stories, sizes=small_sizes, rng=st.randoms(use_true_random=False))
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shorten a story takes many minutes
+def check_stories(count: int) -> None:
+    """Check random stories; in a thread of its own, for hypothesis does not wait for Deferreds."""
+
+    @example(story=all_of_it, sizes=Sizes(2, 2, 0), rng=random.Random(1))  # noqa: S311
+    @given(story=stories, sizes=small_sizes, rng=st.randoms(use_true_random=False))
+    @settings(
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        # To shorten a story takes many minutes.
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    )
+    def holds(story: list[Step], sizes: Sizes, rng: random.Random) -> None:
+        with TemporaryDirectory() as data_dir:
+            blockingCallFromThread(
+                reactor,
+                lambda: Deferred.fromCoroutine(tell_and_check(Path(data_dir), story, sizes, rng)),
+            )
+
+    holds()
+
+
+@pytest.mark.parametrize(
+    "count", [12, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
 )
-def holds(story: list[Step], sizes: Sizes, rng: random.Random) -> None:
-    """Runs in a thread of its own: hypothesis does not wait for Deferreds."""
-    with TemporaryDirectory() as data_dir:
-        blockingCallFromThread(
-            reactor,
-            lambda: Deferred.fromCoroutine(tell_and_check(Path(data_dir), story, sizes, rng)),
-        )
-
-
 @pytest_twisted.ensureDeferred
-async def test_every_number_is_what_a_naive_reader_expects() -> None:
-    await deferToThread(holds)
+async def test_every_number_is_what_a_naive_reader_expects(count: int) -> None:
+    await deferToThread(check_stories, count)
     assert min(OBSERVED.counts[work] for work in BACKGROUND_WORK) > 0, OBSERVED.counts

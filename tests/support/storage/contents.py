@@ -227,7 +227,7 @@ def orphans(environment: Environment) -> list[str]:
         headers = set()
         for key, value in txn.cursor(db=databases.headers):
             if key[:4] not in websites:
-                found.append(f"head {key.hex()}")
+                found.append(f"header {key.hex()}")
             elif key[4:] != bytes(4):
                 first_ms = decode_header(key, value).first_ms
                 headers.add(key[:4] + struct.pack(">Q", first_ms) + key[4:])
@@ -237,7 +237,7 @@ def orphans(environment: Environment) -> list[str]:
                 for key, _ in txn.cursor(db=getattr(databases, name))
                 if key[:_KEY_OF_BLOCK] not in headers
             ]
-        found += [f"doomed {key.hex()}" for key, _ in txn.cursor(db=databases.purge_queue)]
+        found += [f"purge_queue {key.hex()}" for key, _ in txn.cursor(db=databases.purge_queue)]
         for name in ("dictionary", "codes", "corrections"):
             found += [
                 f"{name} {key.hex()}"
@@ -248,7 +248,7 @@ def orphans(environment: Environment) -> list[str]:
             website = struct.unpack(">I", key[:4])[0]
             watermark = read_watermark(txn, environment, website)
             if key[:4] not in websites or sequence_of(key) <= watermark:
-                found.append(f"journal {key.hex()}")
+                found.append(f"wal {key.hex()}")
     return found
 
 
