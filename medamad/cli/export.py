@@ -25,10 +25,10 @@ from medamad.cli.support import (
 from medamad.config.lists import load_lists
 from medamad.config.package_settings import sources
 from medamad.domain.errors import BadRequest
-from medamad.query.period import period_of
+from medamad.query.period import parse_period
+from medamad.query.result import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
-from medamad.storage.segments.snapshot import Missed, Missing
 from medamad.transfer.day_rows import date_of
 from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported
 
@@ -85,7 +85,7 @@ def configure(parser: ArgumentParser) -> None:
 def _moment(text: str) -> str:
     """Take a moment as it is written."""
     try:
-        period_of(text, None)
+        parse_period(text, None)
     except BadRequest as error:
         raise ArgumentTypeError(str(error).partition(": ")[2]) from None
     return text
@@ -100,7 +100,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     asked = Asked(
         what=arguments.what,
         format=arguments.format,
-        period=period_of(arguments.start, arguments.end),
+        period=parse_period(arguments.start, arguments.end),
     )
     if arguments.output == _STANDARD_OUTPUT and asked.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
@@ -120,43 +120,42 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     ):
         website = guest.website(arguments.hostname)
         exported = Exported(
-            held=guest.hold(website, damaged),
+            snapshot=guest.snapshot(website, damaged),
             origins=guest.origins(website),
             sources=sources(load_lists(config)),
             period=asked.period,
             zone=config.events.timezone,
         )
         telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+        gaps_of: dict[str, Gaps] = {}
         for written in asked.written(exported, int(time.time() * 1000)):
             with _naming(place):
                 file.write(written.data)
+            gaps_of.update(written.gaps)
             telling.tell(written.done, written.total)
     telling.end()
     for place in dict.fromkeys(left_out):
         tell_error(f"a block is damaged and left out: {place}")
-    for what in _without(exported.missed_of):
+    for what in _without(gaps_of):
         tell_warning(f"{what}, since there are only sums of them")
     return 1 if left_out else 0
 
 
-def _without(missed_of: Mapping[str, Missed]) -> Iterator[str]:
-    """Return what views, events or which reports are without, of days of which there are sums alone.
-
-    What is without the same days is told of together.
-    """
-    for missing, told in (
-        (Missing.FIGURES, "without"),
-        (Missing.INTERVAL, "the series is without"),
-        (Missing.DURATIONS, "times are without"),
-        (Missing.BOUNCES, "bounce rates are without"),
+def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
+    """Return sentences on the gaps of tables or reports, one for those with the same days."""
+    for gap, incomplete in (
+        (Gap.FIGURES, "without"),
+        (Gap.INTERVAL, "the series is without"),
+        (Gap.DURATIONS, "times are without"),
+        (Gap.BOUNCES, "bounce rates are without"),
     ):
         names: dict[tuple[int, ...], list[str]] = {}
-        for name, missed in missed_of.items():
-            if days := missed.days(missing):
+        for name, gaps in gaps_of.items():
+            if days := gaps.days(gap):
                 names.setdefault(tuple(days), []).append(name)
         for gone, those in names.items():
             bounds = f"from {date_of(gone[0])} to {date_of(gone[-1])}"
-            yield f"{', '.join(those)}: {told} {counted(len(gone), 'day')} {bounds}"
+            yield f"{', '.join(those)}: {incomplete} {counted(len(gone), 'day')} {bounds}"
 
 
 @contextmanager

@@ -104,7 +104,7 @@ class KnownDays:
         cls, guest: Guest, website: Website, zone: tzinfo, today: int, *, overlapping: bool
     ) -> "KnownDays":
         """Look at what a website has, or take it for nothing. Raises Conflict."""
-        there = set() if overlapping else days_there(guest.hold(website, _damaged), zone)
+        there = set() if overlapping else days_there(guest.snapshot(website, _damaged), zone)
         return cls(there, zone, today)
 
 
@@ -146,9 +146,9 @@ class Plan:
 
 def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> Known:
     """Find which rows a website has. Raises Conflict."""
-    held, origins = guest.hold(website, _damaged), guest.origins(website)
+    snapshot, origins = guest.snapshot(website, _damaged), guest.origins(website)
     batches = guest.batches(website)
-    return Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
+    return Known.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
 
 def _damaged(error: DamagedSegment) -> None:

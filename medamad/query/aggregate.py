@@ -1,9 +1,10 @@
-"""The sums of views by a number each view has, part by part, exact.
+"""Exact sums of the selected views, by the codes of a dimension or by the buckets of a series.
 
-A part that is chosen whole answers by its counters; the views of others are gathered and counted
-together.
+A part that is selected as a whole contributes its counters. The views of other parts are gathered
+and counted together.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -12,90 +13,143 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.request import Question
-from medamad.query.rollups import counted_days, note_unknown
+from medamad.query.request import Query
+from medamad.query.result import NO_GAPS, DayGap, Gaps
+from medamad.query.rollups import rollup_counters, unknown_times
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Chosen, Selection
-from medamad.storage.segments import counters as sums_of_counters
+from medamad.query.scan import SelectedViews, Selection
+from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
 from medamad.storage.segments.format import FLAG_BITS
-from medamad.storage.segments.parts import (
-    Part,
-)
+from medamad.storage.segments.parts import Part, ViewColumns
 
-_GATHERED: Final = 1 << 17
-"""How many views are counted at a time: so few that they stay in the processor's cache."""
-_ANY: Final = Dimension.DEVICE
-"""A dimension with few values: sums over it are sums over all views."""
+_AT_ONCE: Final = 1 << 17
+"""How many views are counted at a time: few enough to stay in the processor's cache."""
+_SMALL: Final = Dimension.DEVICE
+"""A dimension with few texts, by which all views are counted fast."""
 
 
 @frozen(eq=False)
 class Tally:
-    """Sums for the numbers 0 to n - 1, shape (6, n) int64, one row for each kind of sum."""
+    """Sums for the numbers 0 to n - 1, such as codes: shape (6, n) int64, a row for each sum.
+
+    The rows are in the order of medamad.storage.segments.counters.
+    """
 
     sums: NDArray[np.int64]
+    gaps: Gaps = NO_GAPS
 
     @property
     def views(self) -> NDArray[np.int64]:
         """Views."""
-        return self._row(sums_of_counters.VIEWS)
+        return self._row(row_numbers.VIEWS)
 
     @property
     def timed_visitors(self) -> NDArray[np.int64]:
-        """Visitors' first views of the day with a known duration."""
-        return self._row(sums_of_counters.TIMED_VISITORS)
+        """Visitors' first views of the day that have a known duration."""
+        return self._row(row_numbers.TIMED_VISITORS)
 
     @property
     def bounces(self) -> NDArray[np.int64]:
-        """Those of them that took at most BOUNCE_MS."""
-        return self._row(sums_of_counters.BOUNCES)
+        """Those of the timed visitors' views that took at most BOUNCE_MS."""
+        return self._row(row_numbers.BOUNCES)
 
     @property
     def duration_ms(self) -> NDArray[np.int64]:
-        """Total of the known durations."""
-        return self._row(sums_of_counters.DURATION_MS)
+        """The total of the known durations, milliseconds."""
+        return self._row(row_numbers.DURATION_MS)
 
-    def visitors(self, of_page: bool) -> NDArray[np.int64]:
-        """Visitors: first views of the day, or first views of the page."""
-        of_day, of_pages = sums_of_counters.VISITORS, sums_of_counters.PAGE_VISITORS
-        return self._row(of_pages if of_page else of_day)
+    def visitors(self, *, of_page: bool) -> NDArray[np.int64]:
+        """Return the visitors: first views of the day, or first views of the page on that day."""
+        return self._row(row_numbers.PAGE_VISITORS if of_page else row_numbers.VISITORS)
+
+    def take(self, numbers: NDArray[np.integer[Any]]) -> "Tally":
+        """Return the sums of some numbers, in that order."""
+        return evolve(self, sums=self.sums[:, numbers])
+
+    def grouped(self, groups: NDArray[np.intp], size: int) -> "Tally":
+        """Return the sums of groups of numbers: `groups[number]` is 0 to size - 1."""
+        sums = np.zeros((SUMS, size), np.int64)
+        for row, added in zip(sums, self.sums, strict=True):
+            np.add.at(row, groups, added)
+        return evolve(self, sums=sums)
+
+    def total(self) -> "Tally":
+        """Return the sums of all numbers, as those of the number 0."""
+        return evolve(self, sums=self.sums.sum(axis=1, keepdims=True))
 
     def _row(self, number: int) -> NDArray[np.int64]:
         row: NDArray[np.int64] = self.sums[number]
         return row
 
-    def grouped(self, groups: NDArray[np.intp], size: int) -> "Tally":
-        """Add up the sums of the numbers that share a group: `groups[number]` is 0 to size - 1."""
-        sums = np.zeros((SUMS, size), np.int64)
-        for row, added in zip(sums, self.sums, strict=True):
-            np.add.at(row, groups, added)
-        return Tally(sums)
 
-    def all(self) -> "Tally":
-        """Add everything up, as the sums of the number 0."""
-        return Tally(self.sums.sum(axis=1, keepdims=True))
+def tally(selection: Selection, dimension: Dimension, *, timed: bool = True) -> Tally:
+    """Return the sums of the selected views by the codes of a dimension.
+
+    Without `timed` only views and visitors are summed, which is faster.
+    """
+    mask = selection.filter.codes.get(dimension)
+    if mask is not None:
+        # A filter on the same dimension selects among the sums instead of among the views.
+        selection = selection.without(dimension)
+    accumulator = _tally_parts(selection, dimension, timed=timed)
+    gaps: set[DayGap] = set()
+    for rollup, counters in rollup_counters(selection, dimension):
+        if counters is None:
+            gaps.add((selection.gap, rollup.day))
+            continue
+        accumulator.add(counters)
+        if timed:
+            gaps |= unknown_times(
+                rollup, counters, None if mask is None else mask.take(counters.codes)
+            )
+    return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
 
 
-def figures_of_time(tally: Tally, duration_ms: NDArray[np.int64], question: Question) -> Columns:
-    """Return the bounce rate and the duration of all numbers: 0 where none is known.
+def tally_all(selection: Selection) -> Tally:
+    """Return the sums of all selected views of parts, as those of the number 0, without rollups."""
+    dimensions = tuple(selection.filter.codes)
+    dimension = dimensions[0] if len(dimensions) == 1 else _SMALL
+    mask = selection.filter.codes.get(dimension)
+    accumulator = _tally_parts(selection.without(dimension), dimension, timed=True)
+    return Tally(_masked(accumulator.sums, mask)).total()
 
-    With blanks it is None where there are views, and of none of them it is known.
+
+def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
+    """Return the sums of the selected views of parts by bucket, without rollups.
+
+    Every selected view must be in a bucket.
+    """
+    accumulator = _Accumulator(timed=True, sums=np.zeros((SUMS, len(buckets.dates)), np.int64))
+    _add_parts(
+        selection,
+        accumulator,
+        lambda part: _counters_by_bucket(part, buckets),
+        lambda part: buckets.of(part.time_ms),
+    )
+    return Tally(accumulator.sums)
+
+
+def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
+    """Return the columns of the bounce rate and of a duration, 0 where it is unknown.
+
+    If the query asks for blanks, there is None where there are views but the figure is unknown.
     """
     columns: Columns = {
-        "bounce_percentage": fractions(tally.bounces, tally.timed_visitors),
+        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
         "duration": duration_ms,
     }
-    if question.with_blanks:
-        for name, known in zip(columns, (tally.timed_visitors, duration_ms), strict=True):
+    if query.with_blanks:
+        for name, known in zip(columns, (sums.timed_visitors, duration_ms), strict=True):
             blank = np.asarray(columns[name], np.object_)
-            blank[(tally.views > 0) & (known == 0)] = None
+            blank[(sums.views > 0) & (known == 0)] = None
             columns[name] = blank
     return columns
 
 
 @define(eq=False)
-class _Adding:
-    """Sums that grow. Without `timed`, durations are left out."""
+class _Accumulator:
+    """Sums that grow. Without `timed`, durations and bounces are left out."""
 
     timed: bool
     sums: NDArray[np.int64] = field(factory=lambda: np.zeros((SUMS, 0), np.int64))
@@ -104,30 +158,30 @@ class _Adding:
     _gathered: int = 0
 
     def add(self, counters: Counters) -> None:
-        """Add counters, whose codes are the numbers."""
+        """Add counters by their codes."""
         codes = counters.codes
         if not len(codes):
             return
         size = int(codes[-1]) + 1
         self._grow(size)
-        # Where every code occurs, they are places in a row.
+        # If every code occurs, a slice is faster.
         where = slice(0, size) if size == len(codes) else codes
-        for row in range(SUMS if self.timed else sums_of_counters.TIMED_VISITORS):
+        for row in range(SUMS if self.timed else row_numbers.TIMED_VISITORS):
             self.sums[row][where] += counters.sums[row]
 
-    def gather(self, numbers: NDArray[np.integer[Any]], views: Chosen) -> None:
-        """Add views of a part, out of the numbers of all of its views."""
+    def gather(self, numbers: NDArray[np.integer[Any]], views: SelectedViews) -> None:
+        """Add selected views of a part. `numbers` has the number of each view of the part."""
         keys = views.of(keys_of(numbers, views.part.flags))
         self._keys.append(keys)
         if self.timed:
             self._duration_ms.append(views.duration_ms)
         self._gathered += len(keys)
-        # Not so few that to clear the counts takes longer than to count.
-        if self._gathered >= max(_GATHERED, self.sums.shape[1] << FLAG_BITS):
+        # With fewer, clearing the counts would take longer than counting.
+        if self._gathered >= max(_AT_ONCE, self.sums.shape[1] << FLAG_BITS):
             self.count()
 
     def count(self) -> None:
-        """Count what was gathered."""
+        """Count the views that were gathered."""
         if not self._gathered:
             return
         keys = np.concatenate(self._keys)
@@ -144,54 +198,41 @@ class _Adding:
             self.sums = grown
 
 
-def tally_by(selection: Selection, dimension: Dimension, *, timed: bool = True) -> Tally:
-    """Add up sums by the codes of a dimension; without `timed` only views and visitors."""
-    passing = selection.filter.passing.get(dimension)
-    if passing is not None:
-        # A filter on what is counted by chooses among the sums, not among the views.
-        selection = selection.without(dimension)
-    adding = _Adding(timed)
-    for chosen in selection.choose(lambda part: part.counters(dimension)):
-        if isinstance(chosen, Counters):
-            adding.add(chosen)
+def _tally_parts(selection: Selection, dimension: Dimension, *, timed: bool) -> _Accumulator:
+    accumulator = _Accumulator(timed)
+    _add_parts(
+        selection,
+        accumulator,
+        lambda part: part.counters(dimension),
+        lambda part: part.codes(dimension),
+    )
+    return accumulator
+
+
+def _add_parts(
+    selection: Selection,
+    accumulator: _Accumulator,
+    counters_of: Callable[[Part], Counters | None],
+    numbers_of: Callable[[ViewColumns], NDArray[np.integer[Any]]],
+) -> None:
+    for scanned in selection.scan(counters_of):
+        if isinstance(scanned, Counters):
+            accumulator.add(scanned)
         else:
-            adding.gather(chosen.part.codes(dimension), chosen)
-    adding.count()
-    for day, counters in counted_days(selection, dimension):
-        adding.add(counters)
-        if timed:
-            passed = None if passing is None else passing.take(counters.codes)
-            note_unknown(selection.missed, day, counters, passed)
-    sums = adding.sums
-    if passing is not None:
-        sums *= passing[: sums.shape[1]]
-    return Tally(sums)
+            accumulator.gather(numbers_of(scanned.part), scanned)
+    accumulator.count()
 
 
-def tally_all(selection: Selection) -> Tally:
-    """Add up the sums of all views of parts, as those of the number 0."""
-    filtered = tuple(selection.filter.passing)
-    of_parts = evolve(selection, days=())
-    return tally_by(of_parts, filtered[0] if len(filtered) == 1 else _ANY).all()
+def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    if mask is not None:
+        sums *= mask[: sums.shape[1]]
+    return sums
 
 
-def tally_series(selection: Selection, buckets: Buckets) -> Tally:
-    """Add up the sums of views of parts by the number of their bucket; each must lie in one."""
-    size = len(buckets.dates)
-    adding = _Adding(timed=True, sums=np.zeros((SUMS, size), np.int64))
-    for chosen in selection.choose(lambda part: _by_bucket(part, buckets)):
-        if isinstance(chosen, Counters):
-            adding.add(chosen)
-        else:
-            adding.gather(buckets.of(chosen.part.time_ms), chosen)
-    adding.count()
-    return Tally(adding.sums)
-
-
-def _by_bucket(part: Part, buckets: Buckets) -> Counters | None:
-    """Turn the slots of a part into buckets, if these begin where slots begin."""
+def _counters_by_bucket(part: Part, buckets: Buckets) -> Counters | None:
+    """Return the counters of a part by bucket, if the buckets begin where its slots begin."""
     least_ms, greatest_ms = part.time_bounds
-    if not buckets.fall_on(SLOT_MS, least_ms, greatest_ms):
+    if not buckets.are_aligned(SLOT_MS, least_ms, greatest_ms):
         return None
     slots = part.slots()
     if slots is None:

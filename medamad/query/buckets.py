@@ -38,13 +38,13 @@ class Buckets:
         """Return the number of the bucket in which each time lies; all must lie in one."""
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
-    def fall_on(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
+    def are_aligned(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
         """Return whether every bucket that begins between two times begins at a whole step."""
         begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")
         return not np.any(self.edges_ms[begin:end] % step_ms)
 
 
-def edges(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buckets:
+def make_buckets(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buckets:
     """Return every bucket that touches start_ms ≤ time ≤ end_ms, none when that is empty.
 
     The first may begin before `start_ms`. An hour or a minute is cut where the zone changes its
@@ -82,7 +82,7 @@ def _of_clock(
     """Return the edges of local hours or minutes, and the offset at each."""
     edges_s: list[NDArray[np.int64]] = []
     offsets: list[NDArray[np.int64]] = []
-    for from_s, to_s, offset in _stretches(zone, start_s - step_s, end_s + step_s + 1):
+    for from_s, to_s, offset in _offset_spans(zone, start_s - step_s, end_s + step_s + 1):
         first = -((from_s + offset) // -step_s) * step_s - offset
         found = np.arange(first, to_s, step_s, dtype=np.int64)
         if edges_s and first != from_s:
@@ -94,7 +94,7 @@ def _of_clock(
     return all_s[kept], np.concatenate(offsets)[kept]
 
 
-def _stretches(zone: tzinfo, from_s: int, to_s: int) -> Iterator[tuple[int, int, int]]:
+def _offset_spans(zone: tzinfo, from_s: int, to_s: int) -> Iterator[tuple[int, int, int]]:
     """Cut from_s ≤ second < to_s into (from, to, offset) wherever the offset changes."""
     begun_s, low_s, offset = from_s, from_s, offset_at(zone, from_s)
     while low_s < to_s:

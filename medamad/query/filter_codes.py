@@ -13,105 +13,105 @@ from medamad.query.filters import (
     VIEW_FIELDS,
     Condition,
     Field,
-    Passing,
-    passing,
-    without_case,
+    Mask,
+    casefolded,
+    matching,
 )
-from medamad.query.request import Question
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.query.request import Cancellation, Query
+from medamad.storage.segments.parts import Texts
 
-_REMEMBERED: Final = 64
-_TOLD_AT_ONCE: Final = 5_000
-"""How many texts are gone through at a time: by fewer, it waits for the threads' turns."""
+_TEXTS_AT_ONCE: Final = 5_000
+"""Texts are matched in pieces, between which other threads can run."""
 _LETTERS_AT_ONCE: Final = 250_000
-"""Of long texts there are fewer: about so many letters at a time."""
+"""Pieces of long texts are smaller: they have about this many letters."""
 
 
-def dimension_filters(
-    snapshot: Snapshot, question: Question, sources: Sources
-) -> dict[Dimension, Passing]:
-    """Return which codes of each filtered dimension pass the filters on it."""
-    found: dict[Dimension, Passing] = {}
+def code_masks(
+    texts: Texts, query: Query, sources: Sources, cancellation: Cancellation
+) -> dict[Dimension, Mask]:
+    """Return for each filtered dimension which codes match all filters on it, by code."""
+    masks: dict[Dimension, Mask] = {}
     for name, field in VIEW_FIELDS.items():
-        conditions = tuple(question.conditions_on((name,)))
+        conditions = tuple(query.conditions_on((name,)))
         if conditions:
-            of = partial(_passing_texts, snapshot, field, conditions, sources)
+            match = partial(_matching_texts, field, conditions, sources, cancellation)
             key = (conditions, sources)
-            found[field.dimension] = _remembered(snapshot, field.dimension, key, of)
-    return found
+            masks[field.dimension] = _cached_mask(texts, field.dimension, key, match, cancellation)
+    return masks
 
 
-def _passing_texts(
-    snapshot: Snapshot,
-    field: Field,
-    conditions: Iterable[Condition],
-    sources: Sources,
-    texts: Sequence[str],
-) -> Passing:
-    names = [without_case(naming(text, sources) for text in texts) for naming in field.namings]
-    return passing(_while_wanted(snapshot, conditions), names)
+def property_mask(texts: Texts, query: Query, cancellation: Cancellation) -> Mask:
+    """Return which properties match every filter on their name and their value, by code."""
+    conditions = [tuple(query.conditions_on((field,))) for field in PROPERTY_FIELDS]
+
+    def match(piece: Sequence[str]) -> Mask:
+        pairs = [split_property(text) for text in piece]
+        mask = np.ones(len(pairs), np.bool_)
+        for place, on_field in enumerate(conditions):
+            if on_field:
+                names = casefolded(pair[place] for pair in pairs)
+                mask &= matching(_checking(on_field, cancellation), [names])
+        return mask
+
+    return _cached_mask(texts, Dimension.PROPERTY, tuple(conditions), match, cancellation)
 
 
-def _while_wanted(snapshot: Snapshot, conditions: Iterable[Condition]) -> Iterator[Condition]:
-    for condition in conditions:
-        snapshot.check()
-        yield condition
-
-
-def _remembered(
-    snapshot: Snapshot,
-    dimension: Dimension,
-    key: Hashable,
-    of: Callable[[Sequence[str]], Passing],
-) -> Passing:
-    """Return what `of` tells of each text of a dimension, asking only of those not asked of before.
-
-    The questions of a dashboard all have the same filters.
-    """
-    memo = snapshot.memo
-    known: Passing = memo.pop(key, np.zeros(0, np.bool_))
-    pieces = [of(texts) for texts in texts_from(snapshot, dimension, len(known))]
-    if pieces:
-        known = np.concatenate([known, *pieces])
-    memo[key] = known
-    # Another question may be at the same: what is gone through is a copy.
-    for oldest in list(memo)[:-_REMEMBERED]:
-        memo.pop(oldest, None)
-    return known
-
-
-def texts_from(snapshot: Snapshot, dimension: Dimension, begin: int) -> Iterator[Sequence[str]]:
-    """Return the texts of a dimension from a code on, some at a time."""
-    texts = snapshot.texts(dimension)
-    size = len(texts)
-    for first in range(begin, size, _TOLD_AT_ONCE):
-        some = texts[first : min(first + _TOLD_AT_ONCE, size)]
-        pieces = sum(map(len, some)) // _LETTERS_AT_ONCE + 1
-        at_once = -(-len(some) // pieces)
-        for place in range(0, len(some), at_once):
-            snapshot.check()
-            yield some[place : place + at_once]
-
-
-def passes_without_view(question: Question) -> bool:
-    """Return whether an event that belongs to no view passes: it has the name "" everywhere."""
+def matches_without_view(query: Query) -> bool:
+    """Return whether an event that has no view matches: it has the text "" in every dimension."""
     return all(
-        bool(passing(question.conditions_on((name,)), [[""]] * len(field.namings))[0])
+        bool(matching(query.conditions_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
     )
 
 
-def property_filter(snapshot: Snapshot, question: Question) -> Passing:
-    """Return which codes of properties match every filter on their name and their value."""
-    conditions = [tuple(question.conditions_on((field,))) for field in PROPERTY_FIELDS]
+def text_pieces(
+    texts: Texts, dimension: Dimension, begin: int, cancellation: Cancellation
+) -> Iterator[Sequence[str]]:
+    """Return the texts of a dimension from a code on, in pieces."""
+    all_texts = texts(dimension)
+    size = len(all_texts)
+    for first in range(begin, size, _TEXTS_AT_ONCE):
+        some = all_texts[first : min(first + _TEXTS_AT_ONCE, size)]
+        pieces = sum(map(len, some)) // _LETTERS_AT_ONCE + 1
+        at_once = -(-len(some) // pieces)
+        for place in range(0, len(some), at_once):
+            cancellation.check()
+            yield some[place : place + at_once]
 
-    def of(texts: Sequence[str]) -> Passing:
-        parted = [split_property(text) for text in texts]
-        matching = np.ones(len(parted), np.bool_)
-        for place, asked in enumerate(conditions):
-            if asked:
-                names = without_case(pair[place] for pair in parted)
-                matching &= passing(_while_wanted(snapshot, asked), [names])
-        return matching
 
-    return _remembered(snapshot, Dimension.PROPERTY, tuple(conditions), of)
+def _cached_mask(
+    texts: Texts,
+    dimension: Dimension,
+    key: Hashable,
+    match: Callable[[Sequence[str]], Mask],
+    cancellation: Cancellation,
+) -> Mask:
+    """Return which texts of a dimension match; only those that are not in the cache are matched.
+
+    All queries of a dashboard have the same filters.
+    """
+    mask: Mask | None = texts.cache.get(key)
+    if mask is None:
+        mask = np.zeros(0, np.bool_)
+    added = [match(piece) for piece in text_pieces(texts, dimension, len(mask), cancellation)]
+    if added:
+        mask = np.concatenate([mask, *added])
+    texts.cache.put(key, mask)
+    return mask
+
+
+def _matching_texts(
+    field: Field,
+    conditions: Iterable[Condition],
+    sources: Sources,
+    cancellation: Cancellation,
+    piece: Sequence[str],
+) -> Mask:
+    names = [casefolded(naming(text, sources) for text in piece) for naming in field.namings]
+    return matching(_checking(conditions, cancellation), names)
+
+
+def _checking(conditions: Iterable[Condition], cancellation: Cancellation) -> Iterator[Condition]:
+    for condition in conditions:
+        cancellation.check()
+        yield condition

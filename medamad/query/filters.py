@@ -1,4 +1,4 @@
-"""The filters of a question: how they are written, and which names they let pass."""
+"""The filters of a query: how they are written, and which names match them."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,12 +15,13 @@ from medamad.domain.errors import BadRequest
 from medamad.query import rows
 from medamad.query.rows import Naming
 
-Passing: TypeAlias = NDArray[np.bool_]
+Mask: TypeAlias = NDArray[np.bool_]
+"""Which of n things match, shape (n,)."""
 
 
 @frozen
 class Field:
-    """What a filter looks at: the names of a dimension's text, one of which has to match."""
+    """The names that a filter compares with: one of the names of a dimension's text must match."""
 
     dimension: Dimension
     namings: tuple[Naming, ...] = (rows.as_stored,)
@@ -42,29 +43,30 @@ VIEW_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
         "language": Field(Dimension.LOCALE, (rows.language, rows.locale)),
     }
 )
-"""The filters that look at a view."""
+"""The fields of a view that can be filtered by."""
 
 PROPERTY_FIELDS: Final = ("prop_name", "prop_value")
-"""The filters that look at a property."""
+"""The fields of a property that can be filtered by."""
 
 FIELDS: Final = (*VIEW_FIELDS, *PROPERTY_FIELDS)
 
-_LABORIOUS: Final = 4_096
-_JOINED_LETTERS: Final = 40_000
-"""In a text of this length Python finds by an algorithm that is linear, and within a millisecond:
-meanwhile no other thread can run."""
+_FEW_COMPARISONS: Final = 4_096
+_LETTERS_AT_ONCE: Final = 40_000
+"""Python searches a text of this length in linear time and within a millisecond. No other thread
+can run meanwhile."""
 
 
 def _containing(names: Sequence[str], value: str) -> Iterable[bool]:
-    """Return which names have a value in them.
+    """Return which names contain a value.
 
-    To look for a long value in a short text Python may compare all of it at each place, which for
-    many long names takes seconds. In one long text it does not, so they are looked through joined.
+    When Python searches a short text for a long value, it may compare all of it at each position,
+    which takes seconds for many long names. It does not do so in a long text, so the names are
+    joined.
     """
     letters = sum(map(len, names))
-    if letters * len(value) <= _LABORIOUS * len(names):
+    if letters * len(value) <= _FEW_COMPARISONS * len(names):
         return (value in name for name in names)
-    at_once = len(names) * _JOINED_LETTERS // letters + 1
+    at_once = len(names) * _LETTERS_AT_ONCE // letters + 1
     return chain.from_iterable(
         _containing_joined(names[begin : begin + at_once], value)
         for begin in range(0, len(names), at_once)
@@ -95,7 +97,7 @@ _TESTS: Final[Mapping[str, _Test]] = MappingProxyType(
         "in": lambda names, values: map(frozenset(values).__contains__, names),
     }
 )
-"""The positive operators. Names and values come without case."""
+"""The positive operators. Names and values are casefolded."""
 
 _NEGATIVES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -106,7 +108,7 @@ _NEGATIVES: Final[Mapping[str, str]] = MappingProxyType(
         "not_in": "in",
     }
 )
-"""The negative operators, each passing what its positive one does not."""
+"""The negative operators, each with the positive one that it negates."""
 
 OPERATORS: Final = tuple(
     name
@@ -117,9 +119,9 @@ _LISTS: Final = ("in", "not_in")
 
 
 MAX_CONDITIONS: Final = len(FIELDS) * len(OPERATORS)
-"""How many filters one question may have: each is held against every text of what it is on.
+"""The most filters of a query: each operator on each field.
 
-So many that each operator on each field may be there.
+There is a limit because every text of a dimension is compared with each filter on it.
 """
 
 
@@ -132,12 +134,12 @@ class Condition:
     values: tuple[str, ...]
 
 
-def conditions_of(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...]:
-    """Read the filters out of the decoded parameters of a query.
+def parse_conditions(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...]:
+    """Return the filters among the decoded parameters of a query string.
 
-    `path[neq]=/x`, or `path=/x` for `eq`. All conditions must hold; the lists of one operator
-    on one field count as one list. Other parameters are passed over; BadRequest for an operator
-    that there is not, and for the first filter beyond MAX_CONDITIONS.
+    `path[neq]=/x`, or `path=/x` for `eq`. All conditions must hold. The lists of one operator on
+    one field form one list. Other parameters are ignored. Raise BadRequest for an unknown operator
+    and for the first filter beyond MAX_CONDITIONS.
     """
     conditions: dict[Condition, None] = {}
     lists: dict[tuple[str, str], list[str]] = {}
@@ -160,22 +162,23 @@ def conditions_of(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...
     )
 
 
-def passing(conditions: Iterable[Condition], names: Sequence[Sequence[str]]) -> Passing:
-    """Return the things that pass all of some conditions on one field, boolean, shape (n,).
+def matching(conditions: Iterable[Condition], names: Sequence[Sequence[str]]) -> Mask:
+    """Return which of n things match all conditions on a field, shape (n,).
 
-    `names` are one or more sequences of n names of these n things, as `without_case` gives them.
+    `names` has one or more sequences of n casefolded names. A thing matches if any of its names
+    does.
     """
-    passed = np.ones(len(names[0]), np.bool_)
+    mask = np.ones(len(names[0]), np.bool_)
     for condition in conditions:
         test = _TESTS[_NEGATIVES.get(condition.operator, condition.operator)]
         values = tuple(value.casefold() for value in condition.values)
-        found = np.zeros(len(passed), np.bool_)
+        matches = np.zeros(len(mask), np.bool_)
         for sequence in names:
-            found |= np.fromiter(test(sequence, values), np.bool_, len(passed))
-        passed &= found ^ (condition.operator in _NEGATIVES)
-    return passed
+            matches |= np.fromiter(test(sequence, values), np.bool_, len(mask))
+        mask &= matches ^ (condition.operator in _NEGATIVES)
+    return mask
 
 
-def without_case(names: Iterable[str]) -> list[str]:
-    """Return names as they are compared."""
+def casefolded(names: Iterable[str]) -> list[str]:
+    """Return names in the form in which they are compared."""
     return [name.casefold() for name in names]

@@ -22,10 +22,10 @@ _DATE_TIME: Final = re.compile(
 
 @frozen
 class Instant:
-    """A moment as it was written.
+    """An instant as it was written.
 
-    `second` is the Unix second it lies in, `fraction` the digits behind the point without
-    closing zeros; `whole_second` says that it was written without a fraction.
+    `second` is the Unix second that it is in, `fraction` the digits after the decimal point without
+    trailing zeros. `whole_second` is true if it was written without a fraction.
     """
 
     second: int
@@ -35,13 +35,13 @@ class Instant:
 
     @property
     def first_ms(self) -> int:
-        """The first whole millisecond that is not before it."""
+        """The first whole millisecond at or after it."""
         beyond = len(self.fraction) > 3  # noqa: PLR2004 - digits of a millisecond
         return self._floor_ms + beyond
 
     @property
     def last_ms(self) -> int:
-        """The last millisecond up to it; of a whole second, the last of that second."""
+        """The last millisecond at or before it; the last one of a whole second."""
         return self._floor_ms + (999 if self.whole_second else 0)
 
     @property
@@ -50,10 +50,10 @@ class Instant:
 
 
 def parse_instant(text: str, field: str) -> Instant:
-    """Read a date-time of RFC 3339 section 5.6, or raise BadRequest naming `field`.
+    """Return the instant of an RFC 3339 section 5.6 date-time. Raise BadRequest naming `field`.
 
-    The offset is required; `t` and `z` may be lower case, a space may stand for `T`, and for the
-    `+` of the offset. A leap second (23:59:60 in UTC) is, as on Unix clocks, the second after it.
+    The offset is required. `t` and `z` may be lower case, and a space may replace `T` and the `+`
+    of the offset. As on Unix clocks, a leap second (23:59:60 in UTC) is the second after it.
     """
     found = _DATE_TIME.match(text)
     if found is None:
@@ -87,9 +87,9 @@ def parse_instant(text: str, field: str) -> Instant:
 
 @frozen
 class Period:
-    """What is asked about: start_ms ≤ time ≤ end_ms, Unix milliseconds, None for no bound.
+    """The period start_ms ≤ time ≤ end_ms in Unix milliseconds; None is no bound.
 
-    `zone` is the offset in which the start was written.
+    `zone` is the UTC offset with which the start was written.
     """
 
     start_ms: int | None = None
@@ -97,19 +97,19 @@ class Period:
     zone: tzinfo = UTC
 
     def is_outside(self, least_ms: int, greatest_ms: int) -> bool:
-        """Return whether no time between two, these included, lies in the period."""
+        """Return whether no time from `least_ms` to `greatest_ms` is in the period."""
         return (self.start_ms is not None and greatest_ms < self.start_ms) or (
             self.end_ms is not None and least_ms > self.end_ms
         )
 
     def contains(self, least_ms: int, greatest_ms: int) -> bool:
-        """Return whether all of the time between two, these included, lies in the period."""
+        """Return whether every time from `least_ms` to `greatest_ms` is in the period."""
         return (self.start_ms is None or least_ms >= self.start_ms) and (
             self.end_ms is None or greatest_ms <= self.end_ms
         )
 
-    def stretch(self, ascending_ms: NDArray[np.int64]) -> slice:
-        """Return where the times lie that are in the period, out of times that ascend."""
+    def slice_of(self, ascending_ms: NDArray[np.int64]) -> slice:
+        """Return the slice of some ascending times that are in the period."""
         begin, end = 0, len(ascending_ms)
         if self.start_ms is not None:
             begin = int(np.searchsorted(ascending_ms, np.int64(self.start_ms)))
@@ -118,7 +118,7 @@ class Period:
         return slice(begin, max(begin, end))
 
     def mask(self, time_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which times lie in the period."""
+        """Return which times are in the period, shape (n,)."""
         mask = np.ones(len(time_ms), np.bool_)
         if self.start_ms is not None:
             mask &= time_ms >= self.start_ms
@@ -131,12 +131,12 @@ ALWAYS: Final = Period()
 """The period without bounds."""
 
 
-def period_of(start: str | None, end: str | None) -> Period:
-    """Read the two bounds of a period. BadRequest when malformed or the wrong way round."""
+def parse_period(start: str | None, end: str | None) -> Period:
+    """Return the period between two instants. Raise BadRequest if malformed or the wrong way round."""
     first = None if start is None else parse_instant(start, "start")
     last = None if end is None else parse_instant(end, "end")
     if first and last:
-        # An end in whole seconds goes on to the end of that second.
+        # An end in whole seconds includes that second.
         begun = (first.second, "" if last.whole_second else first.fraction)
         if begun > (last.second, last.fraction):
             raise BadRequest("start: expected a date-time that is not after end")
@@ -147,8 +147,8 @@ def period_of(start: str | None, end: str | None) -> Period:
     )
 
 
-def previous(period: Period) -> Period:
-    """Return the stretch of the same length just before a period that has both bounds."""
+def previous_period(period: Period) -> Period:
+    """Return the period of the same length just before one. Raise BadRequest without both bounds."""
     if period.start_ms is None or period.end_ms is None:
         raise BadRequest("previous: expected start and end to be given as well")
     length_ms = period.end_ms - period.start_ms + 1

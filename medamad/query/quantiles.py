@@ -1,4 +1,4 @@
-"""Exact medians and quartiles of durations, one for each group of views."""
+"""Exact medians and quartiles of durations, by group of views."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
@@ -7,6 +7,9 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import Dimension
+from medamad.query.rollups import durations_by_path
+from medamad.query.scan import Selection
 from medamad.storage.segments.format import SortedDurations
 
 Whole: TypeAlias = NDArray[np.integer[Any]]
@@ -15,15 +18,15 @@ _NARROW_BITS: Final = 32
 _WIDE_BITS: Final = 64
 _DURATION_BITS: Final = 32
 _USUAL_BITS: Final = 19
-"""Enough for a duration of almost nine minutes; few are longer."""
+"""Enough for a duration of almost nine minutes. Few are longer."""
 
 
 @define(eq=False)
 class GroupedDurations:
-    """Durations of groups 0 to size - 1, sorted all at once; those of 0 do not count.
+    """Durations of groups 0 to size - 1, sorted all at once; durations of 0 do not count.
 
-    A sort of narrow numbers takes half the time of one of wide ones. So a group and a duration
-    share 32 bits, if that leaves enough for most durations; what is longer is sorted apart.
+    Sorting narrow numbers takes half the time of sorting wide ones. So a group and a duration share
+    32 bits if that is enough for most durations, and longer ones are sorted apart.
     """
 
     size: int
@@ -49,14 +52,14 @@ class GroupedDurations:
                 duration_ms[long] = 0
         self._short.add(groups, duration_ms)
 
-    def sorted(self) -> "Spread":
-        """Sort what was added."""
-        return Spread(self._short.sorted(self.size), self._long.sorted(self.size))
+    def sorted(self) -> "Quartiles":
+        """Return the quartiles of what was added."""
+        return Quartiles(self._short.sorted(self.size), self._long.sorted(self.size))
 
 
 @define(eq=False)
 class _Keys:
-    """Numbers of a group and a duration of so many bits."""
+    """Numbers that consist of a group and a duration of so many bits."""
 
     dtype: type[np.unsignedinteger[Any]]
     bits: int
@@ -82,7 +85,7 @@ class _Keys:
 
 @frozen(eq=False)
 class _Sorted:
-    """Sorted keys: those of group i that have a duration are the `counts[i]` from `begins[i]`."""
+    """Sorted keys: the durations of group i are the `counts[i]` keys from `begins[i]`."""
 
     keys: Whole
     bits: int
@@ -90,7 +93,7 @@ class _Sorted:
     counts: NDArray[np.intp]
 
     def at(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the durations at some places; anything for places that there are not."""
+        """Return the durations at some places, and anything for places that are out of bounds."""
         if not len(self.keys):
             return np.zeros(len(places), np.int64)
         keys = self.keys.take(places, mode="clip")
@@ -98,8 +101,8 @@ class _Sorted:
 
 
 @frozen(eq=False)
-class Spread:
-    """The durations of groups, sorted within each."""
+class Quartiles:
+    """The durations of groups 0 to n - 1, sorted within each."""
 
     _short: _Sorted
     _long: _Sorted
@@ -110,10 +113,10 @@ class Spread:
         return self._short.counts + self._long.counts
 
     def quartile(self, number: int) -> NDArray[np.int64]:
-        """Return the 1st, 2nd (the median) or 3rd quartile of each group, 0 where it is empty.
+        """Return the 1st, 2nd (the median) or 3rd quartile of each group in ms, 0 if it is empty.
 
-        Interpolated linearly between the two nearest, rounded half to even, in whole numbers
-        throughout. Shape (n,).
+        Shape (n,). Interpolated linearly between the two nearest durations and rounded half to
+        even, with whole numbers throughout.
         """
         last = np.maximum(self.counts - 1, 0)
         place, quarters = np.divmod(last * number, 4)
@@ -129,45 +132,66 @@ class Spread:
 def _between(
     low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Whole
 ) -> NDArray[np.int64]:
-    """Return what lies so many quarters of the way between numbers, rounded half to even."""
+    """Return the numbers at some quarters of the way between two, rounded half to even."""
     value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
     value += (rest == 3) | ((rest == 2) & (value % 2 == 1))  # noqa: PLR2004 - of four
     return value
 
 
-def median(duration_ms: Sequence[Whole], known: Sequence[SortedDurations] = ()) -> int:
-    """Return the median of durations given in pieces, sorted ones among them; 0 if there is none.
+def quartiles_by_path(
+    selection: Selection, paths: NDArray[np.integer[Any]], size: int
+) -> Quartiles:
+    """Return the quartiles of the durations of the selected views on some pages.
 
-    Durations of 0 do not count; `known` has none of them.
+    `paths` are ascending codes below `size`. Group i is `paths[i]`; one more group has the views of
+    all other pages. Rollups need single durations (see `with_single_durations`); those of which
+    only some views are selected are left out, as they are in a tally by path.
     """
-    # Pieces are as narrow as their own greatest duration.
-    pieces = np.concatenate(duration_ms) if duration_ms else np.zeros(0, np.uint32)
+    others = len(paths)
+    group_of = np.full(size, others, np.min_scalar_type(others))
+    group_of[paths] = np.arange(others)
+    durations = GroupedDurations(others + 1)
+    for views in selection.views():
+        codes = views.codes(Dimension.PATH)
+        durations.add(codes if others == size else group_of.take(codes), views.duration_ms)
+    for day in durations_by_path(selection):
+        durations.add(np.repeat(group_of.take(day.codes), day.counts), day.duration_ms)
+    return durations.sorted()
+
+
+def median(unsorted_ms: Sequence[Whole], ascending: Sequence[SortedDurations] = ()) -> int:
+    """Return the median of durations in pieces, unsorted and sorted ones; 0 without any.
+
+    Durations of 0 do not count. There must be none among the sorted ones.
+    """
+    # Each piece has the narrowest dtype for its durations.
+    pieces = np.concatenate(unsorted_ms) if unsorted_ms else np.zeros(0, np.uint32)
     loose = pieces.astype(np.uint32, copy=False)
-    unknown = len(loose) - int(np.count_nonzero(loose))
-    count = len(loose) - unknown + sum(map(len, known))
+    zeros = len(loose) - int(np.count_nonzero(loose))
+    count = len(loose) - zeros + sum(map(len, ascending))
     if not count:
         return 0
     lower, upper = (count - 1) // 2, count // 2
-    if known:
+    if ascending:
         loose.sort()
-        loose = loose[unknown:]
-        low_ms = _at(loose, known, lower)
-        high_ms = low_ms if lower == upper else _at(loose, known, upper, low_ms)
+        loose = loose[zeros:]
+        low_ms = _at(loose, ascending, lower)
+        high_ms = low_ms if lower == upper else _at(loose, ascending, upper, low_ms)
     else:
-        loose.partition(unknown + lower)
-        low_ms = int(loose[unknown + lower])
-        high_ms = low_ms if lower == upper else int(loose[unknown + upper :].min())
+        loose.partition(zeros + lower)
+        low_ms = int(loose[zeros + lower])
+        high_ms = low_ms if lower == upper else int(loose[zeros + upper :].min())
     middle, rest = divmod(low_ms + high_ms, 2)
     return middle + (rest and middle % 2)
 
 
-def _at(loose: Whole, known: Sequence[SortedDurations], place: int, least: int = 0) -> int:
-    """Return the number, `least` or more, that stands at a place of all numbers sorted together."""
+def _at(loose: Whole, ascending: Sequence[SortedDurations], place: int, least: int = 0) -> int:
+    """Return the number, at least `least`, at a place of all numbers sorted together."""
     greatest = (1 << 32) - 1
     while least < greatest:
         middle = (least + greatest) // 2
         up_to = int(np.searchsorted(loose, loose.dtype.type(middle), side="right"))
-        up_to += sum(ascending.below(middle + 1) for ascending in known)
+        up_to += sum(each.below(middle + 1) for each in ascending)
         if up_to > place:
             greatest = middle
         else:

@@ -1,27 +1,23 @@
-"""A request for statistics, and whether its client still waits."""
+"""A request for statistics, and its cancellation."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from medamad.query.filters import PROPERTY_FIELDS, Condition
 from medamad.query.period import ALWAYS, Period
-from medamad.storage.segments.parts import (
-    Part,
-)
-from medamad.storage.segments.snapshot import Snapshot
 
 MAX_ROWS: Final = 5_000
-"""Rows of an answer where no limit is given."""
+"""The number of rows of a result if no limit is given."""
 
 
 @frozen
-class Question:
-    """A period, filters that must all hold, and the page of rows to give.
+class Query:
+    """A period, conditions that must all hold, and the page of rows to return.
 
-    `limit` is 1 to MAX_ROWS, `offset` 0 to MAX_ROWS; `summary` asks for the short rows, and
-    `with_blanks` for None in place of 0 where a figure is not known.
+    `limit` is 1 to MAX_ROWS. `summary` asks for fewer columns, and `with_blanks` for None instead
+    of 0 where a figure is unknown.
     """
 
     period: Period = ALWAYS
@@ -33,51 +29,40 @@ class Question:
 
     def conditions_on(self, fields: Iterable[str]) -> list[Condition]:
         """Return the conditions on any of some fields."""
-        wanted = frozenset(fields)
-        return [condition for condition in self.conditions if condition.field in wanted]
+        names = frozenset(fields)
+        return [condition for condition in self.conditions if condition.field in names]
 
     @property
-    def names_page(self) -> bool:
+    def filters_by_path(self) -> bool:
         """Whether there is a filter on `path`, so that visitors are those of the page."""
         return bool(self.conditions_on(("path",)))
 
     @property
-    def names_property(self) -> bool:
+    def filters_by_property(self) -> bool:
         """Whether there is a filter on a property."""
         return bool(self.conditions_on(PROPERTY_FIELDS))
 
     @property
-    def rows(self) -> slice:
-        """The stretch of the ordered rows that is to be given."""
+    def page(self) -> slice:
+        """The slice of the ordered rows to return."""
         return slice(self.offset, self.offset + (self.limit or MAX_ROWS))
 
 
-class NobodyWaits(Exception):
-    """A question was given up because whoever asked it has gone."""
+class Cancelled(Exception):
+    """Nobody waits for the result of a query any more."""
 
 
 @define(eq=False)
-class Wanted:
-    """Tells a question in its thread, at each part and when it checks, whether to go on."""
+class Cancellation:
+    """Lets one thread end a query that runs in another. A query checks it at each part it reads."""
 
-    is_wanted: bool = True
+    _is_cancelled: bool = False
 
-    def watched(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot that raises NobodyWaits once the answer is no longer wanted."""
-        return evolve(snapshot, parts=_WatchedParts(snapshot.parts, self), check=self.check)
+    def cancel(self) -> None:
+        """End the query at its next check."""
+        self._is_cancelled = True
 
     def check(self) -> None:
-        """Raise NobodyWaits if the answer is no longer wanted."""
-        if not self.is_wanted:
-            raise NobodyWaits
-
-
-@frozen(eq=False)
-class _WatchedParts:
-    _parts: Any
-    _wanted: Wanted
-
-    def __iter__(self) -> Iterator[Part]:
-        for part in self._parts:
-            self._wanted.check()
-            yield part
+        """Raise Cancelled if the query has been cancelled."""
+        if self._is_cancelled:
+            raise Cancelled

@@ -1,138 +1,136 @@
-"""What rollups know of the selected views of each day."""
+"""What rollups know of the selected views of days whose views are gone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.filters import Passing
+from medamad.query.filters import Mask
+from medamad.query.result import DayGap, Gap, Gaps
 from medamad.query.scan import Selection
-from medamad.storage.segments.counters import DURATION_MS, TIMED_VISITORS, VIEWS, Counters
-from medamad.storage.segments.parts import (
-    DayRollup,
-    PathDurations,
-)
-from medamad.storage.segments.snapshot import Missed, Missing
+from medamad.storage.segments.counters import DURATION_MS, SUMS, TIMED_VISITORS, VIEWS, Counters
+from medamad.storage.segments.parts import DayRollup, PathDurations
 
-_UNKNOWN = np.zeros(0, np.uint32)
+_NO_DURATIONS = np.zeros(0, np.uint32)
 
 
 @frozen(eq=False)
-class SummedDay:
-    """The chosen views of a day: their sums, shape (6,), and their known durations."""
+class SelectedDay:
+    """The selected views of a day that has a rollup: their sums and their known durations.
 
-    day: DayRollup
+    `sums` has shape (6,), in the order of medamad.storage.segments.counters. `time_bounds` are the
+    first and the last millisecond of the day. If the rollup cannot tell, there is nothing in
+    either, and `gaps` says so.
+    """
+
+    day: int
+    time_bounds: tuple[int, int]
     sums: NDArray[np.int64]
     duration_ms: NDArray[np.uint32]
+    gaps: frozenset[DayGap]
 
 
-@frozen(eq=False)
-class _Days:
-    """The days with single durations, or those without: opened one by one, each time anew."""
+def selected_days(selection: Selection) -> Iterator[SelectedDay]:
+    """Return the days of which a rollup may have selected views, and what it knows of them.
 
-    days: Iterable[DayRollup]
-    has_durations: bool
-
-    def __iter__(self) -> Iterator[DayRollup]:
-        return (day for day in self.days if day.has_durations is self.has_durations)
-
-
-def summed_days(selection: Selection) -> Iterator[SummedDay]:
-    """Give each day of which any view is chosen, where that can be told.
-
-    Where there is a filter on one dimension alone, it chooses among the sums by that.
+    A rollup can be filtered by one dimension, but by no more.
     """
-    filtered = tuple(selection.filter.passing)
-    if len(filtered) != 1:
-        for day, overall in selection.summed(lambda day: (day, day.overall())):
-            if len(overall):
-                yield _chosen(selection, day, overall, None, None)
+    dimensions = tuple(selection.filter.codes)
+    if len(dimensions) != 1:
+        for rollup, overall in selection.rollups(lambda rollup: rollup.overall()):
+            if overall is None or len(overall):
+                yield _selected_day(selection, rollup, overall, None, None)
         return
-    (dimension,) = filtered
-    passing = selection.filter.passing[dimension]
-    for day, counters in counted_days(selection.without(dimension), dimension):
-        passed = passing.take(counters.codes)
-        if passed.any():
-            yield _chosen(selection, day, counters, dimension, passed)
+    (dimension,) = dimensions
+    mask = selection.filter.codes[dimension]
+    for rollup, counters in rollup_counters(selection.without(dimension), dimension):
+        if counters is None:
+            yield _selected_day(selection, rollup, None, dimension, None)
+        elif (matches := mask.take(counters.codes)).any():
+            yield _selected_day(selection, rollup, counters, dimension, matches)
 
 
-def counted_days(
+def rollup_counters(
     selection: Selection, dimension: Dimension
-) -> Iterator[tuple[DayRollup, Counters]]:
-    """Give each day that is chosen whole, and its sums by the codes of a dimension."""
+) -> Iterator[tuple[DayRollup, Counters | None]]:
+    """Return each rollup that may have selected views, with its sums by the codes of a dimension.
 
-    def known(day: DayRollup) -> tuple[DayRollup, Counters] | None:
-        counters = day.counters(dimension)
-        return None if counters is None else (day, counters)
-
-    return selection.summed(known)
-
-
-def note_unknown(
-    missed: Missed, day: DayRollup, counters: Counters, passed: Passing | None = None
-) -> None:
-    """Note what sums of a day do not tell: they are of another program, which knew no such figure.
-
-    `passed` tells which of the codes the answer is about, if not about all.
+    The sums are None, and the result has a gap, if they are unknown or include other views.
     """
-    if day.has_durations or not _any_view(counters, passed):
-        return
-    for missing, row in ((Missing.DURATIONS, DURATION_MS), (Missing.BOUNCES, TIMED_VISITORS)):
-        if not counters.sums[row].any():
-            missed.note(missing, day)
+    return selection.rollups(lambda rollup: rollup.counters(dimension))
 
 
-def with_single_durations(selection: Selection) -> Selection:
-    """Leave out the days of which these are not known, and note those that have a chosen view.
+def unknown_times(
+    rollup: DayRollup, counters: Counters, matches: Mask | None = None
+) -> set[DayGap]:
+    """Return the gaps of sums that were imported from a program without durations or bounces.
 
-    There may be a filter on the path, as long as there is no other.
+    `matches` selects some of the codes of the counters, None all of them.
     """
-    passing = selection.filter.passing.get(Dimension.PATH)
-    others = evolve(selection, days=_Days(selection.days, has_durations=False))
-    for day, counters in counted_days(others.without(Dimension.PATH), Dimension.PATH):
-        if _any_view(counters, None if passing is None else passing.take(counters.codes)):
-            selection.missed.note(Missing.DURATIONS, day)
-    return evolve(selection, days=_Days(selection.days, has_durations=True))
+    if rollup.has_durations or not _has_views(counters, matches):
+        return set()
+    rows = ((Gap.DURATIONS, DURATION_MS), (Gap.BOUNCES, TIMED_VISITORS))
+    return {(gap, rollup.day) for gap, row in rows if not counters.sums[row].any()}
+
+
+def with_single_durations(selection: Selection) -> tuple[Selection, Gaps]:
+    """Return the selection without rollups that have no single durations, and the gaps of those.
+
+    There may be a filter on the path, but no other.
+    """
+    mask = selection.filter.codes.get(Dimension.PATH)
+    gaps: set[DayGap] = set()
+    untimed = evolve(selection, timed_rollups=False).without(Dimension.PATH)
+    for rollup, counters in rollup_counters(untimed, Dimension.PATH):
+        if counters is None:
+            gaps.add((selection.gap, rollup.day))
+        elif _has_views(counters, None if mask is None else mask.take(counters.codes)):
+            gaps.add((Gap.DURATIONS, rollup.day))
+    return evolve(selection, timed_rollups=True), Gaps(gaps)
 
 
 def durations_by_path(selection: Selection) -> Iterator[PathDurations]:
-    """Return the durations of each day, which have to be known, for as many paths as there are.
+    """Return the durations of each rollup whose views are selected but for a filter on the path."""
+    paths = selection.without(Dimension.PATH)
+    for _, durations in paths.rollups(lambda rollup: rollup.path_durations()):
+        if durations is not None:
+            yield durations
 
-    A filter on the path is for the caller to look at.
-    """
-    return selection.without(Dimension.PATH).summed(lambda day: day.path_durations())
 
-
-def _any_view(counters: Counters, passed: Passing | None) -> bool:
+def _has_views(counters: Counters, matches: Mask | None) -> bool:
     views = counters.sums[VIEWS]
-    return bool((views if passed is None else views[passed]).any())
+    return bool((views if matches is None else views[matches]).any())
 
 
-def _chosen(
+def _selected_day(
     selection: Selection,
-    day: DayRollup,
-    counters: Counters,
+    rollup: DayRollup,
+    counters: Counters | None,
     dimension: Dimension | None,
-    passed: Passing | None,
-) -> SummedDay:
+    matches: Mask | None,
+) -> SelectedDay:
+    day, bounds = rollup.day, rollup.time_bounds
+    if counters is None:
+        nothing = np.zeros(SUMS, np.int64)
+        return SelectedDay(day, bounds, nothing, _NO_DURATIONS, frozenset({(selection.gap, day)}))
     sums = np.array(
-        [(row if passed is None else row[passed]).sum(dtype=np.int64) for row in counters.sums],
+        [(row if matches is None else row[matches]).sum(dtype=np.int64) for row in counters.sums],
         np.int64,
     )
-    note_unknown(selection.missed, day, counters, passed)
+    gaps = unknown_times(rollup, counters, matches)
     duration_ms = None
-    durations = day.path_durations()
+    durations = rollup.path_durations()
     if durations is None:
         pass
-    elif passed is None or passed.all():
+    elif matches is None or matches.all():
         duration_ms = durations.duration_ms
     elif dimension is Dimension.PATH:
-        timed = np.isin(durations.codes, counters.codes[passed])
-        duration_ms = durations.duration_ms[np.repeat(timed, durations.counts)]
+        is_selected = np.isin(durations.codes, counters.codes[matches])
+        duration_ms = durations.duration_ms[np.repeat(is_selected, durations.counts)]
     if duration_ms is None:
-        duration_ms = _UNKNOWN
+        duration_ms = _NO_DURATIONS
         if durations is None or sums[DURATION_MS]:
-            selection.missed.note(Missing.DURATIONS, day)
-    return SummedDay(day, sums, duration_ms)
+            gaps.add((Gap.DURATIONS, day))
+    return SelectedDay(day, bounds, sums, duration_ms, frozenset(gaps))

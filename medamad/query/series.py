@@ -1,4 +1,4 @@
-"""The sums and the median duration of all chosen views, and of those of each bucket of a series."""
+"""Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
 from collections.abc import Iterator
 from itertools import chain, pairwise
@@ -8,127 +8,138 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.query.aggregate import Tally, tally_all, tally_series
+from medamad.query.aggregate import Tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
 from medamad.query.quantiles import GroupedDurations, median
-from medamad.query.rollups import SummedDay, summed_days
-from medamad.query.scan import Chosen, Selection
+from medamad.query.result import DayGap, Gap, Gaps
+from medamad.query.rollups import SelectedDay, selected_days
+from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
 from medamad.storage.segments.format import FLAG_BITS, SortedDurations
-from medamad.storage.segments.parts import (
-    MergedSegment,
-    Part,
-)
-from medamad.storage.segments.snapshot import Missing
+from medamad.storage.segments.parts import MergedSegment, Part
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 _FEW_BUCKETS: Final = 2_500
-"""Up to so many, the durations of each bucket are put together; beyond, all are sorted at once."""
+"""Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
 
 
 @frozen(eq=False)
 class Series:
-    """Sums and median durations of n buckets, 0 where there is no known duration.
+    """The sums and the median durations of n buckets, `medians_ms` of shape (n,), 0 if unknown.
 
-    `whole` is the same of all of them together, as one bucket, where that cost nothing more.
+    `total` is the same for all buckets together, if it cost nothing more.
     """
 
-    sums: Tally
-    medians: NDArray[np.int64]
-    whole: "Series | None" = None
+    tally: Tally
+    medians_ms: NDArray[np.int64]
+    total: "Series | None" = None
 
 
-def whole_of(selection: Selection) -> Series:
-    """Count all views together, as one bucket."""
-    if not selection.filter.is_open:
+def total_of(selection: Selection) -> Series:
+    """Return the sums and the median of all selected views, as those of one bucket."""
+    gaps: set[DayGap] = set()
+    if not selection.filter.matches_all:
         pieces = _Pieces(1)
-        for chosen in selection.views():
-            pieces.add(0, chosen.flags, chosen.duration_ms)
-        for day in summed_days(selection):
+        for views in selection.views():
+            pieces.add(0, views.flags, views.duration_ms)
+        for day in selected_days(selection):
+            gaps |= day.gaps
             pieces.add_day(0, day)
-        return pieces.series()
-    known: list[SortedDurations] = []
-    loose: list[Numbers] = []
-    for chosen_or_known in selection.choose(_sorted):
-        if isinstance(chosen_or_known, SortedDurations):
-            known.append(chosen_or_known)
+        return pieces.series(Gaps(gaps))
+    ascending: list[SortedDurations] = []
+    unsorted_ms: list[Numbers] = []
+    for scanned in selection.scan(_sorted_durations):
+        if isinstance(scanned, SortedDurations):
+            ascending.append(scanned)
         else:
-            loose.append(chosen_or_known.duration_ms)
+            unsorted_ms.append(scanned.duration_ms)
     sums = tally_all(selection).sums
-    for day in summed_days(selection):
+    for day in selected_days(selection):
+        gaps |= day.gaps
         sums[:, 0] += day.sums
-        loose.append(day.duration_ms)
-    return Series(Tally(sums), np.array([median(loose, known)], np.int64))
+        unsorted_ms.append(day.duration_ms)
+    return Series(Tally(sums, Gaps(gaps)), np.array([median(unsorted_ms, ascending)], np.int64))
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
-    """Count the views of each bucket; every view must lie in one."""
+    """Return the sums and the medians of the selected views by bucket.
+
+    Every selected view must be in a bucket. A rollup whose day is in several buckets is a gap.
+    """
+    gaps: set[DayGap] = set()
     if len(buckets.dates) > _FEW_BUCKETS:
-        return _sorted_at_once(selection, buckets)
-    is_open = selection.filter.is_open
+        return _sorted_at_once(selection, buckets, gaps)
+    unfiltered = selection.filter.matches_all
     pieces = _Pieces(len(buckets.dates))
-    for chosen in selection.views():
-        cut = _cut(chosen, buckets)
-        flags = None if is_open else cut.ordered(chosen.flags)
-        duration_ms = cut.ordered(chosen.duration_ms)
+    for views in selection.views():
+        cut = _cut_at_buckets(views, buckets)
+        flags = None if unfiltered else cut.ordered(views.flags)
+        duration_ms = cut.ordered(views.duration_ms)
         for place, (begin, end) in enumerate(pairwise(cut.bounds.tolist())):
             if begin < end:
                 piece = None if flags is None else flags[begin:end]
                 pieces.add(cut.first + place, piece, duration_ms[begin:end])
-    for bucket, day in _summed_by_bucket(selection, buckets):
+    for bucket, day in _days_by_bucket(selection, buckets, gaps):
         pieces.add_day(bucket, day)
-    if is_open:
-        sums = tally_series(selection, buckets).sums + pieces.of_days
-        return Series(Tally(sums), pieces.medians())
-    return pieces.series()
+    if unfiltered:
+        sums = tally_buckets(selection, buckets).sums + pieces.day_sums
+        return Series(Tally(sums, Gaps(gaps)), pieces.medians_ms())
+    return pieces.series(Gaps(gaps))
 
 
-def _summed_by_bucket(selection: Selection, buckets: Buckets) -> Iterator[tuple[int, SummedDay]]:
-    """Return the days that lie in one bucket, with its number."""
-    for day in summed_days(selection):
-        first, last = buckets.of(np.array(day.day.time_bounds, np.int64)).tolist()
+def _days_by_bucket(
+    selection: Selection, buckets: Buckets, gaps: set[DayGap]
+) -> Iterator[tuple[int, SelectedDay]]:
+    """Return the days that are in one bucket, with its number. Add to the gaps."""
+    for day in selected_days(selection):
+        gaps |= day.gaps
+        if not day.sums.any():
+            continue
+        first, last = buckets.of(np.array(day.time_bounds, np.int64)).tolist()
         if first == last:
             yield first, day
         else:
-            selection.missed.note(Missing.INTERVAL, day.day)
+            gaps.add((Gap.INTERVAL, day.day))
 
 
-def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
+def _sorted_at_once(selection: Selection, buckets: Buckets, gaps: set[DayGap]) -> Series:
     size = len(buckets.dates)
     durations = GroupedDurations(size)
     keys: list[Numbers] = [np.zeros(0, np.uint32)]
-    is_open = selection.filter.is_open
-    for chosen in selection.views():
-        cut = _cut(chosen, buckets)
+    unfiltered = selection.filter.matches_all
+    for views in selection.views():
+        cut = _cut_at_buckets(views, buckets)
         lengths = np.diff(cut.bounds)
         numbers = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
         numbers += np.uint32(cut.first)
-        durations.add(numbers, cut.ordered(chosen.duration_ms))
-        if not is_open:
-            keys.append(keys_of(numbers, cut.ordered(chosen.flags)))
-    of_days = np.zeros((SUMS, size), np.int64)
-    for bucket, day in _summed_by_bucket(selection, buckets):
-        of_days[:, bucket] += day.sums
+        durations.add(numbers, cut.ordered(views.duration_ms))
+        if not unfiltered:
+            keys.append(keys_of(numbers, cut.ordered(views.flags)))
+    day_sums = np.zeros((SUMS, size), np.int64)
+    for bucket, day in _days_by_bucket(selection, buckets, gaps):
+        day_sums[:, bucket] += day.sums
         durations.add(np.full(len(day.duration_ms), bucket, np.uint32), day.duration_ms)
-    medians = durations.sorted().quartile(2)
-    if is_open:
-        return Series(Tally(tally_series(selection, buckets).sums + of_days), medians)
-    return Series(Tally(sums_of(np.concatenate(keys), None, size) + of_days), medians)
+    medians_ms = durations.sorted().quartile(2)
+    if unfiltered:
+        sums = tally_buckets(selection, buckets).sums
+    else:
+        sums = sums_of(np.concatenate(keys), None, size)
+    return Series(Tally(sums + day_sums, Gaps(gaps)), medians_ms)
 
 
 @define(eq=False)
 class _Pieces:
-    """Views bucket by bucket: how many have which flags, and their durations piece by piece."""
+    """Views bucket by bucket: the number with each combination of flags, and their durations."""
 
     size: int
-    of_days: NDArray[np.int64] = field(init=False)
-    """The sums of summed days, shape (SUMS, size)."""
+    day_sums: NDArray[np.int64] = field(init=False)
+    """The sums of the days that have a rollup, shape (SUMS, size)."""
     _by_flags: NDArray[np.int64] = field(init=False)
     _duration_ms: list[list[Numbers]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.of_days = np.zeros((SUMS, self.size), np.int64)
+        self.day_sums = np.zeros((SUMS, self.size), np.int64)
         self._by_flags = np.zeros((1 << FLAG_BITS, self.size), np.int64)
         self._duration_ms = [[] for _ in range(self.size)]
 
@@ -138,29 +149,29 @@ class _Pieces:
             self._by_flags[:, bucket] += np.bincount(flags, minlength=1 << FLAG_BITS)
         self._duration_ms[bucket].append(duration_ms)
 
-    def add_day(self, bucket: int, day: SummedDay) -> None:
-        """Add the views of a summed day."""
-        self.of_days[:, bucket] += day.sums
+    def add_day(self, bucket: int, day: SelectedDay) -> None:
+        """Add the views of a day that has a rollup."""
+        self.day_sums[:, bucket] += day.sums
         self._duration_ms[bucket].append(day.duration_ms)
 
-    def medians(self) -> NDArray[np.int64]:
+    def medians_ms(self) -> NDArray[np.int64]:
         """Return the median of each bucket."""
         return np.array([median(pieces) for pieces in self._duration_ms], np.int64)
 
-    def series(self) -> Series:
-        """Return the buckets, and all of them as one."""
-        whole_ms = median(list(chain.from_iterable(self._duration_ms)))
-        sums = sums_by_flags(self._by_flags) + self.of_days
-        whole = Series(Tally(sums).all(), np.array([whole_ms], np.int64))
-        return whole if self.size == 1 else Series(Tally(sums), self.medians(), whole)
+    def series(self, gaps: Gaps) -> Series:
+        """Return the buckets, and their total."""
+        total_ms = median(list(chain.from_iterable(self._duration_ms)))
+        tally = Tally(sums_by_flags(self._by_flags) + self.day_sums, gaps)
+        total = Series(tally.total(), np.array([total_ms], np.int64))
+        return total if self.size == 1 else Series(tally, self.medians_ms(), total)
 
 
 @frozen(eq=False)
 class _Cut:
-    """Where the buckets of chosen views begin and end.
+    """Where the buckets of selected views begin and end.
 
-    Bucket first + i has those from bounds[i] to before bounds[i + 1], once they are in `order`,
-    if they are not as they are.
+    Bucket first + i has the views bounds[i] ≤ place < bounds[i + 1], in the order `order` if that
+    is set.
     """
 
     first: int
@@ -172,33 +183,33 @@ class _Cut:
         return column if self.order is None else column.take(self.order)
 
 
-def _cut(chosen: Chosen, buckets: Buckets) -> _Cut:
-    part = chosen.part
+def _cut_at_buckets(selected: SelectedViews, buckets: Buckets) -> _Cut:
+    part = selected.part
     if not part.ascends:
-        numbers = buckets.of(chosen.time_ms)
+        numbers = buckets.of(selected.time_ms)
         first = int(numbers.min())
         bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers - first))))
         return _Cut(first, bounds, np.argsort(numbers, kind="stable"))
     least_ms, greatest_ms = part.time_bounds
-    slots = part.slots() if buckets.fall_on(SLOT_MS, least_ms, greatest_ms) else None
+    slots = part.slots() if buckets.are_aligned(SLOT_MS, least_ms, greatest_ms) else None
     if slots is None:
-        time_ms = chosen.time_ms
+        time_ms = selected.time_ms
         first, edges_ms = _between(buckets, int(time_ms[0]), int(time_ms[-1]))
         return _Cut(first, _around(np.searchsorted(time_ms, edges_ms), len(time_ms)))
-    # As the times ascend, before an edge are as many views as the slots before it have.
+    # Times ascend, so before an edge are as many views as in the slots before it.
     first, edges_ms = _between(buckets, least_ms, greatest_ms)
     up_to = np.concatenate(([0], np.cumsum(slots.sums[VIEWS], dtype=np.int64)))
     places = up_to[np.searchsorted(slots.codes, edges_ms // SLOT_MS)]
-    if isinstance(chosen.index, slice):
-        begin, end, _ = chosen.index.indices(len(part))
+    if isinstance(selected.index, slice):
+        begin, end, _ = selected.index.indices(len(part))
         return _Cut(first, _around(np.clip(places, begin, end) - begin, end - begin))
-    if chosen.index is not None:
-        return _Cut(first, _around(np.searchsorted(chosen.index, places), len(chosen.index)))
+    if selected.index is not None:
+        return _Cut(first, _around(np.searchsorted(selected.index, places), len(selected.index)))
     return _Cut(first, _around(places, len(part)))
 
 
 def _between(buckets: Buckets, least_ms: int, greatest_ms: int) -> tuple[int, NDArray[np.int64]]:
-    """Return the bucket of the earlier time, and where those begin that come up to the later."""
+    """Return the bucket of the earlier time, and the beginnings of those up to the later time."""
     first, last = np.searchsorted(buckets.edges_ms, [least_ms, greatest_ms], side="right") - 1
     return int(first), buckets.edges_ms[first + 1 : last + 1]
 
@@ -207,5 +218,5 @@ def _around(inner: NDArray[np.integer[Any]], size: int) -> NDArray[np.integer[An
     return np.concatenate(([0], inner, [size]))
 
 
-def _sorted(part: Part) -> SortedDurations | None:
+def _sorted_durations(part: Part) -> SortedDurations | None:
     return part.durations() if isinstance(part, MergedSegment) else None

@@ -1,7 +1,7 @@
 """What a command does to a store by itself, whether the daemon runs or not."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic
 
@@ -27,8 +27,8 @@ from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, Kind
 from medamad.storage.import_batches import ImportBatch, Origins, State, origins_of, sound_batches
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.pinned import PinnedSnapshot
 from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.snapshot import Snapshot, Source
 from medamad.storage.wal.journal import journal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.websites import Websites, read_websites
@@ -101,15 +101,13 @@ class Guest:
             raise NotFound(f"hostname: no website {name} is registered")
         return website
 
-    def hold(self, website: Website, damaged: Callable[[DamagedSegment], None]) -> PinnedSnapshot:
-        """Return all that is stored of a website. `damaged` is told of what is left out."""
-        environment = self._environment
-        return PinnedSnapshot(
-            published=self._partition(website).publish(),
-            databases=environment.databases,
-            reading=lambda: nullcontext(WriterAccess(self._txn)),
-            damaged=damaged,
-        )
+    def snapshot(
+        self, website: Website, report_damage: Callable[[DamagedSegment], None]
+    ) -> Snapshot:
+        """Return all that is stored of a website. `report_damage` learns what is left out."""
+        access = WriterAccess(self._txn)
+        source = Source(access, self._environment.databases, report_damage)
+        return evolve(self._partition(website).publish(), source=source)
 
     def forecast(self, website: Website, bound: Bound | None) -> Forecast:
         """Return what is kept of a website, and what of it goes by a bound."""

@@ -1,6 +1,7 @@
 """The store as the rest of the program uses it: reads return at once, writes are awaited."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, TypeVar
 
@@ -27,7 +28,6 @@ from medamad.storage.errors import Lost
 from medamad.storage.grants import Grants, delete_shares_of
 from medamad.storage.import_content import Bulk, TextCoding, contents_of
 from medamad.storage.imports import Imports
-from medamad.storage.segments.pinned import PinnedSnapshot
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
@@ -116,9 +116,9 @@ class Store:
         """
         return self._partitions.ask(website.number, question)
 
-    def hold(self, website: Website) -> PinnedSnapshot:
-        """Hold what is stored of a website now, for several questions. For any thread."""
-        return self._partitions.hold(website.number)
+    def snapshot(self, website: Website) -> AbstractContextManager[Snapshot]:
+        """Keep the present state of a website readable until the context ends. Any thread."""
+        return self._partitions.snapshot(website.number)
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""

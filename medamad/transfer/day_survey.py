@@ -12,7 +12,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at
 from medamad.storage.import_content import DayCounts
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.pinned import PinnedSnapshot
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.day_rows import DayRow, Days
 from medamad.transfer.formats.registry import DAY_SOURCES
 from medamad.transfer.gather import MOST_ROWS, MOST_TEXT
@@ -65,21 +65,25 @@ def survey_days(files: Sequence[Given]) -> Iterator[DaySurvey]:
     yield found
 
 
-def days_there(held: PinnedSnapshot, zone: tzinfo) -> set[int]:
-    """Tell of which days a website has views, events or sums, as the numbers of local dates."""
-    slots = [np.zeros(0, np.int64), *(loose.time_ms // SLOT_MS for loose in held.events)]
-    for part in held.parts():
-        found = part.read(
+def days_there(snapshot: Snapshot, zone: tzinfo) -> set[int]:
+    """Return the days of which a website has views, events or rollups, as numbers of local dates."""
+    slots = [np.zeros(0, np.int64), *(loose.time_ms // SLOT_MS for loose in snapshot.events)]
+    for part in snapshot.leaves():
+        slots_of_part = snapshot.read(
+            part,
             lambda part: np.unique(
                 np.concatenate([part.time_ms, part.own.time_ms, part.loose.time_ms]) // SLOT_MS
-            )
+            ),
         )
-        if found is not None:
-            slots.append(found)
+        if slots_of_part is not None:
+            slots.append(slots_of_part)
     begins_s = (np.unique(np.concatenate(slots)) * (SLOT_MS // 1000)).tolist()
-    # A day may begin within a slot, in zones of old.
+    # In historical zones, a day may begin within a slot.
     bounds_s = [(begin, begin + SLOT_MS // 1000 - 1) for begin in begins_s]
-    bounds_s += [(first_ms // 1000, last_ms // 1000) for first_ms, last_ms in held.summed_spans]
+    for segment in snapshot.rollup_segments:
+        if segment.header.day is not None:
+            first_ms, last_ms = segment.header.day.span
+            bounds_s.append((first_ms // 1000, last_ms // 1000))
     return {day_at(zone, second) for bounds in bounds_s for second in bounds}
 
 

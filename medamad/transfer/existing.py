@@ -21,7 +21,7 @@ from medamad.storage.segments.format import SegmentHeader
 from medamad.storage.segments.parts import (
     ViewColumns,
 )
-from medamad.storage.segments.pinned import PinnedSnapshot
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.rows import MAX_MS, EventRow, Row, ViewRow, said_by
 
 _DATE_MS: Final = 86_400_000
@@ -55,7 +55,7 @@ class Known:
     @classmethod
     def of(
         cls,
-        held: PinnedSnapshot,
+        snapshot: Snapshot,
         origins: Origins,
         batches: Sequence[ImportBatch],
         ranges: Sequence[tuple[str, int, int]],
@@ -68,27 +68,30 @@ class Known:
         With `overlapping`, hits are taken for unknown that are known by their time alone.
         """
         stores = {store for store, _, _ in ranges}
-        spans = _spans(held, batches)
+        spans = _spans(snapshot, batches)
         views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
-            for part in held.parts():
-                found = part.read(
+            for part in snapshot.leaves():
+                found = snapshot.read(
+                    part,
                     lambda part: (
                         part.sequence.copy(),
                         np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
-                    )
+                    ),
                 )
                 if found is not None:
                     views.append(found[0])
                     events.append(found[1])
-            events += [loose.event.astype(np.uint64) for loose in held.events]
+            events += [loose.event.astype(np.uint64) for loose in snapshot.events]
         return cls(
             origins,
             np.unique(np.concatenate(views)),
             np.unique(np.concatenate(events)),
             () if overlapping else _counted(spans),
-            {} if overlapping else _ends(held, spans),
-            {} if overlapping else _by_date(held.summed),
+            {} if overlapping else _ends(snapshot, spans),
+            {}
+            if overlapping
+            else _by_date([segment.header for segment in snapshot.rollup_segments]),
         )
 
     def is_counted(self, row: ViewRow | EventRow) -> bool:
@@ -123,12 +126,12 @@ class Known:
             yield number, True
 
 
-def _spans(held: PinnedSnapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
+def _spans(snapshot: Snapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
     """Return the first and the last time of each batch, 0 for what was counted here.
 
     Of what was imported they are known for good, also of days of which there are only sums.
     """
-    spans = held.time_spans()
+    spans = snapshot.batch_spans()
     for batch in batches:
         if batch.number in spans:
             first, last = spans[batch.number]
@@ -141,7 +144,7 @@ def _counted(spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
     return [(first, last if batch else MAX_MS) for batch, (first, last) in spans.items()]
 
 
-def _ends(held: PinnedSnapshot, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter[Said]]:
+def _ends(snapshot: Snapshot, spans: Mapping[int, tuple[int, int]]) -> dict[int, Counter[Said]]:
     """Return the time at which an earlier import ends, and what its views of that time say."""
     ends = {batch: last for batch, (_, last) in spans.items() if batch}
     times = set(ends.values())
@@ -152,11 +155,11 @@ def _ends(held: PinnedSnapshot, spans: Mapping[int, tuple[int, int]]) -> dict[in
         return end, [part.codes(dimension)[chosen].copy() for dimension in _TOLD]
 
     found: dict[int, Counter[Said]] = {}
-    for part in held.parts():
-        seen = part.read(at_end) if part.time_bounds[1] in times else None
+    for part in snapshot.leaves():
+        seen = snapshot.read(part, at_end) if part.time_bounds[1] in times else None
         if seen is not None and len(seen[1][0]):
             texts = [
-                map(held.texts(dimension).__getitem__, codes.tolist())
+                map(snapshot.texts(dimension).__getitem__, codes.tolist())
                 for dimension, codes in zip(_TOLD, seen[1], strict=True)
             ]
             found.setdefault(seen[0], Counter()).update(zip(*texts, strict=True))

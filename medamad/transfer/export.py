@@ -23,7 +23,8 @@ from medamad.query import rows
 from medamad.query.filters import Condition
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import dimensions, pages, properties, summary, time
-from medamad.query.request import Question, Wanted
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import DayGap, Gap, Gaps, Result
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
 from medamad.storage.segments.parts import (
@@ -31,8 +32,7 @@ from medamad.storage.segments.parts import (
     Events,
     ViewColumns,
 )
-from medamad.storage.segments.pinned import PinnedSnapshot
-from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.day_rows import date_of
 from medamad.transfer.formats.registry import FORMATS
 from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, Rows, Table
@@ -43,61 +43,55 @@ STEP_ROWS: Final = 4_096
 
 @frozen
 class Piece:
-    """Some rows, perhaps none, and how far the export has come by then."""
+    """Some rows, perhaps none, and the progress of the export by then."""
 
     rows: Rows
     done: int
     """How many views, or events, or reports, were gone through."""
     total: int
+    gaps: Mapping[str, Gaps] = field(factory=dict)
+    """The gaps of the report that ends with this piece, by its name."""
 
 
 @frozen(kw_only=True)
 class Exported:
-    """A website at one moment, and what of it is wanted, for as long as it is.
+    """What is exported: the hits of a website in a period, at one moment.
 
-    Days are those of `zone`: of others there may be no sums. What an answer turns out to be
-    without is noted in `missed`, and of each report, or of views or events, in `missed_of`.
+    Days are those of `zone`. There may be no rollups for the days of other zones.
     """
 
-    held: PinnedSnapshot
+    snapshot: Snapshot
     origins: Origins
     sources: Sources
     period: Period
     zone: tzinfo = UTC
-    wanted: Wanted = field(factory=Wanted)
-    missed: Missed = field(factory=Missed)
-    missed_of: dict[str, Missed] = field(factory=dict)
+    cancellation: Cancellation = field(factory=Cancellation)
 
-    def note(self, what: str, missed: Missed) -> None:
-        """Note what a part of an answer is without."""
-        self.missed.join(missed)
-        self.missed_of[what] = missed
-
-    def note_summed(self, table: Table) -> None:
-        """Note the days of which there may have been views, or events, and are sums alone."""
-        missed = Missed()
-        for head in self.held.summed:
-            bounds_ms = head.time_bounds if table is VIEWS else head.event_time_bounds
+    def rollup_gaps(self, table: Table) -> Gaps:
+        """Return the days of which there were views, or events, but only a rollup is left."""
+        gaps: set[DayGap] = set()
+        for segment in self.snapshot.rollup_segments:
+            header = segment.header
+            bounds_ms = header.time_bounds if table is VIEWS else header.event_time_bounds
             is_in = bounds_ms != NO_TIME and not self.period.is_outside(*bounds_ms)
-            if head.day is not None and is_in:
-                missed.note_day(Missing.FIGURES, head.day.number)
-        self.note(table.name, missed)
+            if header.day is not None and is_in:
+                gaps.add((Gap.FIGURES, header.day.number))
+        return Gaps(gaps)
 
 
 def views(exported: Exported) -> Iterator[Piece]:
     """Return the views of a period, in the order in which they were stored as far as that is kept."""
-    parts = exported.held.parts()
-    done, total = 0, sum(part.views for part in parts)
-    for part in parts:
-        bounds_ms = part.time_bounds
-        if part.views and not exported.period.is_outside(*bounds_ms):
-            columns = part.read(partial(_columns, exported.period))
+    snapshot = exported.snapshot
+    done, total = 0, sum(map(len, snapshot.leaves()))
+    for part in snapshot.leaves():
+        if len(part) and not exported.period.is_outside(*part.time_bounds):
+            columns = snapshot.read(part, partial(_columns, exported.period))
             found = 0 if columns is None else len(columns["sequence"])
             for begin in range(0, found, STEP_ROWS):
                 stretch = slice(begin, begin + STEP_ROWS)
                 some = {name: column[stretch] for name, column in (columns or {}).items()}
                 yield Piece(_view_rows(some, exported), done + begin, total)
-        done += part.views
+        done += len(part)
         yield Piece([()] * len(VIEWS.columns), done, total)
 
 
@@ -106,7 +100,7 @@ def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
     time_ms = part.time_ms
     chosen: Any = slice(None)
     if not period.contains(*part.time_bounds):
-        chosen = period.stretch(time_ms) if part.ascends else period.mask(time_ms)
+        chosen = period.slice_of(time_ms) if part.ascends else period.mask(time_ms)
     columns: dict[str, NDArray[Any]] = {
         "sequence": part.sequence,
         "time_ms": time_ms,
@@ -122,7 +116,7 @@ def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
 def _view_rows(some: Mapping[str, NDArray[Any]], exported: Exported) -> Rows:
     stores, numbers = exported.origins.of(some["sequence"])
     flags = some["flags"]
-    texts = exported.held.texts
+    texts = exported.snapshot.texts
     values: dict[str, Sequence[Any]] = {
         "store": stores,
         "view": numbers,
@@ -150,19 +144,24 @@ def _named(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
 
 def events(exported: Exported) -> Iterator[Piece]:
     """Return the properties of the events of a period, by the time of each event."""
-    parts = exported.held.parts()
-    total = sum(part.events for part in parts) + sum(map(len, exported.held.events))
+    snapshot = exported.snapshot
+    total = sum(_event_rows(part) for part in snapshot.leaves()) + sum(map(len, snapshot.events))
     done = 0
-    for part in parts:
-        found = part.read(_events_of) if part.events else None
+    for part in snapshot.leaves():
+        rows_of_part = _event_rows(part)
+        found = snapshot.read(part, _events_of) if rows_of_part else None
         if found is not None:
             yield from _event_pieces(found, exported, done, total)
-        done += part.events
+        done += rows_of_part
         yield Piece([()] * len(EVENTS.columns), done, total)
-    for loose in exported.held.events:
+    for loose in snapshot.events:
         yield from _event_pieces(_copied(loose, loose.view), exported, done, total)
         done += len(loose)
     yield Piece([()] * len(EVENTS.columns), done, total)
+
+
+def _event_rows(part: ViewColumns) -> int:
+    return len(part.own) + len(part.loose)
 
 
 def _events_of(part: ViewColumns) -> NDArray[np.uint64]:
@@ -186,7 +185,7 @@ def _event_pieces(
         event, time_ms, view, codes = found[:, begin : begin + STEP_ROWS]
         stores, numbers = exported.origins.of(event)
         _, viewed = exported.origins.of(view)
-        texts = _named(codes, exported.held.texts(Dimension.PROPERTY))
+        texts = _named(codes, exported.snapshot.texts(Dimension.PROPERTY))
         pairs = [split_property(text) for text in texts]
         yield Piece(
             [
@@ -202,7 +201,7 @@ def _event_pieces(
         )
 
 
-Report: TypeAlias = Callable[[Snapshot, Question, Sources], list[Any]]
+Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[list[Any]]]
 
 _ALL_ROWS: Final = 1 << 40
 _ANY_NAME: Final = Condition("prop_name", "contains", ("",))
@@ -224,16 +223,15 @@ _COLUMNS: Final = MappingProxyType(
 def statistics(
     exported: Exported, conditions: tuple[Condition, ...], now_ms: int
 ) -> Iterator[Piece]:
-    """Return the rows of one report after the other; a series is of the days of the zone."""
+    """Return the rows of one report after the other. A series is of the days of the zone."""
     period = evolve(exported.period, zone=exported.zone)
-    question = Question(period, conditions, limit=_ALL_ROWS, with_blanks=True)
+    query = Query(period, conditions, limit=_ALL_ROWS, with_blanks=True)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        found, missed = exported.held.ask(partial(_put, report, question, exported))
-        exported.note(name, missed)
-        for some in taken(found):
+        result = exported.snapshot.run(partial(_run, report, query, exported))
+        for some in taken(result.content):
             yield Piece(_rows(name, some), number, len(reports))
-        yield Piece([()] * len(STATISTICS.columns), number + 1, len(reports))
+        yield Piece([()] * len(STATISTICS.columns), number + 1, len(reports), {name: result.gaps})
 
 
 def taken(found: list[Any]) -> Iterator[list[Any]]:
@@ -252,29 +250,36 @@ def taken(found: list[Any]) -> Iterator[list[Any]]:
             del found[-STEP_ROWS:]
 
 
-def _put(
-    report: Report, question: Question, exported: Exported, snapshot: Snapshot
-) -> tuple[list[Any], Missed]:
-    return report(exported.wanted.watched(snapshot), question, exported.sources), snapshot.missed
+def _run(report: Report, query: Query, exported: Exported, snapshot: Snapshot) -> Result[list[Any]]:
+    return report(snapshot, query, exported.sources, exported.cancellation)
 
 
 def _reports(now_ms: int) -> Mapping[str, Report]:
-    def whole(snapshot: Snapshot, question: Question, sources: Sources) -> list[Any]:
-        return [summary.report(snapshot, question, sources, now_ms=now_ms)["current"]]
+    def total(
+        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+    ) -> Result[list[Any]]:
+        options = summary.Options(now_ms=now_ms)
+        result = summary.report(snapshot, query, sources, cancellation, options=options)
+        return Result([result.content["current"]], result.gaps)
 
-    def days(snapshot: Snapshot, question: Question, sources: Sources) -> Any:
-        found = summary.report(snapshot, question, sources, now_ms=now_ms, interval="day")
-        return _without_unknown(found["interval"], snapshot.missed)
+    def days(
+        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+    ) -> Result[list[Any]]:
+        options = summary.Options(now_ms=now_ms, interval="day")
+        result = summary.report(snapshot, query, sources, cancellation, options=options)
+        return Result(_without_unknown(result.content["interval"], result.gaps), result.gaps)
 
-    def values(snapshot: Snapshot, question: Question, sources: Sources) -> list[Any]:
-        asked = evolve(question, conditions=(*question.conditions, _ANY_NAME))
-        return properties.report(snapshot, asked, sources)
+    def values(
+        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+    ) -> Result[list[Any]]:
+        by_value = evolve(query, conditions=(*query.conditions, _ANY_NAME))
+        return properties.report(snapshot, by_value, sources, cancellation)
 
     by_dimension = {
         name: partial(dimensions.report, column=column) for name, column in _COLUMNS.items()
     }
     return {
-        "summary": whole,
+        "summary": total,
         "days": days,
         "pages": pages.report,
         "time": time.report,
@@ -284,9 +289,9 @@ def _reports(now_ms: int) -> Mapping[str, Report]:
     }
 
 
-def _without_unknown(rows: Any, missed: Missed) -> list[Any]:
-    """Leave empty what is not known of a day: nothing is seen of it, and there are only sums."""
-    days = [*missed.days(Missing.FIGURES), *missed.days(Missing.INTERVAL)]
+def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
+    """Return the rows of days, with blanks for those days whose rollup cannot tell the figures."""
+    days = [*gaps.days(Gap.FIGURES), *gaps.days(Gap.INTERVAL)]
     unknown = set(map(date_of, days))
     return [
         msgspec.structs.replace(row, **dict.fromkeys(_FIGURES_OF_A_DAY))
@@ -349,24 +354,28 @@ class Asked:
     def written(self, exported: Exported, now_ms: int) -> Iterator["Written"]:
         """Return the bytes of the file, a little with every step.
 
-        What views and events are without is noted before the first, what statistics are, by then.
-        Raises BadRequest, at the first step, where what the format needs is not installed.
+        The gaps of views and events come with the first bytes, those of each report with its last.
+        Raise BadRequest, at the first step, if a package that the format needs is not installed.
         """
+        gaps = {}
         if self.table is not STATISTICS:
-            exported.note_summed(self.table)
+            gaps[self.table.name] = exported.rollup_gaps(self.table)
         writer = FORMATS[self.format].writer(self.table)
-        yield Written(writer.begin(), 0, 0)
+        yield Written(writer.begin(), 0, 0, gaps)
         done = total = 0
         for piece in self.pieces(exported, now_ms):
             done, total = piece.done, piece.total
-            yield Written(writer.rows(piece.rows) if len(piece.rows[0]) else b"", done, total)
+            data = writer.rows(piece.rows) if len(piece.rows[0]) else b""
+            yield Written(data, done, total, piece.gaps)
         yield Written(writer.end(), done, total)
 
 
 @frozen
 class Written:
-    """Some bytes of a file, and how far it has come."""
+    """Some bytes of a file, and the progress of the export by then."""
 
     data: bytes
     done: int
     total: int
+    gaps: Mapping[str, Gaps] = field(factory=dict)
+    """The gaps that are known by now, by the name of a table or report."""

@@ -21,7 +21,7 @@ from medamad.ingest.networks import Address
 from medamad.web import cookies, cors, parameters
 from medamad.web.auth import Caller, caller_of, network_of
 from medamad.web.backend import Backend
-from medamad.web.parameters import Query, query_of
+from medamad.web.parameters import QueryParameters, parse_query
 from medamad.web.responses import (
     WRITTEN_BYTES,
     Headers,
@@ -91,7 +91,7 @@ class Call:
 
     request: Request
     backend: Backend
-    query: Query
+    query: QueryParameters
     caller: Caller
     """Who asks, where nobody may unknown."""
 
@@ -226,7 +226,7 @@ class Routes:
             raise _malformed()
         if access is not Access.EVENT:
             parameters.check_type(request.requestHeaders, request.body)
-        query = query_of(request.query) if request.query else Query()
+        query = parse_query(request.query) if request.query else QueryParameters()
         return Call(request, self.backend, query, caller)
 
     def _failed(self, request: Request, failure: Failure) -> bytes:

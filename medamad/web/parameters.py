@@ -41,20 +41,20 @@ def _unescaped(text: bytes, field: str) -> bytes:
 
 
 @frozen
-class Query:
-    """The decoded parameters of a query, in order. Of a repeated one the last counts."""
+class QueryParameters:
+    """The decoded parameters of a query string, in order. The last of a repeated one counts."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 
     def text(self, name: str) -> str | None:
-        """Return a parameter's text, None where there is none."""
+        """Return the text of a parameter, or None."""
         for key, value in reversed(self.pairs):
             if key == name:
                 return value
         return None
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """Return a parameter that is true, false, 1 or 0, in any case."""
+        """Return a parameter that is true, false, 1 or 0, in upper or lower case."""
         text = self.text(name)
         if text is None:
             return default
@@ -64,7 +64,7 @@ class Query:
             raise BadRequest(f"{name}: expected true, false, 1 or 0") from None
 
     def integer(self, name: str, least: int, greatest: int) -> int | None:
-        """Return a whole number within bounds, None where there is none."""
+        """Return a whole number from `least` to `greatest`, or None."""
         text = self.text(name)
         if text is None:
             return None
@@ -73,18 +73,18 @@ class Query:
         return int(text)
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
-        """Return one of some words, None where there is none."""
+        """Return one of some words, or None."""
         text = self.text(name)
         if text is not None and text not in (known := tuple(choices)):
             raise BadRequest(f"{name}: expected one of {', '.join(known)}")
         return text
 
 
-def query_of(text: bytes) -> Query:
-    """Decode the part of an address behind the question mark; a raw `+` is a space.
+def parse_query(text: bytes) -> QueryParameters:
+    """Decode the query string of a URL, where `+` is a space.
 
-    Raises BadRequest naming the parameter that is badly encoded or holds a NUL, and when there are
-    too many: these are counted before any is decoded.
+    Raise BadRequest naming the parameter that is badly encoded or contains a NUL, and for too many
+    parameters, which are counted before any is decoded.
     """
     if text.count(b"&") >= MOST_PARAMETERS:
         raise BadRequest(f"query: expected at most {MOST_PARAMETERS} parameters")
@@ -96,7 +96,7 @@ def query_of(text: bytes) -> Query:
             field = name or "query"
             value = _without_nul(decode(raw_value.replace(b"+", b" "), field), field)
             pairs.append((name, value))
-    return Query(tuple(pairs))
+    return QueryParameters(tuple(pairs))
 
 
 def _without_nul(text: str, field: str) -> str:

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from zope.interface import implementer
 
 from medamad.domain.errors import ApiError, RetryLater, Unauthorised
-from medamad.storage.segments.snapshot import Missed, Missing
+from medamad.query.result import Gap, Gaps
 
 WRITTEN_BYTES: Final = 65_536
 """How much is written at once: what a client has to take within its time, with what the kernel
@@ -214,18 +214,18 @@ PARTIAL: Final = b"X-Medamad-Partial"
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
-def partial_headers(missed: Missed) -> Headers:
-    """Return the header, or none for a whole answer.
+def partial_headers(gaps: Gaps) -> Headers:
+    """Return the header that lists the gaps of a result, or none if there are none.
 
-    For each kind of what is missing, the first and the last day of which it is: a dictionary of
-    RFC 8941, such as `figures="2025-01-01/2025-01-31"`.
+    For each kind of gap it has the first and the last day that has it, as a dictionary of RFC 8941:
+    `figures="2025-01-01/2025-01-31"`.
     """
-    told = [
-        f'{missing.value}="{_date(days[0])}/{_date(days[-1])}"'
-        for missing in Missing
-        if (days := missed.days(missing))
+    entries = [
+        f'{gap.value}="{_date(days[0])}/{_date(days[-1])}"'
+        for gap in Gap
+        if (days := gaps.days(gap))
     ]
-    return ((PARTIAL, ", ".join(told).encode("ascii")),) if told else ()
+    return ((PARTIAL, ", ".join(entries).encode("ascii")),) if entries else ()
 
 
 def _date(day: int) -> str:

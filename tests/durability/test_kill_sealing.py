@@ -93,7 +93,7 @@ def counted(snapshot: Snapshot) -> tuple[Counter[str], Counter[str], int]:
     """Return how many views, by path, and events, by value, the sums of days have; and the days."""
     views: Counter[str] = Counter()
     events: Counter[str] = Counter()
-    days = list(snapshot.days)
+    days = list(snapshot.rollups)
     for day in days:
         counters, sums = day.counters(Dimension.PATH), day.event_sums()
         paths, texts = snapshot.texts(Dimension.PATH), snapshot.texts(Dimension.PROPERTY)

@@ -9,7 +9,7 @@ from support.query.naive_filters import calendar
 from support.query.random_queries import MOMENTS, ZONES
 
 from medamad.domain.errors import BadRequest
-from medamad.query.buckets import INTERVALS, MAX_BUCKETS, Buckets, edges
+from medamad.query.buckets import INTERVALS, MAX_BUCKETS, Buckets, make_buckets
 
 
 def ms(text: str) -> int:
@@ -19,7 +19,7 @@ def ms(text: str) -> int:
 
 def made(interval: str, start: str, end: str, zone: str | tzinfo = "UTC") -> Buckets:
     zone = ZoneInfo(zone) if isinstance(zone, str) else zone
-    return edges(interval, ms(start), ms(end), zone)
+    return make_buckets(interval, ms(start), ms(end), zone)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_views_fall_into_their_bucket() -> None:
 
 @pytest.mark.parametrize("interval", INTERVALS)
 def test_no_time_has_no_bucket(interval: str) -> None:
-    assert edges(interval, 1, 0, UTC).dates == []
+    assert make_buckets(interval, 1, 0, UTC).dates == []
 
 
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Berlin")])
@@ -184,21 +184,21 @@ def test_no_time_has_no_bucket(interval: str) -> None:
 def test_the_bound_is_exact(interval: str, step_ms: int, zone: tzinfo) -> None:
     start_ms = ms("2024-01-01T00:00:00Z")
     end_ms = start_ms + MAX_BUCKETS * step_ms
-    assert len(edges(interval, start_ms, end_ms - 1, zone).dates) == MAX_BUCKETS
+    assert len(make_buckets(interval, start_ms, end_ms - 1, zone).dates) == MAX_BUCKETS
     with pytest.raises(BadRequest, match=r"\Ainterval: expected at most 50000 buckets"):
-        edges(interval, start_ms, end_ms, zone)
+        make_buckets(interval, start_ms, end_ms, zone)
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
 def test_ten_thousand_years_are_too_many_or_all_there(interval: str) -> None:
     period = ms("0001-01-01T00:00:00+14:00"), ms("9999-12-31T23:59:59-12:00")
     with pytest.raises(BadRequest, match=r"\Ainterval: "):
-        edges(interval, *period, ZoneInfo("Europe/Berlin"))
+        make_buckets(interval, *period, ZoneInfo("Europe/Berlin"))
 
 
 def test_an_unknown_interval_is_refused() -> None:
     with pytest.raises(BadRequest, match=r"\Ainterval: expected one of minute, hour, day, week"):
-        edges("year", 1, 0, UTC)
+        make_buckets("year", 1, 0, UTC)
 
 
 @given(
@@ -214,6 +214,6 @@ def test_as_a_clock_would_show_them(
 ) -> None:
     length_s = length_s // 20 if interval == "minute" else length_s
     start_s = int(moment.timestamp()) - before_s // (20 if interval == "minute" else 1)
-    buckets = edges(interval, start_s * 1000, (start_s + length_s) * 1000, ZoneInfo(zone))
+    buckets = make_buckets(interval, start_s * 1000, (start_s + length_s) * 1000, ZoneInfo(zone))
     found = list(zip((buckets.edges_ms[:-1] // 1000).tolist(), buckets.dates, strict=True))
     assert found == calendar(interval, start_s, start_s + length_s, ZoneInfo(zone))

@@ -8,9 +8,9 @@ from medamad.query.filters import (
     MAX_CONDITIONS,
     OPERATORS,
     Condition,
-    conditions_of,
-    passing,
-    without_case,
+    casefolded,
+    matching,
+    parse_conditions,
 )
 
 NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
@@ -55,7 +55,7 @@ def test_the_fields_and_operators_are_those_of_the_interface() -> None:
     ],
 )
 def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Condition, ...]) -> None:
-    assert conditions_of(parameters) == conditions
+    assert parse_conditions(parameters) == conditions
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Conditi
 )
 def test_an_unknown_operator_is_refused_by_name(key: str) -> None:
     with pytest.raises(BadRequest) as refusal:
-        conditions_of([(key, "x")])
+        parse_conditions([(key, "x")])
     assert str(refusal.value).startswith(f"{key}: expected one of the operators eq, neq, ")
 
 
@@ -82,10 +82,10 @@ def test_one_filter_too_many_is_refused_by_name() -> None:
     # A list is one filter, however long, and what is said twice is said once.
     parameters += [("os[in]", str(number)) for number in range(MAX_CONDITIONS)]
     parameters += [("path[contains]", "0")]
-    assert len(conditions_of(parameters)) == MAX_CONDITIONS
+    assert len(parse_conditions(parameters)) == MAX_CONDITIONS
     for key in ("browser", "path[contains]", "country[in]"):
         with pytest.raises(BadRequest) as refusal:
-            conditions_of([*parameters, (key, "x"), ("device", "y")])
+            parse_conditions([*parameters, (key, "x"), ("device", "y")])
         assert str(refusal.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
 
 
@@ -111,7 +111,7 @@ def test_one_filter_too_many_is_refused_by_name() -> None:
 )
 def test_operators_and_their_opposites(operator: str, value: str, passed: set[str]) -> None:
     def those(operator: str) -> set[str]:
-        found = passing(conditions_of([(f"path[{operator}]", value)]), [without_case(NAMES)])
+        found = matching(parse_conditions([(f"path[{operator}]", value)]), [casefolded(NAMES)])
         return {name for name, passes in zip(NAMES, found, strict=True) if passes}
 
     assert those(operator) == passed
@@ -136,7 +136,7 @@ def test_operators_and_their_opposites(operator: str, value: str, passed: set[st
     ],
 )
 def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]) -> None:
-    found = passing(conditions_of(parameters), [without_case(NAMES)])
+    found = matching(parse_conditions(parameters), [casefolded(NAMES)])
     assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
 
 
@@ -153,12 +153,12 @@ def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]
 )
 def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
     names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
-    assert passing(conditions_of([parameter]), names).tolist() == passed
+    assert matching(parse_conditions([parameter]), names).tolist() == passed
 
 
 def held_by_each(names: list[str], value: str) -> list[bool]:
     """Return which names have a value in them, through a filter."""
-    return passing(conditions_of([("path[contains]", value)]), [names]).tolist()
+    return matching(parse_conditions([("path[contains]", value)]), [names]).tolist()
 
 
 @given(

@@ -3,7 +3,7 @@ from datetime import UTC, timedelta
 import pytest
 
 from medamad.domain.errors import BadRequest
-from medamad.query.period import ALWAYS, Period, parse_instant, period_of, previous
+from medamad.query.period import ALWAYS, Period, parse_instant, parse_period, previous_period
 
 NEW_YEAR = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 
@@ -80,11 +80,11 @@ def test_anything_else_is_refused_by_name(text: str) -> None:
 
 
 def test_the_zone_is_that_of_the_start() -> None:
-    assert period_of("2024-01-01T00:00:00-03:30", "2024-01-02T00:00:00+01:00").zone.utcoffset(
+    assert parse_period("2024-01-01T00:00:00-03:30", "2024-01-02T00:00:00+01:00").zone.utcoffset(
         None
     ) == timedelta(hours=-3.5)
-    assert period_of(None, "2024-01-02T00:00:00+01:00").zone is UTC
-    assert period_of(None, None) == ALWAYS
+    assert parse_period(None, "2024-01-02T00:00:00+01:00").zone is UTC
+    assert parse_period(None, None) == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_zone_is_that_of_the_start() -> None:
     ],
 )
 def test_a_start_that_is_not_after_the_end(start: str, end: str) -> None:
-    assert period_of(start, end) is not None
+    assert parse_period(start, end) is not None
 
 
 @pytest.mark.parametrize(
@@ -111,17 +111,17 @@ def test_a_start_that_is_not_after_the_end(start: str, end: str) -> None:
 )
 def test_a_start_after_the_end_is_refused(start: str, end: str) -> None:
     with pytest.raises(BadRequest, match=r"\Astart: expected a date-time that is not after end"):
-        period_of(start, end)
+        parse_period(start, end)
 
 
 def test_the_previous_period_is_as_long_and_ends_just_before() -> None:
-    day = period_of("2024-01-01T00:00:00Z", "2024-01-01T23:59:59Z")
-    assert previous(day) == Period(NEW_YEAR - 86_400_000, NEW_YEAR - 1)
-    moment = period_of("2024-01-01T00:00:00.000Z", "2024-01-01T00:00:00.000Z")
-    assert previous(moment) == Period(NEW_YEAR - 1, NEW_YEAR - 1)
+    day = parse_period("2024-01-01T00:00:00Z", "2024-01-01T23:59:59Z")
+    assert previous_period(day) == Period(NEW_YEAR - 86_400_000, NEW_YEAR - 1)
+    moment = parse_period("2024-01-01T00:00:00.000Z", "2024-01-01T00:00:00.000Z")
+    assert previous_period(moment) == Period(NEW_YEAR - 1, NEW_YEAR - 1)
 
 
 @pytest.mark.parametrize("period", [ALWAYS, Period(start_ms=1), Period(end_ms=1)])
 def test_the_previous_period_needs_both_bounds(period: Period) -> None:
     with pytest.raises(BadRequest, match=r"\Aprevious: expected start and end"):
-        previous(period)
+        previous_period(period)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.quantiles import GroupedDurations, Spread, median
+from medamad.query.quantiles import GroupedDurations, Quartiles, median
 from medamad.storage.segments.format import SortedDurations
 
 SIZES = (5, 20_000)
 """A few groups share narrow numbers with their durations, many do not."""
 
 
-def spread_of(groups: list[np.ndarray], durations: list[np.ndarray], size: int) -> Spread:
+def quartiles_of(groups: list[np.ndarray], durations: list[np.ndarray], size: int) -> Quartiles:
     grouped = GroupedDurations(size)
     for piece, duration_ms in zip(groups, durations, strict=True):
         grouped.add(piece, duration_ms)
@@ -40,7 +40,7 @@ def pieces(values: list[int]) -> list[np.ndarray]:
 )
 def test_quartiles(values: list[int], quartiles: tuple[int, int, int]) -> None:
     groups = [np.full(len(piece), 1, np.uint32) for piece in pieces(values)]
-    spread = spread_of(groups, pieces(values), 3)
+    spread = quartiles_of(groups, pieces(values), 3)
     assert [spread.quartile(number).tolist() for number in (1, 2, 3)] == [
         [0, quartile, 0] for quartile in quartiles
     ]
@@ -48,7 +48,7 @@ def test_quartiles(values: list[int], quartiles: tuple[int, int, int]) -> None:
 
 
 def test_no_pieces() -> None:
-    assert spread_of([], [], 2).quartile(2).tolist() == [0, 0]
+    assert quartiles_of([], [], 2).quartile(2).tolist() == [0, 0]
     assert median([]) == 0
 
 
@@ -57,7 +57,7 @@ durations = st.sampled_from((0, 1, (1 << 19) - 1, 1 << 19, 86_400_000)) | st.int
 
 @given(st.lists(st.tuples(st.integers(0, 4), durations)), st.sampled_from(SIZES))
 def test_each_group_has_its_own(timed: list[tuple[int, int]], size: int) -> None:
-    spread = spread_of(
+    spread = quartiles_of(
         pieces([group for group, _ in timed]), pieces([duration for _, duration in timed]), size
     )
     assert spread.counts.sum() == sum(duration > 0 for _, duration in timed)

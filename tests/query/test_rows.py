@@ -3,9 +3,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.query.snapshots import SOURCES
 from support.slices import Slices
 
-from medamad.query.rows import fractions, page, records
+from medamad.query import rows
+from medamad.query.rows import Naming, fractions, make_rows, page
 
 
 @given(st.lists(st.integers(0, 10**6)), st.integers(0, 10**6))
@@ -28,7 +30,7 @@ def test_fractions_that_end_in_a_half(whole: int) -> None:
     st.integers(0, 12),
     st.integers(1, 12),
 )
-def test_a_page_is_a_stretch_of_the_whole_order(
+def test_a_page_is_a_slice_of_the_whole_order(
     rows: list[tuple[int, int, str]], offset: int, limit: int
 ) -> None:
     rows = list({name: (first, second, name) for first, second, name in rows}.values())
@@ -52,7 +54,9 @@ def test_a_page_is_a_stretch_of_the_whole_order(
 
 
 def test_records_are_plain_values() -> None:
-    rows = records({"path": ["/", "/a"], "visitors": np.array([1, 2]), "share": np.array([0.5, 1])})
+    rows = make_rows(
+        {"path": ["/", "/a"], "visitors": np.array([1, 2]), "share": np.array([0.5, 1])}
+    )
     assert msgspec.json.encode(rows) == (
         b'[{"path":"/","visitors":1,"share":0.5},{"path":"/a","visitors":2,"share":1.0}]'
     )
@@ -60,13 +64,13 @@ def test_records_are_plain_values() -> None:
 
 def test_records_are_made_some_at_a_time() -> None:
     paths, visitors = Slices(map(str, range(12_000))), np.arange(12_000)
-    rows = records({"path": paths, "visitors": visitors})
+    rows = make_rows({"path": paths, "visitors": visitors})
     assert [(row.path, row.visitors) for row in rows] == [
         (str(number), number) for number in range(12_000)
     ]
     assert sum(paths.sizes) == 12_000
     assert max(paths.sizes) <= 5_000
-    assert records({"path": [], "visitors": visitors[:0]}) == []
+    assert make_rows({"path": [], "visitors": visitors[:0]}) == []
 
 
 def test_a_page_of_many_that_are_equal() -> None:
@@ -77,3 +81,22 @@ def test_a_page_of_many_that_are_equal() -> None:
     expected = [*sorted(names[:10]), *sorted(names[10:15_010])][5:5_005]
     assert shown == expected
     assert [names[number] for number in numbers] == expected
+
+
+@pytest.mark.parametrize(
+    ("name_of", "text", "name"),
+    [
+        (rows.as_stored, "en-GB", "en-GB"),
+        (rows.source, "google.de/search", "Google"),
+        (rows.source, "", ""),
+        (rows.source, "(other)", "(other)"),
+        (rows.country, "DE", "Germany"),
+        (rows.country, "", "Unknown"),
+        (rows.language, "en-GB", "English"),
+        (rows.language, "", "Unknown"),
+        (rows.locale, "en-GB", "British English"),
+        (rows.locale, "(other)", "(other)"),
+    ],
+)
+def test_names(name_of: Naming, text: str, name: str) -> None:
+    assert name_of(text, SOURCES) == name

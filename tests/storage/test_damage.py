@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
+from support.query.snapshots import MadeSnapshot
 from support.storage.contents import (
     Row,
     agrees,
@@ -65,8 +66,9 @@ def by_segment(store: Store, website: Website) -> Pieces:
         numbers = [segment.number for segment in store._partitions.of(website.number).leaves()]
         parts = list(leaves(snapshot.parts))
         flushed = zip(numbers, parts, strict=False)
-        pieces = {number: rows(Snapshot([part], (), snapshot.texts)) for number, part in flushed}
-        memtable = Snapshot(parts[len(numbers) :], snapshot.events, snapshot.texts)
+        texts = snapshot.texts
+        pieces = {number: rows(MadeSnapshot(texts=texts, parts=[part])) for number, part in flushed}
+        memtable = MadeSnapshot(texts=texts, parts=parts[len(numbers) :], events=snapshot.events)
         return {**pieces, 0: rows(memtable)}
 
     return store.ask(website, question)

@@ -392,7 +392,7 @@ async def test_a_day_of_several_batches_is_foretold_once(
 @pytest_twisted.ensureDeferred
 async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStore) -> None:
     def counted(snapshot: Snapshot) -> int:
-        return sum(int(sum(day.overall().sums[0])) for day in snapshot.days)
+        return sum(int(sum(day.overall().sums[0])) for day in snapshot.rollups)
 
     store = open_store(sizes=SIZES, retention=Retention(others=Keep(1)))
     website = await store.add_website("example.com", 1)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 
 import lmdb
@@ -23,7 +23,7 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.purge import LAST_BLOCK
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.last_numbers import read_number
-from medamad.storage.import_batches import Batch
+from medamad.storage.import_batches import ImportBatch
 from medamad.storage.settings import NEW_VALUES, Keep, Retention
 from medamad.storage.store import Store
 
@@ -115,7 +115,7 @@ async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenSto
     await store.close()
 
 
-async def begun(store: Store, website: Website) -> Batch:
+async def begun(store: Store, website: Website) -> ImportBatch:
     """Begin to import, with a hundred views."""
     batch = await store.imports.begin(
         website, source="", digest="", ranges=[("other", 1, 1_000)], newest=0, now=1
@@ -187,7 +187,8 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     website = await store.add_website("example.com", 1)
     batch = await begun(store, website)
     await store.imports.finish(batch)
-    reader = store.hold(website)
+    reader, later = ExitStack(), ExitStack()
+    reader.enter_context(store.snapshot(website))
     await store.imports.undo(website, batch.number)
     await idle(store)
     paths = [f"/bulk-1/{number}" for number in range(100)]
@@ -195,7 +196,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     # Nor do they go with those that are looked for each day.
     await store.tidy(NOW_MS + 3 * DAY_MS)
     assert stored_texts(store, website, Dimension.PATH) == paths
-    later = store.hold(website)
+    later.enter_context(store.snapshot(website))
     reader.close()
     for _ in range(10_000):
         if stored_texts(store, website, Dimension.PATH) == paths[-1:]:

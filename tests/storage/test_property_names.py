@@ -67,6 +67,6 @@ async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_nee
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
     await store.tidy(NOW_MS + 4 * DAY_MS)
     await idle(store)
-    assert store.ask(website, lambda snapshot: len(list(snapshot.days))) == 1
+    assert store.ask(website, lambda snapshot: len(list(snapshot.rollups))) == 1
     assert texts.size() == 0
     await store.close()

@@ -19,7 +19,7 @@ from twisted.internet.threads import deferToThread
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.access import Leases, QueryAccess, asking
+from medamad.storage.environment.access import Leases, QueryAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
@@ -93,12 +93,13 @@ def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
 
 def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> None:
     now_s = 100.0
-    asked = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
+    access = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
 
     def value() -> bytes | None:
-        found = asked.value(b"key", environment.databases.meta)
+        found = access.value(b"key", environment.databases.meta)
         return None if found is None else bytes(found)
 
+    assert value() is None
     for written, seen, later_s in (
         (b"1", None, 0.2),
         (b"2", b"2", 0.1),
@@ -108,9 +109,9 @@ def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> No
         with environment.lmdb.begin(write=True) as txn:
             txn.put(b"key", written, db=environment.databases.meta)
         now_s += later_s
-        asked.renew()
+        access.renew()
         assert value() == seen
-    asked.end()
+    access.release()
 
 
 def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> None:
@@ -121,26 +122,27 @@ def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> 
         for key, value in kept.items():
             txn.put(key, value, db=database)
     now_s = 0.0
-    asked = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
-    borrowed = {key: asked.value(key, database) for key in kept}
+    access = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
+    borrowed = {key: access.value(key, database) for key in kept}
     now_s = 10.0
-    asked.renew()
+    access.renew()
     for turn in range(20):
         with environment.lmdb.begin(write=True) as txn:
             for number in range(200):
                 txn.put(b"%05d-%d" % (number * 97, turn), bytes(turn * 40), db=database)
                 txn.delete(b"%05d-%d" % (number * 97, turn - 2), db=database)
     assert {key: bytes(value) for key, value in borrowed.items() if value} == kept
-    asked.end()
+    access.release()
 
 
 def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
         txn.put(b"large", bytes(9_999), db=environment.databases.segments)
-    with asking(environment) as asked:
-        value = asked.value(b"large", environment.databases.segments)
-        assert value is not None
-        assert value.readonly
+    access = QueryAccess(environment.lmdb, environment.page_bytes)
+    value = access.value(b"large", environment.databases.segments)
+    assert value is not None
+    assert value.readonly
+    access.release()
 
 
 # Questions under way

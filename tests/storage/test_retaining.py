@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
 from support.query.oracle import Entry, Oracle
-from support.query.snapshots import ENDPOINTS, SOURCES, answer
+from support.query.snapshots import ENDPOINTS, SOURCES, result
 from support.storage.contents import agrees, entries, held, orphans, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
 from support.storage.log_lines import told_in_log
@@ -22,8 +23,8 @@ from twisted.logger import LogLevel
 from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Leaving, View
 from medamad.domain.websites import Website
+from medamad.query.result import Gap
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.segments.snapshot import Missing
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 from medamad.storage.wal.journal import Batch
@@ -42,15 +43,18 @@ def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
 def days_of(store: Store, website: Website) -> list[int]:
     """Return the days of which there are sums, counted from the present one."""
     today = MIDNIGHT_MS // DAY_MS
-    return store.ask(website, lambda snapshot: sorted({day.day - today for day in snapshot.days}))
+    return store.ask(
+        website, lambda snapshot: sorted({day.day - today for day in snapshot.rollups})
+    )
 
 
 def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
     """Return an answer, and the days that it is without."""
 
     def question(snapshot: Any) -> tuple[Any, list[int]]:
-        found = answer(snapshot, endpoint, list(query), now_ms=LATER_MS)
-        return found, [day for each in Missing for day in snapshot.missed.days(each)]
+        found = result(snapshot, endpoint, list(query), now_ms=LATER_MS)
+        days = [day for gap in Gap for day in found.gaps.days(gap)]
+        return msgspec.to_builtins(found.content), days
 
     return store.ask(website, question)
 

@@ -10,6 +10,7 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.query.snapshots import MadeSnapshot
 from support.storage.contents import agrees, in_order, rows
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
@@ -39,7 +40,6 @@ from medamad.storage.segments.parts import (
     ViewColumns,
 )
 from medamad.storage.segments.read import open_one
-from medamad.storage.segments.snapshot import Snapshot
 
 DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
@@ -61,7 +61,7 @@ def names_of(codes: Any) -> Any:
 
 @define
 class Kept:
-    """What is stored, in memory: a `Reading`."""
+    """What is stored, in memory: a `ReadAccess`."""
 
     values: dict[tuple[str, bytes], bytes] = field(factory=dict)
 
@@ -70,6 +70,9 @@ class Kept:
         return None if found is None else memoryview(found)
 
     def renew(self) -> None:
+        pass
+
+    def release(self) -> None:
         pass
 
     def write(self, content: Content, number: int, counted_from: int = 0) -> Segment:
@@ -170,7 +173,7 @@ class Plain:
 
 
 def seen(*parts: Part | Plain) -> Any:
-    return rows(Snapshot(parts, (), texts))  # type: ignore[arg-type]
+    return rows(MadeSnapshot(texts=texts, parts=parts))  # type: ignore[arg-type]
 
 
 def seen_in(*contents: Content) -> Any:
@@ -192,7 +195,7 @@ def test_a_segment_is_what_it_was_made_of(content: Content, counted_from: int) -
     part = kept.open(kept.write(content, 7, counted_from))
     assert seen(part) == seen_in(content)
     is_counted = len(content) + len(content.events) >= counted_from
-    assert agrees(Snapshot([part], (), texts)) == is_counted
+    assert agrees(MadeSnapshot(texts=texts, parts=[part])) == is_counted
     assert set(part.own.event.tolist()).isdisjoint(part.loose.event.tolist())
     assert all(view not in content.sequence for view in part.loose.view.tolist())
 
@@ -229,10 +232,10 @@ def test_what_became_known_is_laid_over_a_segment(content: Content, data: Any) -
     )
     part = kept.open(segment, overlay)
     assert seen(part) == seen_in(after)
-    agrees(Snapshot([part], (), texts))
+    agrees(MadeSnapshot(texts=texts, parts=[part]))
     folded = kept.open(kept.write(content_of([part]), 8))
     assert seen(folded) == seen_in(after)
-    agrees(Snapshot([folded], (), texts))
+    agrees(MadeSnapshot(texts=texts, parts=[folded]))
 
 
 @given(st.randoms(use_true_random=False), st.lists(st.integers(1, 8), min_size=2, max_size=6))
@@ -247,7 +250,7 @@ def test_a_group_counts_as_its_segments_together(rng: random.Random, sizes: list
     tops = [*groups, *(segments[2:] if len(groups[0].members) == 2 and len(segments) < 4 else [])]
     parts = [kept.open(top) for top in tops]
     assert seen(*parts) == seen_in(*pieces)
-    assert agrees(Snapshot(parts, (), texts)) >= len(segments)
+    assert agrees(MadeSnapshot(texts=texts, parts=parts)) >= len(segments)
     assert isinstance(parts[0], MergedSegment)
 
 

@@ -1,6 +1,7 @@
 """Names that nothing uses are removed, once a day, and no others."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest_twisted
 from support.storage.bulk_loads import expected, made
@@ -86,12 +87,13 @@ async def test_names_of_what_is_past_its_time_stay_for_whoever_still_reads_it(
     website = await store.add_website("example.com", 1)
     await store.append([a_view(path="/old"), a_view(path="/new", time_ms=NOW_MS + 5 * DAY_MS)])
     await settled(store, NOW_MS + 2 * DAY_MS)
-    reader = store.hold(website)
+    reader, later = ExitStack(), ExitStack()
+    reader.enter_context(store.snapshot(website))
     for days in (7, 8):
         await settled(store, NOW_MS + days * DAY_MS)
         assert held(store, website)[0][0]["path"] == "/new"
         assert stored_texts(store, website, Dimension.PATH) == ["/old", "/new"]
-    later = store.hold(website)
+    later.enter_context(store.snapshot(website))
     reader.close()
     await settled(store, NOW_MS + 8 * DAY_MS)
     assert stored_texts(store, website, Dimension.PATH) == ["/new"]

@@ -19,7 +19,7 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.query.filters import Condition
 from medamad.query.reports import properties, summary
-from medamad.query.request import Question
+from medamad.query.request import Cancellation, Query
 from medamad.storage.check import StoreCheck
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -101,9 +101,11 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     check(store, other, export.sums(), (*OF_PLAUSIBLE, "days"))
     # Of values, those of one name can be told.
     values = export.sums().of["property_values"]
-    asked = Question(conditions=(Condition("prop_name", "eq", ("Outbound Link: Click",)),))
-    told = store.ask(other, lambda snapshot: properties.report(snapshot, asked, SOURCES))
-    assert {(row.name, row.value): row.events for row in told} == {
+    query = Query(conditions=(Condition("prop_name", "eq", ("Outbound Link: Click",)),))
+    report = store.ask(
+        other, lambda snapshot: properties.report(snapshot, query, SOURCES, Cancellation())
+    )
+    assert {(row.name, row.value): row.events for row in report.content} == {
         name: of[0] for name, of in values.items() if name[0] == "Outbound Link: Click"
     }
     await store.close()
@@ -190,9 +192,13 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
     by_day = store.ask(
         website,
         lambda snapshot: summary.report(
-            snapshot, Question(), SOURCES, now_ms=END_MS, interval="day", timezone=zone
+            snapshot,
+            Query(),
+            SOURCES,
+            Cancellation(),
+            options=summary.Options(now_ms=END_MS, interval="day", timezone=zone),
         ),
-    )
+    ).content
     shown = {str(row.date)[:10]: row.pageviews for row in by_day["interval"] if row.pageviews}
     assert shown == {day: of[0] for day, of in export.found.of["days"].items()}
     assert taken.ended is not None

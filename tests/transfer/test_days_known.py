@@ -13,8 +13,9 @@ from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible
 from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
 from support.transfer.round_trips import SOURCES
 
-from medamad.query.request import Question
-from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import NO_GAPS, Gap, Gaps
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer import export
 from medamad.transfer.export import Asked, Exported
@@ -36,28 +37,27 @@ async def test_answers_say_of_which_days_they_know_nothing(
     await take_days(store, website, folder)
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
 
-    def missed(report: str, *, summary: bool = False) -> list[list[int]]:
-        return store.ask(website, missed_by(report, Question(summary=summary)))
+    def gaps_in(report: str, *, summary: bool = False) -> list[list[int]]:
+        return store.ask(website, gaps_of(report, Query(summary=summary)))
 
-    assert missed("browsers") == [numbers, [], []]
-    assert missed("os") == [[], numbers, []]
-    assert missed("os", summary=True) == [[], [], []]
-    assert missed("languages") == [numbers, [], []]
-    assert missed("summary") == [[], numbers, []]
-    assert missed("pages") == [[], [], numbers], "of these the total time is known"
-    assert missed("pages", summary=True) == [[], [], []]
-    assert missed("time") == [[], numbers, []]
-    assert missed("property_values") == [[], [], []]
+    assert gaps_in("browsers") == [numbers, [], []]
+    assert gaps_in("os") == [[], numbers, []]
+    assert gaps_in("os", summary=True) == [[], [], []]
+    assert gaps_in("languages") == [numbers, [], []]
+    assert gaps_in("summary") == [[], numbers, []]
+    assert gaps_in("pages") == [[], [], numbers], "of these the total time is known"
+    assert gaps_in("pages", summary=True) == [[], [], []]
+    assert gaps_in("time") == [[], numbers, []]
+    assert gaps_in("property_values") == [[], [], []]
     await store.close()
 
 
-def missed_by(report: str, question: Question) -> Callable[[Snapshot], list[list[int]]]:
-    def ask(snapshot: Snapshot) -> list[list[int]]:
-        export._reports(END_MS)[report](snapshot, question, SOURCES)
-        kinds = (Missing.FIGURES, Missing.DURATIONS, Missing.BOUNCES)
-        return [snapshot.missed.days(each) for each in kinds]
+def gaps_of(report: str, query: Query) -> Callable[[Snapshot], list[list[int]]]:
+    def run(snapshot: Snapshot) -> list[list[int]]:
+        result = export._reports(END_MS)[report](snapshot, query, SOURCES, Cancellation())
+        return [result.gaps.days(gap) for gap in (Gap.FIGURES, Gap.DURATIONS, Gap.BOUNCES)]
 
-    return ask
+    return run
 
 
 @pytest_twisted.ensureDeferred
@@ -70,8 +70,8 @@ async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_emp
     await take_days(store, website, [export.zip(tmp_path / "export.zip")])
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
     for report in ("summary", "days", "pages", "referrers", "countries", "locales"):
-        missed = store.ask(website, missed_by(report, Question()))
-        assert (report, missed) == (report, [[], numbers, numbers])
+        gaps = store.ask(website, gaps_of(report, Query()))
+        assert (report, gaps) == (report, [[], numbers, numbers])
     for number, (path, duration_ms) in enumerate((("/", 9_000), ("/own", 9_000), ("/untimed", 0))):
         await store.append([a_view(time_ms=END_MS, beacon=f"b{number}", path=path)])
         if duration_ms:
@@ -105,29 +105,32 @@ async def test_statistics_are_of_the_days_of_which_there_are_sums(
     export = Plausible()
     await take_days(store, website, [export.zip(tmp_path / "export.zip")], zone=tokyo)
 
-    def written(zone: tzinfo) -> tuple[dict[str, Any], Missed]:
-        held = store.hold(website)
+    def written(zone: tzinfo) -> tuple[dict[str, Any], Gaps]:
         asked = Asked(what="statistics", format="ndjson")
-        source = Exported(
-            held=held,
-            origins=store.imports.origins(website),
-            sources=SOURCES,
-            period=asked.period,
-            zone=zone,
-        )
-        data = b"".join(piece.data for piece in asked.written(source, END_MS))
-        held.close()
+        data, all_gaps = b"", NO_GAPS
+        with store.snapshot(website) as snapshot:
+            source = Exported(
+                snapshot=snapshot,
+                origins=store.imports.origins(website),
+                sources=SOURCES,
+                period=asked.period,
+                zone=zone,
+            )
+            for piece in asked.written(source, END_MS):
+                data += piece.data
+                for gaps in piece.gaps.values():
+                    all_gaps |= gaps
         rows = [json.loads(line) for line in data.splitlines()]
         return {
             row["date"]: row["pageviews"]
             for row in rows
             if row["report"] == "days" and row.get("pageviews")
-        }, source.missed
+        }, all_gaps
 
-    days, missed = written(tokyo)
+    days, gaps = written(tokyo)
     assert days == {f"{day}T00:00:00+09:00": of[0] for day, of in export.sums().of["days"].items()}
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
-    assert missed.days(Missing.INTERVAL) == []
-    assert missed.days(Missing.FIGURES) == numbers, "of languages"
+    assert gaps.days(Gap.INTERVAL) == []
+    assert gaps.days(Gap.FIGURES) == numbers, "of languages"
     assert written(UTC)[0] == {}
     await store.close()

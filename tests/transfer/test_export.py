@@ -143,16 +143,18 @@ async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> 
     website = await fill(store)
     asked = Asked(what="views", format="ndjson")
     whole = exported(store, website, asked)
-    held = store.hold(website)
-    source = Exported(
-        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
-    )
-    pieces = asked.written(source, LATER_MS)
-    data = b"".join(next(pieces).data for _ in range(4))
-    await store.append(views(100, 120, NOW_MS + 2 * DAY_MS))
-    await settled(store, NOW_MS + 4 * DAY_MS)
-    data += b"".join(piece.data for piece in pieces)
-    held.close()
+    with store.snapshot(website) as snapshot:
+        source = Exported(
+            snapshot=snapshot,
+            origins=store.imports.origins(website),
+            sources=SOURCES,
+            period=asked.period,
+        )
+        pieces = asked.written(source, LATER_MS)
+        data = b"".join(next(pieces).data for _ in range(4))
+        await store.append(views(100, 120, NOW_MS + 2 * DAY_MS))
+        await settled(store, NOW_MS + 4 * DAY_MS)
+        data += b"".join(piece.data for piece in pieces)
     assert data == whole
     later = exported(store, website, asked)
     assert len(later.splitlines()) == len(whole.splitlines()) + 21
@@ -227,12 +229,14 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
     views = 2 * STEP_ROWS + 100
     await store.load(website, made(1, views, 10))
     asked = Asked(what="statistics")
-    held = store.hold(website)
-    source = Exported(
-        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
-    )
-    pieces = list(asked.pieces(source, LATER_MS))
-    held.close()
+    with store.snapshot(website) as snapshot:
+        source = Exported(
+            snapshot=snapshot,
+            origins=store.imports.origins(website),
+            sources=SOURCES,
+            period=asked.period,
+        )
+        pieces = list(asked.pieces(source, LATER_MS))
     assert max(len(column) for piece in pieces for column in piece.rows) == STEP_ROWS
     reports = [name for piece in pieces for name in piece.rows[0]]
     paths = [

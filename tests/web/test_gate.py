@@ -10,7 +10,7 @@ from support.web.client import Browser, Connection, encoded
 from support.web.daemon_in_memory import House
 from twisted.internet.defer import Deferred, fail
 
-from medamad.query.request import NobodyWaits
+from medamad.query.request import Cancelled
 
 CHANGES = [
     ("PATCH", "/user"),
@@ -348,5 +348,5 @@ async def test_a_question_that_was_begun_ends_when_its_sender_goes(
     (question,) = begun
     question()
     connection.close()
-    with pytest.raises(NobodyWaits):
+    with pytest.raises(Cancelled):
         question()

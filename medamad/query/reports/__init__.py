@@ -1,1 +1,1 @@
-"""The reports: one module for each kind of statistic."""
+"""The reports: a module for each kind of statistic."""

@@ -1,4 +1,4 @@
-"""The statistics by one dimension: referrers, campaigns, browsers, countries and the like."""
+"""The reports by one dimension: referrers, campaigns, browsers, countries and the like."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -10,16 +10,17 @@ from attrs import frozen
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
-from medamad.query.aggregate import Tally, figures_of_time, tally_by
-from medamad.query.request import Question
-from medamad.query.rows import Columns, Naming, Row, fractions, page, records
+from medamad.query.aggregate import Tally, bounces_and_durations, tally
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import Result
+from medamad.query.rows import Columns, Naming, Row, fractions, make_rows, page
 from medamad.query.scan import select
 from medamad.storage.segments.snapshot import Snapshot
 
 
 @frozen
 class Column:
-    """What is counted: the rows' name of it, the dimension, and what its texts are called."""
+    """What views are counted by: the name of the column, its dimension, the names of its texts."""
 
     name: str
     dimension: Dimension
@@ -53,45 +54,53 @@ BY_REPORT: Final = MappingProxyType(
         "countries": COUNTRIES,
     }
 )
-"""Those that can be counted in one way only, by the names of their reports."""
+"""The columns of reports that have only one, by the name of the report."""
 
 
-def report(snapshot: Snapshot, question: Question, sources: Sources, column: Column) -> list[Row]:
-    """Return a row for every name in a column: most visitors, then most views, first.
+def report(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    column: Column,
+) -> Result[list[Row]]:
+    """Return a row for each name in a column: most visitors first, then most views.
 
-    Name, visitors and their share; unless a summary is asked for, the bounce rate and the total
-    time too.
+    Name, visitors and their share; unless a summary is asked for, also the bounce rate and the
+    total time.
     """
-    selection = select(snapshot, question, sources)
-    tally = tally_by(selection, column.dimension, timed=not question.summary)
-    snapshot.check()
+    selection = select(snapshot, query, sources, cancellation)
+    sums = tally(selection, column.dimension, timed=not query.summary)
+    cancellation.check()
     names = snapshot.texts(column.dimension)
     if column.naming is not rows.as_stored:
-        tally, names = _by_name(tally, names, column.naming, sources)
-    views, visitors = tally.views, tally.visitors(of_page=question.names_page)
-    numbers, named = page(
-        np.flatnonzero(views), (visitors, views), names.__getitem__, question.rows
-    )
-    shares = fractions(visitors[numbers], visitors.sum())
-    short: Columns = {
-        column.name: named,
+        sums, names = _by_name(sums, names, column.naming, sources)
+    views, visitors = sums.views, sums.visitors(of_page=query.filters_by_path)
+    numbers, shown = page(np.flatnonzero(views), (visitors, views), names.__getitem__, query.page)
+    columns: Columns = {
+        column.name: shown,
         "visitors": visitors[numbers],
-        "visitors_percentage": shares,
+        "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
-    if question.summary:
-        return records(short)
-    shown = Tally(tally.sums[:, numbers])
-    return records({**short, **figures_of_time(shown, shown.duration_ms, question)})
+    if not query.summary:
+        on_page = sums.take(numbers)
+        columns |= bounces_and_durations(on_page, on_page.duration_ms, query)
+    return Result(make_rows(columns), sums.gaps)
 
 
 def _by_name(
-    tally: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
+    sums: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
 ) -> tuple[Tally, list[str]]:
-    """Add up what shares a name, and give those names by their new numbers."""
-    codes = np.flatnonzero(tally.views)
+    """Return the sums by name instead of by code, and the names."""
+    codes = np.flatnonzero(sums.views)
     numbers: dict[str, int] = {}
-    found = (
-        numbers.setdefault(name_of(texts[code], sources), len(numbers)) for code in codes.tolist()
+    groups = np.fromiter(
+        (
+            numbers.setdefault(name_of(texts[code], sources), len(numbers))
+            for code in codes.tolist()
+        ),
+        np.intp,
+        len(codes),
     )
-    groups = np.fromiter(found, np.intp, len(codes))
-    return Tally(tally.sums[:, codes]).grouped(groups, len(numbers)), list(numbers)
+    return sums.take(codes).grouped(groups, len(numbers)), list(numbers)

@@ -1,37 +1,38 @@
-"""The statistic of pages: views and visitors by path."""
+"""The report of pages: views and visitors by path."""
 
 import numpy as np
 
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
-from medamad.query.aggregate import Tally, figures_of_time, tally_by
-from medamad.query.request import Question
-from medamad.query.rows import Columns, Row, fractions, page, records
+from medamad.query.aggregate import bounces_and_durations, tally
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import Result
+from medamad.query.rows import Columns, Row, fractions, make_rows, page
 from medamad.query.scan import select
 from medamad.storage.segments.snapshot import Snapshot
 
 
-def report(snapshot: Snapshot, question: Question, sources: Sources) -> list[Row]:
-    """Return a row for every path: most visitors of the page, then most views, first.
+def report(
+    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+) -> Result[list[Row]]:
+    """Return a row for each path: most visitors of the page first, then most views.
 
-    Path, visitors and their share; unless a summary is asked for, views and their share, the
-    bounce rate and the total time too.
+    Path, visitors and their share; unless a summary is asked for, also views and their share, the
+    bounce rate and the total time.
     """
-    selection = select(snapshot, question, sources)
-    tally = tally_by(selection, Dimension.PATH, timed=not question.summary)
-    views, visitors = tally.views, tally.visitors(of_page=True)
+    selection = select(snapshot, query, sources, cancellation)
+    sums = tally(selection, Dimension.PATH, timed=not query.summary)
+    views, visitors = sums.views, sums.visitors(of_page=True)
     texts = snapshot.texts(Dimension.PATH)
-    codes, paths = page(np.flatnonzero(views), (visitors, views), texts.__getitem__, question.rows)
-    shares = fractions(visitors[codes], visitors.sum())
-    short: Columns = {"path": paths, "visitors": visitors[codes], "visitors_percentage": shares}
-    if question.summary:
-        return records(short)
-    shown = Tally(tally.sums[:, codes])
-    return records(
-        {
-            **short,
-            "pageviews": shown.views,
-            "pageviews_percentage": fractions(shown.views, views.sum()),
-            **figures_of_time(shown, shown.duration_ms, question),
-        }
-    )
+    codes, paths = page(np.flatnonzero(views), (visitors, views), texts.__getitem__, query.page)
+    columns: Columns = {
+        "path": paths,
+        "visitors": visitors[codes],
+        "visitors_percentage": fractions(visitors[codes], visitors.sum()),
+    }
+    if not query.summary:
+        on_page = sums.take(codes)
+        columns["pageviews"] = on_page.views
+        columns["pageviews_percentage"] = fractions(on_page.views, views.sum())
+        columns |= bounces_and_durations(on_page, on_page.duration_ms, query)
+    return Result(make_rows(columns), sums.gaps)

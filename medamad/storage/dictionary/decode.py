@@ -1,7 +1,7 @@
 """Dictionary decoding: the texts behind codes, held in memory while they are in use."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from threading import Lock
@@ -104,6 +104,32 @@ _UNASKED: Final = 40
 _log: Final = Logger()
 
 
+_CACHED: Final = 64
+
+
+@define(eq=False)
+class TextCache:
+    """What queries have computed from a website's texts: the values that were used last, by key.
+
+    A website only ever gains texts, so that a value is extended instead of discarded. Any thread
+    may use the cache. Nothing may change a value that is in it.
+    """
+
+    _values: dict[Hashable, Any] = field(factory=dict)
+
+    def get(self, key: Hashable) -> Any:
+        """Return the value of a key, or None."""
+        return self._values.get(key)
+
+    def put(self, key: Hashable, value: object) -> None:
+        """Store a value, and drop the one that has not been stored again for longest."""
+        self._values.pop(key, None)
+        self._values[key] = value
+        # Another thread may be doing the same: iterate over a copy.
+        for oldest in list(self._values)[:-_CACHED]:
+            self._values.pop(oldest, None)
+
+
 @define(eq=False)
 class Texts:
     """One website's texts: lists by code, read from the store when they are asked for.
@@ -113,6 +139,7 @@ class Texts:
 
     _environment: Environment
     _website: int
+    cache: TextCache = field(factory=TextCache)
     is_deleted: bool = False
     unasked: int = 0
     """How often `keep_within` has looked at these texts since somebody asked for them."""

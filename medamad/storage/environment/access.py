@@ -1,9 +1,10 @@
-"""Access to stored values: transactions of queries and of the writer, leases on snapshots.
+"""Access to stored values: the transactions of queries and of the writer, leases on snapshots.
 
-A question may run for longer than a read transaction should be held: it renews its transaction
-now and then. What it has borrowed stays as it is nevertheless. The segments that its snapshot names
-are not removed before its lease ends, nothing in them is ever overwritten, and LMDB keeps a value
-that is larger than a page on pages of its own, which do not move; smaller ones are copied.
+A query may run for longer than a read transaction should be open, because LMDB reuses no page that
+was freed since the oldest one began. So a query replaces its transaction from time to time. What it
+has borrowed stays valid nevertheless: the segments of its snapshot are not removed before its lease
+ends, nothing in them is ever overwritten, and LMDB stores a value that is larger than a page on
+pages of its own, which do not move. Smaller values are copied.
 """
 
 import time
@@ -16,7 +17,7 @@ import lmdb
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from medamad.storage.environment.environment import Database, Environment, Txn
+from medamad.storage.environment.environment import Database, Txn
 from medamad.storage.environment.writer import CallsFromThread
 
 _RENEWED_AFTER_S: Final = 0.25
@@ -24,92 +25,86 @@ _RENEWED_AFTER_S: Final = 0.25
 Buffers: TypeAlias = "lmdb.Transaction[memoryview]"
 
 
-class Reading(Protocol):
-    """Access to what is stored."""
+class ReadAccess(Protocol):
+    """Read access to stored values."""
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Return what is stored under a key, valid for the question at least."""
+        """Return the value of a key. It is valid at least until the query ends."""
 
     def renew(self) -> None:
-        """Hold no transaction for too long."""
+        """End a transaction that has been open for too long."""
+
+    def release(self) -> None:
+        """End the transaction, if one is open. Reading on begins another."""
 
 
 @define(eq=False)
 class QueryAccess:
-    """A question's access. Used by one thread."""
+    """The access of a query. One thread at a time uses it."""
 
     _lmdb: lmdb.Environment
-    _page: int
+    _page_bytes: int
     _now: Callable[[], float] = time.monotonic
-    _txn: Buffers = field(init=False)
-    _since: float = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._begin()
+    _txn: "Buffers | None" = None
+    _begun: float = 0.0
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Return what is stored under a key: a large value out of the file itself."""
+        """Return the value of a key; if it is large, from the mapped file itself."""
+        if self._txn is None:
+            self._txn = self._lmdb.begin(buffers=True)
+            self._begun = self._now()
         value = self._txn.get(key, db=database)
-        return memoryview(bytes(value)) if value is not None and len(value) < self._page else value
+        is_small = value is not None and len(value) < self._page_bytes
+        return memoryview(bytes(value)) if value is not None and is_small else value
 
     def renew(self) -> None:
-        """Begin another transaction if this one is old."""
-        if self._now() - self._since > _RENEWED_AFTER_S:
-            self.end()
-            self._begin()
+        """End the transaction if it is older than a quarter of a second."""
+        if self._txn is not None and self._now() - self._begun > _RENEWED_AFTER_S:
+            self.release()
 
-    def end(self) -> None:
-        """Read no more."""
-        self._txn.abort()
-
-    def _begin(self) -> None:
-        self._txn = self._lmdb.begin(buffers=True)
-        self._since = self._now()
-
-
-@contextmanager
-def asking(environment: Environment) -> Iterator[QueryAccess]:
-    """Read for as long as the context lasts."""
-    reading = QueryAccess(environment.lmdb, environment.page_bytes)
-    try:
-        yield reading
-    finally:
-        reading.end()
+    def release(self) -> None:
+        """End the transaction, if one is open. Reading on begins another."""
+        if self._txn is not None:
+            self._txn.abort()
+            self._txn = None
 
 
 @define(eq=False)
 class WriterAccess:
-    """The writer's access: in whatever write transaction it is at. Gives copies."""
+    """Access in the writer's current transaction, or any other that is open. Returns copies."""
 
     txn: Txn
 
     def value(self, key: bytes, database: Database) -> memoryview | None:
-        """Return a copy of what is stored under a key."""
+        """Return a copy of the value of a key."""
         value = self.txn.get(key, db=database)
         return None if value is None else memoryview(value)
 
     def renew(self) -> None:
-        """Do nothing: the transactions are short."""
+        """Do nothing: whoever began the transaction ends it."""
+
+    def release(self) -> None:
+        """Do nothing: whoever began the transaction ends it."""
 
 
 @define(eq=False)
 class Leases:
-    """The questions under way, in the order in which they began. `lease` is for any thread.
+    """The leases on snapshots, in the order in which they began. Any thread may take one.
 
-    Each is one of a website: what goes of another does not wait for it.
+    A lease is on the data of one website. Purging another website does not wait for it.
     """
 
     _reactor: CallsFromThread
     _lock: Lock = field(factory=Lock)
     _next: int = 0
     _held: dict[int, int] = field(factory=dict)
-    """The website of each."""
+    """The website of each lease."""
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list)
-    """Until which moment, and of which website, each wants all to have ended."""
+    """A moment and a website; each fires when all leases from before the moment have ended."""
 
     @contextmanager
     def lease(self, website: int) -> Iterator[None]:
-        """Hold what is published of a website now, and whatever is later, in the context."""
+        """Keep what is published of a website now, or later, readable until the context ends."""
         with self._lock:
             number = self._next
             self._next += 1
@@ -121,27 +116,27 @@ class Leases:
                 del self._held[number]
                 is_awaited = bool(self._waiting)
             if is_awaited:
-                self._reactor.callFromThread(self._tell)
+                self._reactor.callFromThread(self._fire_ended)
 
     def now(self) -> int:
-        """Return the moment: questions that begin later do not see what has been replaced by now."""
+        """Return the present moment. Leases that begin later do not cover what is replaced by now."""
         with self._lock:
             return self._next
 
     def all_ended(self, moment: int, website: int) -> bool:
-        """Return whether every question of a website that began before a moment has ended."""
+        """Return whether every lease on a website from before a moment has ended."""
         with self._lock:
             return all(number >= moment for number, of in self._held.items() if of == website)
 
     def ended(self, website: int) -> Deferred[None]:
-        """Fire, in the reactor's thread, once what a website is asked by now has ended."""
+        """Return a Deferred that fires in the reactor when all present leases on a website have ended."""
         done: Deferred[None] = Deferred()
         with self._lock:
             self._waiting.append((self._next, website, done))
-        self._tell()
+        self._fire_ended()
         return done
 
-    def _tell(self) -> None:
+    def _fire_ended(self) -> None:
         waiting = self._waiting
         ready = [done for moment, website, done in waiting if self.all_ended(moment, website)]
         with self._lock:

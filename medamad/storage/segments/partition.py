@@ -1,20 +1,20 @@
 """All hits of one website as the writer has them: the memtable, the segments, what was corrected since.
 
-The writer thread alone changes a partition. What questions see is `PartitionState`, replaced as a
-whole.
+The writer thread alone changes a partition. Queries see a `Snapshot`, which is
+replaced as a whole.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 from numpy.typing import NDArray
 from twisted.logger import Logger
 
 from medamad.storage.dictionary.decode import Texts as WebsiteTexts
-from medamad.storage.environment.access import Reading
+from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.build import Content
@@ -27,97 +27,12 @@ from medamad.storage.segments.corrections import (
     overlay_of,
 )
 from medamad.storage.segments.format import Segment
-from medamad.storage.segments.parts import (
-    DayRollup,
-    Events,
-    Part,
-    Texts,
-    ViewColumns,
-)
-from medamad.storage.segments.read import OpenSegment, open_one, opened
-from medamad.storage.segments.rollup import open_sums
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.read import OpenSegment, open_one
+from medamad.storage.segments.snapshot import Snapshot, split_merged, with_members
 from medamad.storage.wal.memtable import Memtable
 
 _NO_LATES: Final[Overlays] = {}
 _Known: TypeAlias = Mapping[Corrected, Values]
-
-
-@frozen(eq=False)
-class PartitionState:
-    """The state of a website between two changes."""
-
-    segments: tuple[Segment, ...]
-    overlay: Overlays
-    chunks: tuple[ViewColumns, ...]
-    events: tuple[Events, ...]
-    texts: Texts
-    memo: MutableMapping[Any, Any]
-    days: tuple[Segment, ...] = ()
-
-    def snapshot(
-        self, reading: Reading, databases: Databases, without: frozenset[int] = frozenset()
-    ) -> Snapshot:
-        """Return what a question sees, but for some segments; groups among them are taken apart."""
-        return Snapshot(
-            parts=_Parts(self, reading, databases, without),
-            events=self.events,
-            texts=self.texts,
-            memo=self.memo,
-            days=_Days(self, reading, databases, without),
-        )
-
-
-@frozen(eq=False)
-class _Parts:
-    """The parts of a snapshot, opened as they are gone through."""
-
-    _published: PartitionState
-    _reading: Reading
-    _databases: Databases
-    _without: frozenset[int]
-
-    def __iter__(self) -> Iterator[Part]:
-        published = self._published
-        segments: Iterable[Segment] = published.segments
-        if self._without:
-            segments = _apart(segments, self._without)
-            segments = (segment for segment in segments if segment.number not in self._without)
-        yield from opened(segments, published.overlay, self._reading, self._databases)
-        yield from published.chunks
-
-
-@frozen(eq=False)
-class _Days:
-    """The sums of days of a snapshot, opened as they are gone through."""
-
-    _published: PartitionState
-    _reading: Reading
-    _databases: Databases
-    _without: frozenset[int]
-
-    def __iter__(self) -> Iterator[DayRollup]:
-        for segment in self._published.days:
-            if segment.number not in self._without:
-                self._reading.renew()
-                yield open_sums(segment, self._reading, self._databases)
-
-
-def _apart(segments: Iterable[Segment], numbers: frozenset[int]) -> Iterator[Segment]:
-    """Take the groups apart that are, or contain, one of some segments."""
-    for segment in segments:
-        if segment.members and (
-            segment.number in numbers or any(each.number in numbers for each in _all(segment))
-        ):
-            yield from _apart(segment.members, numbers)
-        else:
-            yield segment
-
-
-def _all(segment: Segment) -> Iterator[Segment]:
-    yield segment
-    for member in segment.members:
-        yield from _all(member)
 
 
 @define(eq=False)
@@ -136,7 +51,6 @@ class Partition:
     """By number, the segments of which all has gone that can: up to which time."""
     watermark: int = 0
     """No record of the journal up to this sequence number counts: a segment has it."""
-    memo: MutableMapping[Any, Any] = field(factory=dict)
     is_deleted: bool = False
     damaged: set[int] = field(factory=set)
     """The segments and groups that cannot be rewritten."""
@@ -150,15 +64,20 @@ class Partition:
     _told: set[str] = field(factory=set)
     _log = Logger()
 
-    def publish(self) -> PartitionState:
+    def publish(self) -> Snapshot:
         """Return the present state as a value that never changes."""
         if self._shown is None:
-            shown = _apart(self.segments, frozenset(self._overlay))
+            shown = split_merged(self.segments, frozenset(self._overlay))
             self._shown = tuple(each for each in shown if each.header.batch not in self._hidden)
         chunks, events = self.memtable.publish()
         days = tuple(each for each in self.days if each.header.batch not in self._hidden)
-        return PartitionState(
-            self._shown, self._overlay, chunks, events, self.texts, self.memo, days
+        return Snapshot(
+            texts=self.texts,
+            segments=self._shown,
+            overlays=self._overlay,
+            chunks=chunks,
+            events=events,
+            rollup_segments=days,
         )
 
     def delete(self) -> None:
@@ -181,7 +100,7 @@ class Partition:
             if self.correction(correction.kind, correction.sequence) == correction.value
         ]
 
-    def correct(self, corrections: Iterable[Correction], reading: Reading) -> None:
+    def correct(self, corrections: Iterable[Correction], reading: ReadAccess) -> None:
         """Lay corrections over the segments that have their hits."""
         known = {kind: Values() for kind in Corrected}
         for kind, sequence, value in corrections:
@@ -195,7 +114,7 @@ class Partition:
         old: Sequence[Segment],
         new: Sequence[Segment],
         contained: Iterable[Correction],
-        reading: Reading,
+        reading: ReadAccess,
     ) -> None:
         """Put segments, and sums of days, in the place of others.
 
@@ -203,7 +122,9 @@ class Partition:
         more.
         """
         gone = frozenset(segment.number for segment in old)
-        kept = [segment for segment in _apart(self.segments, gone) if segment.number not in gone]
+        kept = [
+            segment for segment in split_merged(self.segments, gone) if segment.number not in gone
+        ]
         segments = [segment for segment in new if segment.header.day is None]
         self.segments = sorted([*kept, *segments], key=lambda segment: segment.header.first)
         days = [segment for segment in self.days if segment.number not in gone]
@@ -293,13 +214,13 @@ class Partition:
         return [
             each
             for segment in self.segments
-            for each in _all(segment)
+            for each in with_members(segment)
             if each.members and any(leaf.number in numbers for leaf in each.segments())
         ]
 
     def of_batch(self, batch: int) -> list[Segment]:
         """Return the segments, groups and sums of a batch, the groups before their members."""
-        found = [*self.days, *(each for segment in self.segments for each in _all(segment))]
+        found = [*self.days, *(each for segment in self.segments for each in with_members(segment))]
         return [each for each in found if each.header.batch == batch]
 
     def hide(self, batch: int) -> None:
@@ -315,7 +236,9 @@ class Partition:
     def drop(self, segments: Iterable[Segment]) -> None:
         """Forget segments, and groups of which no member is left behind that is to stay whole."""
         gone = frozenset(segment.number for segment in segments)
-        self.segments = [each for each in _apart(self.segments, gone) if each.number not in gone]
+        self.segments = [
+            each for each in split_merged(self.segments, gone) if each.number not in gone
+        ]
         self.days = [each for each in self.days if each.number not in gone]
         self._overlay = {
             number: overlay for number, overlay in self._overlay.items() if number not in gone
@@ -336,7 +259,7 @@ class Partition:
         ends = np.searchsorted(wanted, reach[:, 1], side="right")
         return [leaves[place] for place in np.flatnonzero(begins < ends).tolist()]
 
-    def _lay(self, segments: Iterable[Segment], known: _Known, reading: Reading) -> None:
+    def _lay(self, segments: Iterable[Segment], known: _Known, reading: ReadAccess) -> None:
         """Lay what became known over segments, beside what they have already, which may be much."""
         overlay = dict(self._overlay)
         for segment in segments:
@@ -354,7 +277,7 @@ class Partition:
         self._overlay = overlay
         self._shown = None
 
-    def _overlay_of(self, segment: Segment, known: _Known, reading: Reading) -> Overlay:
+    def _overlay_of(self, segment: Segment, known: _Known, reading: ReadAccess) -> Overlay:
         part = open_one(segment, None, reading, self.databases)
         assert isinstance(part, OpenSegment)  # noqa: S101 - it has no members
         reach = _reach(segment)

@@ -17,6 +17,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
+from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.counters import Counters
 from medamad.storage.segments.format import SortedDurations
 
@@ -271,10 +272,9 @@ class DayRollup(HasCounters):
 class Texts(Protocol):
     """The texts of a website's codes: `texts(dimension)[code]`."""
 
+    @property
+    def cache(self) -> TextCache:
+        """What queries have computed from the texts."""
+
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
         """Return the texts of a dimension, at least up to the greatest code in the snapshot."""
-
-
-def no_texts(_dimension: Dimension, /) -> Sequence[str]:
-    """Return no texts: the website has no hits."""
-    return ()

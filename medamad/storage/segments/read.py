@@ -8,7 +8,7 @@ from attrs import define, field
 from numpy.typing import DTypeLike, NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.environment.access import Reading
+from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Database, Databases
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.segments.corrections import Overlay, Overlays
@@ -48,7 +48,7 @@ class Stored:
     """What is read of a segment or a group, each thing once."""
 
     segment: Segment
-    _reading: Reading
+    _reading: ReadAccess
     _databases: Databases
     _columns: dict[int, Whole] = field(factory=dict)
 
@@ -257,7 +257,7 @@ class _StoredEvents:
 class OpenMergedSegment(Opened, MergedSegment):
     """A group. None of its segments has anything laid over it."""
 
-    _reading: Reading
+    _reading: ReadAccess
     _databases: Databases
 
     @property
@@ -284,7 +284,7 @@ class OpenMergedSegment(Opened, MergedSegment):
 
 
 def opened(
-    segments: Iterable[Segment], overlay: Overlays, reading: Reading, databases: Databases
+    segments: Iterable[Segment], overlay: Overlays, reading: ReadAccess, databases: Databases
 ) -> Iterator[Part]:
     """Open segments and groups one after the other, as parts of a question."""
     for segment in segments:
@@ -293,7 +293,7 @@ def opened(
 
 
 def open_one(
-    segment: Segment, overlay: Overlay | None, reading: Reading, databases: Databases
+    segment: Segment, overlay: Overlay | None, reading: ReadAccess, databases: Databases
 ) -> Part:
     """Open one segment or group."""
     stored = Stored(segment, reading, databases)

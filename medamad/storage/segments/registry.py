@@ -1,7 +1,7 @@
 """The hits of all websites: read at start, extended after each commit, shown to questions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 from twisted.logger import Logger
 
 from medamad.storage.dictionary.decode import Texts, keep_within
-from medamad.storage.environment.access import Leases, WriterAccess, asking
+from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.errors import Damaged, DamagedSegment
@@ -22,9 +22,8 @@ from medamad.storage.segments.format import (
     header_key,
     number_of,
 )
-from medamad.storage.segments.partition import Partition, PartitionState
-from medamad.storage.segments.pinned import PinnedSnapshot
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.snapshot import EMPTY, Snapshot, Source
 from medamad.storage.visitors import DAY_MS, VisitorsLastDay, newest_ms, visitor_times
 from medamad.storage.wal.journal import WriteBatch
 from medamad.storage.wal.memtable import Memtable
@@ -51,7 +50,7 @@ class Partitions:
     _chunk_views: int
     leases: Leases
     _partitions: dict[int, Partition] = field(factory=dict)
-    _published: dict[int, PartitionState] = field(factory=dict)
+    _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
     _told: set[str] = field(factory=set)
     greatest_sequence: int = 0
@@ -60,27 +59,21 @@ class Partitions:
     # For any thread
 
     def ask(self, website: int, question: Callable[[Snapshot], T]) -> T:
-        """Put a question to the present state of a website.
+        """Return the result of a query over the present state of a website.
 
-        A segment that turns out to be damaged is named in the log and left out of the answer.
+        A segment that turns out to be damaged is logged and left out of the result.
         """
-        with self.leases.lease(website):
-            return self._held(website).ask(question)
+        with self.snapshot(website) as snapshot:
+            return snapshot.run(question)
 
-    def hold(self, website: int) -> PinnedSnapshot:
-        """Hold the present state of a website, for several questions, until it is closed."""
-        holding = ExitStack()
-        holding.enter_context(self.leases.lease(website))
-        return evolve(self._held(website), close=holding.close)
-
-    def _held(self, website: int) -> PinnedSnapshot:
+    @contextmanager
+    def snapshot(self, website: int) -> Iterator[Snapshot]:
+        """Keep the present state of a website readable until the context ends."""
         environment = self._environment
-        return PinnedSnapshot(
-            published=self._published.get(website),
-            databases=environment.databases,
-            reading=lambda: asking(environment),
-            damaged=self._tell,
-        )
+        access = QueryAccess(environment.lmdb, environment.page_bytes)
+        source = Source(access, environment.databases, self._report_damage)
+        with self.leases.lease(website):
+            yield evolve(self._published.get(website, EMPTY), source=source)
 
     def visitors_last_day(self, website: int, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
@@ -241,7 +234,7 @@ class Partitions:
     def _last_day(self, website: int) -> VisitorsLastDay:
         return self._visitors.setdefault(website, VisitorsLastDay())
 
-    def _tell(self, error: DamagedSegment) -> None:
+    def _report_damage(self, error: DamagedSegment) -> None:
         if str(error) not in self._told:
             self._told.add(str(error))
             _log.error("a block is damaged and left out: {place}", place=str(error))

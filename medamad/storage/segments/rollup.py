@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.dictionary.decode import NamesOf
-from medamad.storage.environment.access import Reading
+from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.segments.build import Content, Put, Written, is_plain
 from medamad.storage.segments.counters import (
@@ -278,7 +278,7 @@ class StoredRollup(Opened, DayRollup):
         return day
 
 
-def open_sums(segment: Segment, reading: Reading, databases: Databases) -> StoredRollup:
+def open_sums(segment: Segment, reading: ReadAccess, databases: Databases) -> StoredRollup:
     """Open the sums of a day."""
     return StoredRollup(Stored(segment, reading, databases))
 

@@ -1,78 +1,187 @@
-"""What a query sees of a website: one immutable snapshot."""
+"""A snapshot: the data of one website at one moment, which queries and exports read."""
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from medamad.storage.segments.parts import DayRollup, Events, Part, Texts, no_texts
+from medamad.domain.dimensions import Dimension
+from medamad.storage.dictionary.decode import TextCache
+from medamad.storage.environment.access import ReadAccess
+from medamad.storage.environment.environment import Databases
+from medamad.storage.errors import DamagedSegment
+from medamad.storage.segments.corrections import Overlays
+from medamad.storage.segments.format import Segment
+from medamad.storage.segments.parts import (
+    NO_TIME,
+    DayRollup,
+    Events,
+    Part,
+    Texts,
+    ViewColumns,
+    enclosing_bounds,
+)
+from medamad.storage.segments.read import open_one
+from medamad.storage.segments.rollup import open_sums
 
-
-class Missing(Enum):
-    """What an answer is without, of a day of which there are sums alone."""
-
-    FIGURES = "figures"
-    """Everything: the day is left out."""
-    INTERVAL = "interval"
-    """The parts of a series."""
-    DURATIONS = "durations"
-    """How long views were: medians, quartiles and totals are without the day."""
-    BOUNCES = "bounces"
-    """Who stayed only for a moment: bounce rates are without the day."""
-
-
-@frozen(eq=False)
-class Missed:
-    """What an answer turned out to be without: days, as their numbers."""
-
-    _days: dict[Missing, set[int]] = field(factory=lambda: {each: set() for each in Missing})
-
-    def note(self, missing: Missing, sums: DayRollup) -> None:
-        """Note that a day could not answer."""
-        self.note_day(missing, sums.day)
-
-    def note_day(self, missing: Missing, day: int) -> None:
-        """Note the same of a day by its number."""
-        self._days[missing].add(day)
-
-    def join(self, other: "Missed") -> None:
-        """Note what another answer is without too."""
-        for missing, days in self._days.items():
-            days.update(other.days(missing))
-
-    def days(self, missing: Missing) -> list[int]:
-        """Return the days that an answer is without, ascending; but for those left out altogether."""
-        left_out = self._days[Missing.FIGURES] if missing is not Missing.FIGURES else set()
-        return sorted(self._days[missing] - left_out)
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether the answer is whole."""
-        return not any(self._days.values())
-
-
-def _go_on() -> None:
-    """Nobody asks whether an answer is still waited for."""
+T = TypeVar("T")
 
 
 @frozen(eq=False)
+class Source:
+    """Where an open snapshot reads its segments from."""
+
+    access: ReadAccess
+    databases: Databases
+    report_damage: Callable[[DamagedSegment], None]
+    """Called for each segment that is left out because it is damaged."""
+
+
+@frozen(kw_only=True, eq=False)
 class Snapshot:
-    """All that one question sees of one website. Never changes while the question runs.
+    """The data of a website at one moment.
 
-    `parts` and `days` may be gone through again and again. `events` are those that no part has,
-    all loose. `memo` is the website's: what questions know of its texts, which only ever become
-    more. `missed` is the question's: what it finds out that its answer is without. `check` raises
-    when nobody waits for the answer any more; what takes long calls it now and then.
+    A partition publishes it after each change. It is opened by giving it a source under a lease,
+    which keeps its segments readable. One thread at a time uses an open snapshot.
     """
 
-    parts: Iterable[Part]
-    events: Sequence[Events]
     texts: Texts
-    memo: MutableMapping[Any, Any] = field(factory=dict)
-    days: Iterable[DayRollup] = ()
-    missed: Missed = field(factory=Missed)
-    check: Callable[[], None] = _go_on
+    segments: tuple[Segment, ...] = ()
+    """Segments and merged segments that are in no other, by their first sequence number."""
+    overlays: Overlays = field(factory=dict)
+    chunks: tuple[ViewColumns, ...] = ()
+    """The views of the memtable."""
+    events: Sequence[Events] = ()
+    """The events of the memtable. Their `view` is a sequence number."""
+    rollup_segments: tuple[Segment, ...] = ()
+    source: Source | None = None
+    """None if there is nothing to open."""
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """The segments, each opened when it is reached, and the chunks of the memtable."""
+        for segment in self.segments:
+            yield self._open(segment)
+        yield from self.chunks
+
+    @property
+    def rollups(self) -> Iterator[DayRollup]:
+        """The rollups of days whose views are gone, each opened when it is reached."""
+        for segment in self.rollup_segments:
+            source = self._ready_source()
+            yield open_sums(segment, source.access, source.databases)
+
+    def leaves(self) -> Iterator[ViewColumns]:
+        """Open all segments and chunks by their first sequence number, none of them merged."""
+        first: list[tuple[int, Segment | ViewColumns]] = [
+            (leaf.header.first, leaf) for segment in self.segments for leaf in segment.segments()
+        ]
+        first += [(chunk.sequence_bounds[0], chunk) for chunk in self.chunks if len(chunk)]
+        for _, leaf in sorted(first, key=lambda pair: pair[0]):
+            yield self._open(leaf) if isinstance(leaf, Segment) else leaf  # type: ignore[misc]
+
+    def run(self, query: Callable[["Snapshot"], T]) -> T:
+        """Return the result of a query. What it borrowed of the snapshot is no longer valid then.
+
+        If a segment turns out to be damaged, the query is run again without it, so that the result
+        leaves it out consistently.
+        """
+        damaged: frozenset[int] = frozenset()
+        while True:
+            try:
+                return query(self.without(damaged) if damaged else self)
+            except DamagedSegment as error:
+                if self.source is None or error.number in damaged:
+                    raise
+                self.source.report_damage(error)
+                damaged |= {error.number}
+            finally:
+                self._release()
+
+    def read(self, leaf: ViewColumns, query: Callable[[ViewColumns], T]) -> T | None:
+        """Return what a query reads of one of the leaves, or None if that is damaged."""
+        try:
+            return query(leaf)
+        except DamagedSegment as error:
+            if self.source is None:
+                raise
+            self.source.report_damage(error)
+            return None
+        finally:
+            self._release()
+
+    def without(self, numbers: frozenset[int]) -> "Snapshot":
+        """Return the snapshot without some segments; merged segments with any of them are split."""
+        return evolve(
+            self,
+            segments=tuple(
+                segment
+                for segment in split_merged(self.segments, numbers)
+                if segment.number not in numbers
+            ),
+            rollup_segments=tuple(
+                segment for segment in self.rollup_segments if segment.number not in numbers
+            ),
+        )
+
+    def batch_spans(self) -> dict[int, tuple[int, int]]:
+        """Return the times of the first and the last hit of each import batch that has hits.
+
+        Unix milliseconds; whole days where only a rollup is left. Batch 0 stands for the hits that
+        were counted here.
+        """
+        bounds: dict[int, list[tuple[int, int]]] = {}
+        for segment in (*self.segments, *self.rollup_segments):
+            header = segment.header
+            bounds.setdefault(header.batch, []).extend(
+                (header.time_bounds, header.event_time_bounds)
+            )
+        bounds.setdefault(0, []).extend(chunk.time_bounds for chunk in self.chunks)
+        spans = {batch: enclosing_bounds(of_batch) for batch, of_batch in bounds.items()}
+        return {batch: span for batch, span in spans.items() if span != NO_TIME}
+
+    def _open(self, segment: Segment) -> Part:
+        source = self._ready_source()
+        overlay = self.overlays.get(segment.number)
+        return open_one(segment, overlay, source.access, source.databases)
+
+    def _ready_source(self) -> Source:
+        """Return the source, without a transaction that has been open for long."""
+        if self.source is None:
+            raise RuntimeError("the snapshot has not been opened for reading")
+        self.source.access.renew()
+        return self.source
+
+    def _release(self) -> None:
+        if self.source is not None:
+            self.source.access.release()
 
 
-EMPTY = Snapshot(parts=(), events=(), texts=no_texts)
+@frozen
+class _NoTexts:
+    """The texts of a website that has no hits."""
+
+    cache: TextCache = field(factory=TextCache)
+
+    def __call__(self, _dimension: Dimension, /) -> Sequence[str]:
+        return ()
+
+
+EMPTY = Snapshot(texts=_NoTexts())
+"""The snapshot of a website that has no hits."""
+
+
+def split_merged(segments: Iterable[Segment], numbers: frozenset[int]) -> Iterator[Segment]:
+    """Replace each merged segment that is, or contains, one of some segments by its members."""
+    for segment in segments:
+        if segment.members and any(each.number in numbers for each in with_members(segment)):
+            yield from split_merged(segment.members, numbers)
+        else:
+            yield segment
+
+
+def with_members(segment: Segment) -> Iterator[Segment]:
+    """Return a segment and, at every level, the segments that it was merged from."""
+    yield segment
+    for member in segment.members:
+        yield from with_members(member)

@@ -18,7 +18,7 @@ from medamad.web import cors
 from medamad.web.auth import token_of, websites_of
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Access, Call, Routes
-from medamad.web.parameters import query_of
+from medamad.web.parameters import parse_query
 from medamad.web.responses import Headers, Response, failure_response
 from medamad.web.server import clients
 from medamad.web.server.request import Request
@@ -103,7 +103,7 @@ def _is_counted(request: Request) -> bool:
 def _check_query(request: Request) -> None:
     """Raise BadRequest for a query that is badly encoded; with `n` it need not be encoded."""
     if request.query and not _is_counted(request):
-        query_of(request.query)
+        parse_query(request.query)
     elif b"%00" in request.query:
         raise BadRequest("n: expected text without NUL")
 

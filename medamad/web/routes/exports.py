@@ -10,9 +10,10 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import TooMany, Unavailable
-from medamad.query.filters import conditions_of
-from medamad.query.period import period_of
-from medamad.query.request import Wanted
+from medamad.query.filters import parse_conditions
+from medamad.query.period import parse_period
+from medamad.query.request import Cancellation
+from medamad.query.result import NO_GAPS, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported, Written
 from medamad.transfer.formats.registry import FORMATS
 from medamad.transfer.tables import STATISTICS
@@ -35,11 +36,13 @@ class _Source:
     """The pieces of a file, each made in the question pool."""
 
     _call: Call
-    _wanted: Wanted
+    _cancellation: Cancellation
     _written: Iterator[Written]
     _made: deque[bytes | None] = field(factory=deque)
     _done: int = -1
     _has_ended: bool = False
+    gaps: Gaps = NO_GAPS
+    """The gaps in what has been made."""
 
     async def begin(self, *, to_the_end: bool) -> None:
         """Make the first piece, so that what cannot be made at all is refused, or all of them."""
@@ -63,7 +66,7 @@ class _Source:
 
     def close(self) -> None:
         """Make no more, and let go of what was not sent: in a thread, as many rows take long."""
-        self._wanted.is_wanted = False
+        self._cancellation.cancel()
         if not self._has_ended:
             held = [self._written]
             self._written = iter(())
@@ -78,6 +81,8 @@ class _Source:
         made: list[bytes] = []
         for written in self._written:
             made.append(written.data)
+            for gaps in written.gaps.values():
+                self.gaps |= gaps
             has_come_on = written.done != self._done
             self._done = written.done
             if has_come_on or sum(map(len, made)) >= _STEP_BYTES:
@@ -92,8 +97,8 @@ def asked_of(call: Call) -> Asked:
     return Asked(
         what=query.choice("what", WHAT) or WHAT[0],
         format=query.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
-        period=period_of(query.text("start"), query.text("end")),
-        conditions=conditions_of(query.pairs),
+        period=parse_period(query.text("start"), query.text("end")),
+        conditions=parse_conditions(query.pairs),
     )
 
 
@@ -108,20 +113,19 @@ async def export(call: Call, hostname: str) -> Response:
     with ExitStack() as opened:
         backend.exports[network] += 1
         opened.callback(_ended, backend, network)
-        held = backend.store.hold(website)
-        opened.callback(held.close)
+        snapshot = opened.enter_context(backend.store.snapshot(website))
         exported = Exported(
-            held=held,
+            snapshot=snapshot,
             origins=backend.store.imports.origins(website),
             sources=backend.settings.sources,
             period=asked.period,
             zone=backend.pipeline.rules.zone,
         )
         source = _Source(
-            call, exported.wanted, asked.written(exported, int(backend.clock() * 1000))
+            call, exported.cancellation, asked.written(exported, int(backend.clock() * 1000))
         )
         opened.callback(source.close)
-        # What statistics are without stands before them.
+        # The gaps of statistics are in the headers, before the statistics themselves.
         await source.begin(to_the_end=asked.what == STATISTICS.name)
         name = asked.file_name(website.hostname).encode("ascii")
         return Response(
@@ -131,7 +135,7 @@ async def export(call: Call, hostname: str) -> Response:
                 NO_STORE,
                 NO_SNIFFING,
                 (b"Content-Disposition", b'attachment; filename="%b"' % name),
-                *partial_headers(exported.missed),
+                *partial_headers(source.gaps),
             ),
             stream=Stream(source.next_piece, opened.pop_all().close),
         )

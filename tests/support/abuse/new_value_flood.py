@@ -26,7 +26,7 @@ from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import HitQueue
 from medamad.query.reports import dimensions, pages
 from medamad.query.reports.properties import report as report_properties
-from medamad.query.request import Question
+from medamad.query.request import Cancellation, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -169,8 +169,8 @@ class Place:
 
     def rows(self, website: Website, report: Callable[..., object]) -> Any:
         """Return all the rows of a report, as they are sent."""
-        found = self.store.ask(website, lambda seen: report(seen, Question(), SOURCES))
-        return msgspec.json.decode(msgspec.json.encode(found))
+        found = self.store.ask(website, lambda seen: report(seen, Query(), SOURCES, Cancellation()))
+        return msgspec.json.decode(msgspec.json.encode(found.content))
 
     def figures(self, website: Website) -> list[object]:
         """Return what the statistics say of a website."""

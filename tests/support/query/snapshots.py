@@ -1,4 +1,4 @@
-"""Snapshots made out of the oracle's dicts, and the questions put to them as the web does."""
+"""Snapshots made of the oracle's dicts, and reports on them as the web makes them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,10 +14,12 @@ from support.query.oracle import Entry, pairs_of
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
 from medamad.lookup.referrers import Sources
-from medamad.query.filters import conditions_of
-from medamad.query.period import period_of
+from medamad.query.filters import parse_conditions
+from medamad.query.period import parse_period
 from medamad.query.reports import dimensions, pages, properties, summary, time
-from medamad.query.request import Question
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import Result
+from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.build import content_of
 from medamad.storage.segments.counters import (
     BOUNCES,
@@ -33,10 +35,12 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    DayRollup,
     EventCounts,
     EventRows,
     Events,
     MergedSegment,
+    Part,
     Texts,
     enclosing_bounds,
 )
@@ -159,13 +163,25 @@ def bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
+@frozen(kw_only=True, eq=False)
+class MadeSnapshot(Snapshot):
+    """A snapshot of parts and rollups in memory."""
+
+    parts: Iterable[Part] = ()
+    rollups: Iterable[DayRollup] = ()
+
+
 class Dictionary:
-    """Texts by code, learned in the order in which they come."""
+    """Texts by code, in the order in which they come: the `Texts` of a snapshot."""
 
     def __init__(self) -> None:
+        self.cache = TextCache()
         self.texts: dict[Dimension, list[str]] = {
             dimension: ["never seen"] for dimension in Dimension
         }
+
+    def __call__(self, dimension: Dimension) -> list[str]:
+        return self.texts[dimension]
 
     def code(self, dimension: Dimension, text: str) -> int:
         texts = self.texts[dimension]
@@ -233,7 +249,7 @@ def snapshot_of(
     ]
     if cuts.grouped and parts:
         parts = [MadeGroup(parts[: cuts.grouped]), *parts[cuts.grouped :]]
-    return Snapshot(parts=parts, events=rest, texts=names.texts.__getitem__, days=sums)
+    return MadeSnapshot(texts=names, events=rest, parts=parts, rollups=sums)
 
 
 def _day(day: MadeDay, names: Dictionary) -> DaySums:
@@ -291,7 +307,7 @@ def _part(
         columns={dimension: codes(dimension) for dimension in VIEW_DIMENSIONS},
         own=own,
         loose=loose,
-        texts=names.texts.__getitem__,
+        texts=names,
         is_counted=bool(is_counted),
     )
 
@@ -344,38 +360,38 @@ ENDPOINTS = (
 )
 
 
-def question_of(query: Pairs) -> Question:
-    """Read the common parameters of a query."""
-    given = dict(query)
-    return Question(
-        period=period_of(given.get("start"), given.get("end")),
-        conditions=conditions_of(query),
+def query_from(parameters: Pairs) -> Query:
+    """Return the query of some parameters, as far as it is the same for all reports."""
+    given = dict(parameters)
+    return Query(
+        period=parse_period(given.get("start"), given.get("end")),
+        conditions=parse_conditions(parameters),
         summary=given.get("summary") == "true",
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),
     )
 
 
-def answer(snapshot: Snapshot, endpoint: str, query: Pairs, *, now_ms: int = 0) -> Any:
-    """Put a question to a snapshot."""
-    return msgspec.to_builtins(report(snapshot, endpoint, query, now_ms))
+def answer(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Any:
+    """Return the content of a report."""
+    return msgspec.to_builtins(result(snapshot, endpoint, parameters, now_ms=now_ms).content)
 
 
-def report(snapshot: Snapshot, endpoint: str, query: Pairs, now_ms: int) -> Any:
-    given, question = dict(query), question_of(query)
+def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Result[Any]:
+    """Return the result of a report."""
+    given, query = dict(parameters), query_from(parameters)
+    arguments = (snapshot, query, SOURCES, Cancellation())
     if endpoint == "summary":
-        return summary.report(
-            snapshot,
-            question,
-            SOURCES,
+        options = summary.Options(
             now_ms=now_ms,
-            with_previous=given.get("previous") == "true",
+            previous=given.get("previous") == "true",
             interval=given.get("interval"),
             timezone=given.get("timezone"),
         )
+        return summary.report(*arguments, options=options)
     if endpoint in ("pages", "time", "properties"):
         module = {"pages": pages, "time": time, "properties": properties}[endpoint]
-        return module.report(snapshot, question, SOURCES)
+        return module.report(*arguments)
     if endpoint == "referrers":
         grouped = given.get("grouped") != "false"
         column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
@@ -383,4 +399,4 @@ def report(snapshot: Snapshot, endpoint: str, query: Pairs, now_ms: int) -> Any:
         column = dimensions.LOCALES if given.get("locale") == "true" else dimensions.LANGUAGES
     else:
         column = dimensions.BY_REPORT[endpoint]
-    return dimensions.report(snapshot, question, SOURCES, column)
+    return dimensions.report(*arguments, column=column)

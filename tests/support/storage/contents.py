@@ -33,18 +33,18 @@ from medamad.storage.wal.records import read_watermark, sequence_of
 from medamad.storage.websites import tombstones
 
 Row = dict[str, Any]
-PinnedSnapshot = tuple[list[Row], list[Row]]
+StoredRows = tuple[list[Row], list[Row]]
 """Views, and events with the path and time of their view, each in an order of no meaning."""
 
 _KEY_OF_BLOCK = 16
 
 
-def held(store: Store, website: Website) -> PinnedSnapshot:
+def held(store: Store, website: Website) -> StoredRows:
     """Read all views and events of a website. The path of each view has to be its own."""
     return store.ask(website, rows)
 
 
-def rows(snapshot: Snapshot) -> PinnedSnapshot:
+def rows(snapshot: Snapshot) -> StoredRows:
     views: dict[int, Row] = {}
     for part in leaves(snapshot.parts):
         for sequence, row in _views(part, snapshot):

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from attrs import asdict, define, field
-from support.storage.contents import PinnedSnapshot, Row, in_order
+from support.storage.contents import Row, StoredRows, in_order
 
 from medamad.domain.hits import Event, Hit, Leaving, View
 
@@ -40,7 +40,7 @@ class Told:
             case Event():
                 self._event(hit)
 
-    def held(self, number: int) -> PinnedSnapshot:
+    def held(self, number: int) -> StoredRows:
         """Return what `held.held` is to give of a website."""
         views, events = self.websites[number]
         shown = [

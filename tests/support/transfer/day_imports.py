@@ -54,9 +54,8 @@ async def take_days(
     files = [Given.of(path, None, into) for path in paths]
     assert are_of_days(files)
     *_, found = survey_days(files)
-    held = store.hold(website)
-    gathering = DayGathering(found.days, zone, today, days_there(held, zone))
-    held.close()
+    with store.snapshot(website) as snapshot:
+        gathering = DayGathering(found.days, zone, today, days_there(snapshot, zone))
     desk = ImportDesk(store, lambda: 7, most_bytes)
     begun = await desk.begin(
         BeginImport(

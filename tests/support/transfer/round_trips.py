@@ -17,7 +17,7 @@ from medamad.query.buckets import INTERVALS
 from medamad.query.filters import Condition
 from medamad.query.period import Period
 from medamad.query.reports import summary
-from medamad.query.request import Question
+from medamad.query.request import Cancellation, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer.existing import Known
@@ -32,12 +32,14 @@ LATER_MS = NOW_MS + 9 * DAY_MS
 
 def exported(store: Store, website: Website, asked: Asked) -> bytes:
     """Return a whole file."""
-    held = store.hold(website)
-    source = Exported(
-        held=held, origins=store.imports.origins(website), sources=SOURCES, period=asked.period
-    )
-    pieces = list(asked.written(source, LATER_MS))
-    held.close()
+    with store.snapshot(website) as snapshot:
+        source = Exported(
+            snapshot=snapshot,
+            origins=store.imports.origins(website),
+            sources=SOURCES,
+            period=asked.period,
+        )
+        pieces = list(asked.written(source, LATER_MS))
     assert all(one.done <= other.done for one, other in pairwise(pieces))
     assert pieces[-1].done == pieces[-1].total
     return b"".join(piece.data for piece in pieces)
@@ -76,11 +78,10 @@ async def take_in(
     waiting = 0
     files = [Given.of(path, None, Into(website.hostname)) for path in paths]
     *_, found = survey(files)
-    held = store.hold(website)
     origins = store.imports.origins(website)
     batches = store.imports.batches(website)
-    known = Known.of(held, origins, batches, found.ranges, overlapping=overlapping)
-    held.close()
+    with store.snapshot(website) as snapshot:
+        known = Known.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
     def tell(_: object) -> None:
         pass
@@ -135,5 +136,6 @@ def answers(store: Store, website: Website) -> list[Any]:
 
 
 def _over_time(period: Period, interval: str, snapshot: Snapshot) -> str:
-    question = Question(period)
-    return repr(summary.report(snapshot, question, SOURCES, now_ms=LATER_MS, interval=interval))
+    options = summary.Options(now_ms=LATER_MS, interval=interval)
+    found = summary.report(snapshot, Query(period), SOURCES, Cancellation(), options=options)
+    return repr(found.content)

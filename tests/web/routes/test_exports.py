@@ -17,9 +17,9 @@ from twisted.internet.defer import Deferred, succeed
 
 from medamad.domain.websites import Website
 from medamad.query.reports import pages
-from medamad.query.request import NobodyWaits
+from medamad.query.request import Cancelled
+from medamad.query.scan import select
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.export import STEP_ROWS, Asked, Written
 from medamad.web.responses import WRITTEN_BYTES
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
@@ -198,29 +198,29 @@ async def test_what_is_not_sent_is_let_go_of_in_a_thread(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_report_is_given_up_when_nobody_waits(
+async def test_a_report_ends_when_the_client_has_gone(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(house)
-    questions: list[Callable[[], object]] = []
+    steps: list[Callable[[], object]] = []
 
-    def ask(question: Callable[[], object], **_: object) -> Deferred[object]:
-        questions.append(question)
+    def ask(step: Callable[[], object], **_: object) -> Deferred[object]:
+        steps.append(step)
         return Deferred()
 
-    def report(snapshot: Snapshot, *_: object) -> None:
-        assert list(snapshot.parts)
+    def report(*arguments: Any) -> None:
+        assert list(select(*arguments).views())
         connection.close()
-        list(snapshot.parts)
+        list(select(*arguments).views())
 
     monkeypatch.setattr(pages, "report", report)
     house.site.backend.ask = ask
     connection = await asked(house, f"{PATH}?what=statistics")
-    # What comes before it: how the file begins, and two other reports.
+    # Before it come the beginning of the file and two other reports.
     for _ in range(3):
-        questions[0]()
-    with pytest.raises(NobodyWaits):
-        questions[0]()
+        steps[0]()
+    with pytest.raises(Cancelled):
+        steps[0]()
 
 
 @pytest.mark.parametrize("goes", [True, False])
@@ -239,7 +239,7 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
     assert (refused.status, refused.error) == (429, "too many exports at once from there")
     leave(house, connections, goes=goes)
     assert house.site.backend.exports == {}
-    assert house.store._shelves.leases.all_ended(1 << 60, 1)
+    assert house.store._partitions.leases.all_ended(1 << 60, 1)
 
 
 @pytest_twisted.ensureDeferred

@@ -4,9 +4,10 @@ from support.query.hits import NOON, view
 from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.aggregate import Tally, tally_all, tally_by, tally_series
+from medamad.query.aggregate import Tally, tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
 from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Cancellation
 from medamad.query.scan import Selection, ViewFilter
 
 VIEWS = [
@@ -45,14 +46,14 @@ CUTS = [
 ]
 
 
-def selected(cuts: Cuts = CUTS[0], period: Period = ALWAYS, **passing: list[bool]) -> Selection:
-    codes = {Dimension[name]: np.array(passes) for name, passes in passing.items()}
-    return Selection(snapshot_of(VIEWS, [], cuts).parts, period, ViewFilter(codes))
+def selected(cuts: Cuts = CUTS[0], period: Period = ALWAYS, **masks: list[bool]) -> Selection:
+    codes = {Dimension[name]: np.array(mask) for name, mask in masks.items()}
+    return Selection(snapshot_of(VIEWS, [], cuts), period, ViewFilter(codes), Cancellation())
 
 
 @pytest.mark.parametrize("cuts", CUTS)
 def test_sums_by_code_over_any_parts(cuts: Cuts) -> None:
-    counted = tally_by(selected(cuts), Dimension.PATH)
+    counted = tally(selected(cuts), Dimension.PATH)
     # Code 0 is a text that no view has.
     assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
     assert sums(tally_all(selected(cuts))) == {name: [sum(each)] for name, each in SUMS.items()}
@@ -61,16 +62,16 @@ def test_sums_by_code_over_any_parts(cuts: Cuts) -> None:
 @pytest.mark.parametrize("cuts", CUTS)
 def test_only_chosen_views_count(cuts: Cuts) -> None:
     only = {"PATH": [False, True, False, True]}
-    assert tally_by(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
-    assert tally_by(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]
+    assert tally(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
+    assert tally(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]
     assert tally_all(selected(cuts, **only)).views.tolist() == [4]
     late = Period(NOON + 3000, NOON + 4000)
-    assert tally_by(selected(cuts, late), Dimension.PATH).views.tolist() == [0, 1, 0, 1]
+    assert tally(selected(cuts, late), Dimension.PATH).views.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("cuts", CUTS)
 def test_durations_can_be_left_out(cuts: Cuts) -> None:
-    counted = tally_by(selected(cuts), Dimension.PATH, timed=False)
+    counted = tally(selected(cuts), Dimension.PATH, timed=False)
     assert counted.visitors(of_page=True).tolist() == [0, 2, 1, 0]
 
 
@@ -85,11 +86,11 @@ def test_durations_can_be_left_out(cuts: Cuts) -> None:
 )
 def test_sums_of_a_series(cuts: Cuts, edges: tuple[int, ...], views: list[int]) -> None:
     buckets = Buckets(np.array(edges), [""] * (len(edges) - 1))
-    assert tally_series(selected(cuts), buckets).views.tolist() == views
+    assert tally_buckets(selected(cuts), buckets).views.tolist() == views
 
 
 def test_sums_of_groups() -> None:
-    grouped = tally_by(selected(), Dimension.PATH).grouped(np.array([1, 0, 1, 0]), 2)
+    grouped = tally(selected(), Dimension.PATH).grouped(np.array([1, 0, 1, 0]), 2)
     assert sums(grouped) == {
         name: [first + third, second] for name, (first, second, third) in SUMS.items()
     }

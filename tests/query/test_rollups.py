@@ -1,4 +1,4 @@
-"""Days of which there are sums alone: what they can answer is answered, and the rest is said."""
+"""Rollups: what they can tell is in the result, and the rest is in its gaps."""
 
 import copy
 import random
@@ -9,19 +9,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 from attrs import define, evolve, field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.query.naive_filters import Pairs, instant, microseconds
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import INTERVALS, MOMENTS, ZONES, Invention
-from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, snapshot_of
+from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, result, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
+from medamad.query.result import Gap, Gaps
 from medamad.storage.segments.parts import (
     DayRollup,
 )
-from medamad.storage.segments.snapshot import Missed, Missing, Snapshot
+from medamad.storage.segments.snapshot import Snapshot
 
 DAY_MS = 86_400_000
 FILTERED_BY = {
@@ -82,34 +84,34 @@ def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> lis
 
 
 @frozen
-class Told:
-    """What happened, and what an answer about it is said to be without."""
+class Facts:
+    """What happened, and the gaps of a result about it."""
 
     views: list[Entry]
     events: list[Entry]
     days: dict[int, MadeDay]
-    without: dict[Missing, list[int]]
+    without: dict[Gap, list[int]]
     now_ms: int
 
     def expected(self, endpoint: str, query: Pairs) -> Any:
         """Ask the oracle for all but the days that the answer is without."""
         if endpoint == "time":
-            return self._oracle(Missing.FIGURES, Missing.DURATIONS).answer(endpoint, query)
+            return self._oracle(Gap.FIGURES, Gap.DURATIONS).answer(endpoint, query)
         if endpoint != "summary":
-            return self._figures(endpoint, query, Missing.FIGURES)
-        found = self._figures(endpoint, query, Missing.FIGURES)
+            return self._figures(endpoint, query, Gap.FIGURES)
+        found = self._figures(endpoint, query, Gap.FIGURES)
         if "interval" in found:
-            in_parts = self._figures(endpoint, query, Missing.FIGURES, Missing.INTERVAL)
+            in_parts = self._figures(endpoint, query, Gap.FIGURES, Gap.INTERVAL)
             found["interval"] = in_parts["interval"]
         return found
 
-    def _figures(self, endpoint: str, query: Pairs, *missing: Missing) -> Any:
+    def _figures(self, endpoint: str, query: Pairs, *missing: Gap) -> Any:
         """Return bounces and durations as they are without the days of which they are not known."""
-        found = self._oracle(*missing, quiet=Missing.BOUNCES).answer(endpoint, query)
-        timed = self._oracle(*missing, quiet=Missing.DURATIONS).answer(endpoint, query)
+        found = self._oracle(*missing, quiet=Gap.BOUNCES).answer(endpoint, query)
+        timed = self._oracle(*missing, quiet=Gap.DURATIONS).answer(endpoint, query)
         return with_durations(found, timed)
 
-    def _oracle(self, *missing: Missing, quiet: Missing | None = None) -> Oracle:
+    def _oracle(self, *missing: Gap, quiet: Gap | None = None) -> Oracle:
         """Know nothing of some days, nor how long the views of `quiet` ones were."""
         gone = [self.days[number] for each in missing for number in self.without[each]]
         gone_views = [view for day in gone for view in day.views]
@@ -142,7 +144,7 @@ def with_durations(found: Any, timed: Any) -> Any:
 
 def check(
     invention: Invention, endpoint: str, query: list[tuple[str, str]], zone: ZoneInfo
-) -> Missed:
+) -> Gaps:
     rng = invention.rng
     views = invention.views(rng.randint(0, 25))
     events = of_their_day(views, invention.events(rng.randint(0, 10), views), zone)
@@ -153,11 +155,11 @@ def check(
             times_ms.append(microseconds(end) // 1000)
         query.append(("start", invention._written(min(times_ms, default=0))))
     snapshot, days = split(views, events, zone, rng)
-    found = answer(snapshot, endpoint, query, now_ms=invention.now_ms)
-    without = {each: snapshot.missed.days(each) for each in Missing}
-    told = Told(views, events, days, without, invention.now_ms).expected(endpoint, query)
-    assert found == told
-    return snapshot.missed
+    found = result(snapshot, endpoint, query, now_ms=invention.now_ms)
+    without = {gap: found.gaps.days(gap) for gap in Gap}
+    expected = Facts(views, events, days, without, invention.now_ms).expected(endpoint, query)
+    assert msgspec.to_builtins(found.content) == expected
+    return found.gaps
 
 
 inventions = st.builds(
@@ -186,14 +188,14 @@ def test_an_answer_is_right_but_for_the_days_that_it_says_it_is_without(
 
 def test_the_invented_questions_miss_something_of_each_kind_and_often_nothing() -> None:
     rng = random.Random(3)  # noqa: S311
-    counts: Counter[Missing | None] = Counter()
+    counts: Counter[Gap | None] = Counter()
     for number in range(120):
         invention = Invention(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
         endpoint = ("summary", "pages", "time", "properties")[number % 4]
         zone = ZoneInfo(rng.choice(ZONES))
-        missed = check(invention, endpoint, invention.query(endpoint), zone)
-        counts.update([each for each in Missing if missed.days(each)] or [None])
-    assert min(counts[each] for each in (*Missing, None)) > 1, counts
+        gaps = check(invention, endpoint, invention.query(endpoint), zone)
+        counts.update([each for each in Gap if gaps.days(each)] or [None])
+    assert min(counts[each] for each in (*Gap, None)) > 1, counts
 
 
 def whole_days(invention: Invention, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
@@ -217,9 +219,9 @@ def whole_days(invention: Invention, zone: ZoneInfo, name: str) -> list[tuple[st
 def test_whole_days_and_filters_on_what_is_counted_miss_nothing(
     invention: Invention, zone: ZoneInfo, endpoint: str
 ) -> None:
-    missed = check(invention, endpoint, whole_days(invention, zone, endpoint), zone)
-    assert missed.days(Missing.FIGURES) == []
-    assert missed.days(Missing.INTERVAL) == []
+    gaps = check(invention, endpoint, whole_days(invention, zone, endpoint), zone)
+    assert gaps.days(Gap.FIGURES) == []
+    assert gaps.days(Gap.INTERVAL) == []
 
 
 @given(invention=inventions, zone=zones)
@@ -228,8 +230,8 @@ def test_the_values_of_all_properties_of_whole_days_are_known(
     invention: Invention, zone: ZoneInfo
 ) -> None:
     query = [*whole_days(invention, zone, "properties"), ("prop_name[contains]", "")]
-    missed = check(invention, "properties", query, zone)
-    assert missed.days(Missing.FIGURES) == []
+    gaps = check(invention, "properties", query, zone)
+    assert gaps.days(Gap.FIGURES) == []
 
 
 @define(eq=False)
@@ -262,7 +264,7 @@ def test_no_more_days_are_open_at_once_than_are_looked_at() -> None:
     ]
     snapshot = snapshot_of([], [], days=days)
     for endpoint in (*ENDPOINTS, "summary", "properties", "time", "pages"):
-        opened = Opened(list(snapshot.days))
-        answer(evolve(snapshot, days=opened), endpoint, [], now_ms=invention.now_ms)
+        opened = Opened(list(snapshot.rollups))
+        answer(evolve(snapshot, rollups=opened), endpoint, [], now_ms=invention.now_ms)
         assert opened.most_open <= 3, endpoint
         assert len(opened.opened) >= len(days)

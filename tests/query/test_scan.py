@@ -1,8 +1,9 @@
 import pytest
 from support.query.hits import NOON, event, view
-from support.query.snapshots import SOURCES, Cuts, question_of, snapshot_of
+from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
 from medamad.query.period import Period
+from medamad.query.request import Cancellation
 from medamad.query.scan import select
 
 VIEWS = [
@@ -23,11 +24,13 @@ CUTS = [
 ]
 
 
-def chosen(*query: tuple[str, str], period: Period | None = None) -> list[int]:
-    """Return the sequence numbers of the views that are chosen, whatever the parts."""
+def selected(*query: tuple[str, str], period: Period | None = None) -> list[int]:
+    """Return the sequence numbers of the views that are selected, whatever the parts."""
     found = []
     for cuts in CUTS:
-        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
+        selection = select(
+            snapshot_of(VIEWS, EVENTS, cuts), query_from(query), SOURCES, Cancellation()
+        )
         found.append(
             [
                 number
@@ -54,7 +57,7 @@ def chosen(*query: tuple[str, str], period: Period | None = None) -> list[int]:
     ],
 )
 def test_both_bounds_are_in_the_period(period: Period, numbers: list[int]) -> None:
-    assert chosen(period=period) == numbers
+    assert selected(period=period) == numbers
 
 
 @pytest.mark.parametrize(
@@ -73,22 +76,26 @@ def test_both_bounds_are_in_the_period(period: Period, numbers: list[int]) -> No
         ([("prop_name", "a"), ("os", "Linux"), ("referrer[neq]", "")], [1]),
     ],
 )
-def test_filters_choose_views(query: list[tuple[str, str]], numbers: list[int]) -> None:
-    assert chosen(*query) == numbers
+def test_filters_select_views(query: list[tuple[str, str]], numbers: list[int]) -> None:
+    assert selected(*query) == numbers
 
 
 def test_a_part_that_lies_whole_in_the_period_is_not_masked() -> None:
-    selection = select(snapshot_of(VIEWS, EVENTS, Cuts((1,))), question_of([]), SOURCES)
+    selection = select(
+        snapshot_of(VIEWS, EVENTS, Cuts((1,))), query_from([]), SOURCES, Cancellation()
+    )
     pieces = list(selection.during(Period(NOON + 2000, NOON + 3000)).views())
     assert [piece.index is None for piece in pieces] == [True, False]
 
 
-def test_a_part_of_which_all_is_chosen_answers_for_its_views() -> None:
-    def asked(*query: tuple[str, str]) -> list[object]:
+def test_a_part_that_is_selected_whole_gives_a_value_in_place_of_its_views() -> None:
+    def scanned(*query: tuple[str, str]) -> list[object]:
         cuts = Cuts((1, 2), (True, True, True))
-        selection = select(snapshot_of(VIEWS, EVENTS, cuts), question_of(query), SOURCES)
-        return [chosen if isinstance(chosen, int) else "views" for chosen in selection.choose(len)]
+        selection = select(
+            snapshot_of(VIEWS, EVENTS, cuts), query_from(query), SOURCES, Cancellation()
+        )
+        return [value if isinstance(value, int) else "views" for value in selection.scan(len)]
 
-    assert asked() == [1, 1, 1]
-    assert asked(("os", "linux")) == [1, 1]
-    assert asked(("os", "linux"), ("prop_value", "y")) == ["views", "views"]
+    assert scanned() == [1, 1, 1]
+    assert scanned(("os", "linux")) == [1, 1]
+    assert scanned(("os", "linux"), ("prop_value", "y")) == ["views", "views"]

@@ -1,0 +1,314 @@
+"""The number of events by the property names, or the properties, that they have."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension, split_property
+from medamad.lookup.referrers import Sources
+from medamad.query.filter_codes import code_masks, matches_without_view, property_mask, text_pieces
+from medamad.query.filters import Mask
+from medamad.query.period import Period
+from medamad.query.request import Cancellation, Query
+from medamad.query.result import DayGap, Gap, Gaps
+from medamad.query.scan import ViewFilter, find_views, unmerged
+from medamad.storage.segments.parts import (
+    NO_EVENTS,
+    DayRollup,
+    EventCounts,
+    EventRows,
+    Events,
+    EventSums,
+    MergedSegment,
+    Part,
+    Texts,
+    ViewColumns,
+)
+from medamad.storage.segments.snapshot import Snapshot
+
+
+@frozen(eq=False)
+class PropertyCounts:
+    """The events of a query by label: a property name, or a property's whole text.
+
+    `events[i]` is the number of events with the label `labels[i]`, shape (n,) int64. `total` is the
+    number of events with any of them.
+    """
+
+    labels: Sequence[str]
+    events: NDArray[np.int64]
+    total: int
+    gaps: Gaps
+
+
+def count_properties(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    by_value: bool,
+) -> PropertyCounts:
+    """Return the number of events by property name or, with `by_value`, by name and value.
+
+    An event counts by its own time. The filters on views look at its view.
+    """
+    labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
+    counter = _Counter(labels)
+    views = ViewFilter(code_masks(snapshot.texts, query, sources, cancellation))
+    filter_ = _EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
+    loose = list(snapshot.events)
+    for part in snapshot.parts:
+        loose += _count_part(part, filter_, counter)
+    gaps: set[DayGap] = set()
+    for rollup in snapshot.rollups:
+        cancellation.check()
+        if not _count_rollup(rollup, filter_, counter):
+            gaps.add((Gap.FIGURES, rollup.day))
+    selected, loose_gaps = filter_.loose(loose, labels.mask)
+    counter.add(selected, None, is_plain=False)
+    events, total = counter.result()
+    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps))
+
+
+def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[Events]:
+    """Count a part's events of its own views, by its counters if these are enough.
+
+    Return the loose events that are still to be counted.
+    """
+    filter_.cancellation.check()
+    bounds = part.event_time_bounds
+    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
+        return
+    if filter_.views.matches_all and filter_.period.contains(*bounds):
+        counts = part.event_counts()
+        if counts is not None and counter.add_counts(counts):
+            return
+    if isinstance(part, MergedSegment):
+        for member in part.members:
+            yield from _count_part(member, filter_, counter)
+    else:
+        is_plain = part.event_counts() is not None
+        counter.add(part.own, filter_.own(part), is_plain=is_plain)
+        yield part.loose
+
+
+def _count_rollup(rollup: DayRollup, filter_: "_EventFilter", counter: "_Counter") -> bool:
+    """Count the events of a day. Return False if it is unknown which of them match."""
+    bounds = rollup.event_time_bounds
+    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
+        return True
+    sums, mask = rollup.event_sums(), counter.labels.mask
+    if mask is not None and not mask.take(sums.codes).any():
+        return True
+    is_whole = filter_.views.matches_all and filter_.period.contains(*bounds)
+    return is_whole and counter.add_sums(sums)
+
+
+@frozen(eq=False)
+class _Labels:
+    """What events are counted by: property names, or whole properties, which sort by name first.
+
+    The labels are the first `size` of `texts`. `of_code` has the number of the label of each
+    property. `mask` has the properties that match, or is None for all of them; `is_one_name` is
+    true if those have the same name.
+    """
+
+    texts: Sequence[str]
+    of_code: NDArray[np.int64]
+    size: int
+    mask: Mask | None
+    is_one_name: bool
+    by_value: bool
+
+    @classmethod
+    def of(
+        cls, texts: Texts, query: Query, cancellation: Cancellation, *, by_value: bool
+    ) -> "_Labels":
+        """Return the labels of a website's properties."""
+        names = _names(texts, cancellation)
+        size = len(names.of_code)
+        mask = property_mask(texts, query, cancellation)[:size]
+        matched = names.of_code[np.flatnonzero(mask)]
+        return cls(
+            texts=texts(Dimension.PROPERTY) if by_value else names.texts,
+            of_code=np.arange(size) if by_value else names.of_code,
+            size=size if by_value else len(names.texts),
+            mask=mask if query.filters_by_property else None,
+            is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
+            by_value=by_value,
+        )
+
+
+@frozen(eq=False)
+class _Names:
+    """The names of properties, and the number of the name of each property, by code."""
+
+    texts: Sequence[str] = ()
+    of_code: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
+
+
+def _names(texts: Texts, cancellation: Cancellation) -> _Names:
+    """Return the names of all properties, splitting only those that are not in the cache."""
+    names: _Names = texts.cache.get(_Names) or _Names()
+    numbers = {name: number for number, name in enumerate(names.texts)}
+    pieces = [names.of_code]
+    for piece in text_pieces(texts, Dimension.PROPERTY, len(names.of_code), cancellation):
+        added = (numbers.setdefault(split_property(text)[0], len(numbers)) for text in piece)
+        pieces.append(np.fromiter(added, np.int64, len(piece)))
+    if len(pieces) > 1:
+        names = _Names(tuple(numbers), np.concatenate(pieces))
+    texts.cache.put(_Names, names)
+    return names
+
+
+@define(eq=False)
+class _Counter:
+    """The number of events with each label, and of those with any."""
+
+    labels: _Labels
+    _by_code: NDArray[np.int64] = field(init=False)
+    _by_label: NDArray[np.int64] = field(init=False)
+    _total: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._by_code = np.zeros(len(self.labels.of_code), np.int64)
+        self._by_label = np.zeros(self.labels.size, np.int64)
+
+    def add_counts(self, counts: EventCounts) -> bool:
+        """Add counters. Return False, and add nothing, if they do not tell enough."""
+        matching = self.labels.mask
+        if matching is None or matching.take(counts.codes).all():
+            self._by_code[counts.codes] += counts.events
+            self._total += counts.total
+            return True
+        if not self.labels.is_one_name:
+            # The number of events with any of several names is unknown.
+            return not matching.take(counts.codes).any()
+        matched = np.flatnonzero(matching.take(counts.codes))
+        events = counts.events[matched].astype(np.int64)
+        self._by_code[counts.codes[matched]] += events
+        self._total += int(events.sum())
+        return True
+
+    def add_sums(self, sums: EventSums) -> bool:
+        """Add the sums of a day. Return False, and add nothing, if they do not tell enough."""
+        matching = self.labels.mask
+        if matching is None or matching.take(sums.codes).all():
+            if self.labels.by_value:
+                self._by_code[sums.codes] += sums.events
+            else:
+                self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
+            self._total += sums.total
+            return True
+        if sums.is_plain:
+            counts = EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+            return self.add_counts(counts)
+        (matched,) = np.nonzero(matching.take(sums.codes))
+        if len(matched) > 1:
+            # Whether an event has several of them is unknown.
+            return False
+        self._by_code[sums.codes[matched]] += sums.events[matched]
+        self._total += int(sums.events[matched].sum())
+        return True
+
+    def add(self, events: Events, mask: Mask | None, *, is_plain: bool) -> None:
+        """Add the events of which `mask` selects rows.
+
+        The rows of an event must follow each other. `is_plain` says that no event has a name twice.
+        """
+        if not len(events):
+            return
+        codes, matching = events.property, self.labels.mask
+        if matching is not None:
+            matched = matching.take(codes)
+            mask = matched if mask is None else mask & matched
+        event = events.event
+        if mask is not None:
+            codes, event = codes.compress(mask), event.compress(mask)
+        if not len(codes):
+            return
+        begins = event[1:] != event[:-1]
+        self._total += int(np.count_nonzero(begins)) + 1
+        if is_plain:
+            self._by_code += np.bincount(codes, minlength=len(self._by_code))
+            return
+        size = len(self._by_label)
+        number = np.zeros(len(event), np.int64)
+        np.cumsum(begins, out=number[1:])
+        # An event may have a label twice: that of values past a limit.
+        pairs = number * size + self.labels.of_code[codes]
+        pairs.sort()
+        once = np.flatnonzero(np.diff(pairs, prepend=-1))
+        self._by_label += np.bincount(pairs[once] % size, minlength=size)
+
+    def result(self) -> tuple[NDArray[np.int64], int]:
+        """Return the number of events with each label, shape (n,), and of those with any."""
+        counts = self._by_label.copy()
+        np.add.at(counts, self.labels.of_code, self._by_code)
+        return counts, self._total
+
+
+@frozen(eq=False)
+class _EventFilter:
+    """Which events match: by their time and by their view; `without_view` is for those of none."""
+
+    snapshot: Snapshot
+    period: Period
+    views: ViewFilter
+    without_view: bool
+    cancellation: Cancellation
+
+    def own(self, part: ViewColumns) -> Mask | None:
+        """Return which rows of a part's own events match, or None for all."""
+        events = part.own
+        mask = None
+        if len(events) and not self.period.contains(*part.event_time_bounds):
+            mask = self.period.mask(events.time_ms)
+        views = self.views.mask(part) if len(events) else None
+        if views is not None:
+            matches = views.take(events.view)
+            mask = matches if mask is None else mask & matches
+        return mask
+
+    def loose(
+        self, pieces: Sequence[Events], properties: Mask | None
+    ) -> tuple[Events, set[DayGap]]:
+        """Return the matching events among loose ones, and the gaps of those whose view is gone."""
+        events: Events = EventRows(
+            event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
+            time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),
+            view=np.concatenate([NO_EVENTS.view, *(piece.view for piece in pieces)]),
+            property=np.concatenate([NO_EVENTS.property, *(piece.property for piece in pieces)]),
+        )
+        mask = self.period.mask(events.time_ms)
+        if properties is not None:
+            mask &= properties.take(events.property)
+        events = _some(events, mask)
+        gaps: set[DayGap] = set()
+        if self.views.matches_all or not len(events):
+            return events, gaps
+        mask = np.full(len(events), self.without_view)
+        is_found = np.zeros(len(events), np.bool_)
+        for part in unmerged(self.snapshot.parts):
+            self.cancellation.check()
+            indices, places = find_views(part, events.view)
+            is_found[indices] = True
+            if len(indices) and (views := self.views.mask(part)) is not None:
+                mask[indices] = views[places]
+        for rollup in self.snapshot.rollups:
+            low, high = rollup.sequence_bounds
+            is_gone = ~is_found & (events.view >= max(low, 1)) & (events.view <= high)
+            if is_gone.any():
+                mask[is_gone] = False
+                gaps.add((Gap.FIGURES, rollup.day))
+        return _some(events, mask), gaps
+
+
+def _some(events: Events, mask: NDArray[np.bool_]) -> Events:
+    if mask.all():
+        return events
+    event, view, code = (column[mask] for column in (events.event, events.view, events.property))
+    return EventRows(event, events.time_ms[mask], view, code)
