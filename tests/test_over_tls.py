@@ -9,16 +9,16 @@ from support.certificates import Authority
 from support.tls_in_memory import Client, EchoSite, Options
 from twisted.internet.error import ConnectionDone
 
-from medamad.web.server.admission import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
+from medamad.web.server.admission import HANDSHAKES_PER_TURN, REQUESTS_PER_TURN
 from medamad.web.server.channel import Channel
 from medamad.web.server.endpoints import Certificate
-from medamad.web.server.tls import AT_ONCE_BYTES, OverTLS
+from medamad.web.server.tls import BYTES_PER_TURN, TLSFactory
 
 
 @pytest.fixture
-def factory(tmp_path: Path) -> OverTLS:
+def factory(tmp_path: Path) -> TLSFactory:
     site = EchoSite()
-    return OverTLS(
+    return TLSFactory(
         Certificate(Options(Authority(tmp_path).folder), ""),
         isClient=False,
         wrappedFactory=site,
@@ -26,16 +26,16 @@ def factory(tmp_path: Path) -> OverTLS:
     )
 
 
-def turn(factory: OverTLS) -> None:
-    factory.wrappedFactory.handshakes.take()
+def turn(factory: TLSFactory) -> None:
+    factory.wrappedFactory.handshakes.run()
 
 
-def turn_of_records(factory: OverTLS) -> None:
-    factory.wrappedFactory.records.take()
+def turn_of_records(factory: TLSFactory) -> None:
+    factory.wrappedFactory.decryptions.run()
 
 
-def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
-    clients = [Client(factory) for _ in range(HANDSHAKES_AT_ONCE * 3)]
+def test_handshakes_go_on_in_turns_of_networks(factory: TLSFactory) -> None:
+    clients = [Client(factory) for _ in range(HANDSHAKES_PER_TURN * 3)]
     other = Client(factory, "b")
     for client in (*clients, other):
         client.push(client.shake())
@@ -43,34 +43,32 @@ def test_handshakes_go_on_in_turns_of_networks(factory: OverTLS) -> None:
         assert not client.answered
     turn(factory)
     assert other.answered
-    assert sum(client.answered for client in clients) == HANDSHAKES_AT_ONCE - 1
+    assert sum(client.answered for client in clients) == HANDSHAKES_PER_TURN - 1
     turn(factory)
-    assert sum(client.answered for client in clients) == HANDSHAKES_AT_ONCE * 2 - 1
+    assert sum(client.answered for client in clients) == HANDSHAKES_PER_TURN * 2 - 1
 
 
-def test_who_shakes_hands_is_at_work(factory: OverTLS) -> None:
+def test_a_handshake_counts_as_reading(factory: TLSFactory) -> None:
     client = Client(factory)
-    assert factory.wrappedFactory.working == []
+    assert client.echo.pending == 0
     client.push(client.shake()[:9])
-    assert factory.wrappedFactory.working == [client.echo]
+    assert client.echo.pending == 1
 
 
-@pytest.mark.parametrize("is_idle", [True, False])
-def test_of_whom_something_is_held_is_at_work(factory: OverTLS, *, is_idle: bool) -> None:
+def test_held_data_counts_as_reading(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
-    factory.wrappedFactory.working.clear()
-    client.echo.idle = is_idle
-    client.push(client.records(b"a" * AT_ONCE_BYTES))
-    assert factory.wrappedFactory.working == [client.echo] * is_idle
-    # What is left after a turn, too.
+    client.echo.pending = 0
+    client.push(client.records(b"a" * BYTES_PER_TURN))
+    assert client.echo.pending == 1
+    # So does what is left after a turn.
     turn_of_records(factory)
     assert client.echo.received == []
-    assert factory.wrappedFactory.working == [client.echo] * 2 * is_idle
+    assert client.echo.pending == 2
 
 
 @pytest.mark.parametrize("at_once", [100_000, 100])
 def test_after_the_handshake_everything_is_taken_as_it_comes(
-    factory: OverTLS, at_once: int
+    factory: TLSFactory, at_once: int
 ) -> None:
     client = Client(factory)
     for _ in range(2):
@@ -91,16 +89,16 @@ def test_after_the_handshake_everything_is_taken_as_it_comes(
     assert client.tls.read() == b"hello"
 
 
-def test_little_is_taken_as_it_comes(factory: OverTLS) -> None:
+def test_little_is_taken_as_it_comes(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
-    for number in range(TAKEN_AT_ONCE * 3):
+    for number in range(REQUESTS_PER_TURN * 3):
         client.push(client.records(b"hello"))
         assert len(client.echo.received) == number + 1
         assert client.wire.producerState == "producing"
         factory.wrappedFactory.clock.advance(0)
 
 
-def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: OverTLS) -> None:
+def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     data = client.records(*[b"a"] * 1_000)
     bytes_of_one = len(data) // 1_000
@@ -113,13 +111,13 @@ def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: OverTLS) 
     client.push(data[half:])
     turns = 1
     while client.wire.producerState == "paused":
-        assert turns * AT_ONCE_BYTES // bytes_of_one == len(client.echo.received)
+        assert turns * BYTES_PER_TURN // bytes_of_one == len(client.echo.received)
         turn_of_records(factory)
         turns += 1
     assert client.echo.received == [b"a"] * 1_000
 
 
-def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: OverTLS) -> None:
+def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     texts = [b"%d," % number * (number * 37 % 5_000) for number in range(1, 40)]
     for text in texts:
@@ -132,8 +130,10 @@ def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: OverTLS) 
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_of_what_many_send_at_once_so_much_is_taken_a_turn(factory: OverTLS, ends: bool) -> None:
-    clients = [Client(factory, str(number)).shake_hands() for number in range(TAKEN_AT_ONCE * 3)]
+def test_of_what_many_send_at_once_so_much_is_taken_a_turn(factory: TLSFactory, ends: bool) -> None:
+    clients = [
+        Client(factory, str(number)).shake_hands() for number in range(REQUESTS_PER_TURN * 3)
+    ]
 
     def taken() -> int:
         if ends:
@@ -146,12 +146,12 @@ def test_of_what_many_send_at_once_so_much_is_taken_a_turn(factory: OverTLS, end
                 client.tls.unwrap()
         client.push(client.sent.read() if ends else client.records(b"hello"))
     for turns in (1, 2, 3):
-        assert taken() == TAKEN_AT_ONCE * turns
+        assert taken() == REQUESTS_PER_TURN * turns
         turn_of_records(factory)
 
 
-def test_other_networks_wait_for_one_turn(factory: OverTLS) -> None:
-    many = [Client(factory).shake_hands() for _ in range(TAKEN_AT_ONCE * 2)]
+def test_other_networks_wait_for_one_turn(factory: TLSFactory) -> None:
+    many = [Client(factory).shake_hands() for _ in range(REQUESTS_PER_TURN * 2)]
     other = Client(factory, "b").shake_hands()
     for client in many:
         client.push(client.records(*[b"a"] * 500))
@@ -161,7 +161,7 @@ def test_other_networks_wait_for_one_turn(factory: OverTLS) -> None:
     assert other.echo.received == [b"hello"]
 
 
-def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: OverTLS) -> None:
+def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: TLSFactory) -> None:
     client = Client(factory)
     client.push(client.shake())
     turn(factory)
@@ -174,7 +174,7 @@ def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: O
     assert len(client.echo.received) > 100
 
 
-def test_nothing_is_taken_while_no_more_is_wanted(factory: OverTLS) -> None:
+def test_nothing_is_taken_while_no_more_is_wanted(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     client.push(client.records(*[b"a"] * 500))
     turn_of_records(factory)
@@ -198,7 +198,7 @@ def test_nothing_is_taken_while_no_more_is_wanted(factory: OverTLS) -> None:
     assert client.wire.producerState == "producing"
 
 
-def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: OverTLS) -> None:
+def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     data = client.records(*[b"a"] * 200)
     with suppress(ssl.SSLWantReadError):
@@ -209,11 +209,11 @@ def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: OverTL
     while not client.wire.disconnecting:
         turn_of_records(factory)
         turns += 1
-    assert turns == len(data) // AT_ONCE_BYTES + 1
+    assert turns == len(data) // BYTES_PER_TURN + 1
     assert client.echo.received == [b"a"] * 200
 
 
-def test_what_waits_for_its_turn_has_arrived(factory: OverTLS) -> None:
+def test_what_waits_for_its_turn_has_arrived(factory: TLSFactory) -> None:
     """As with TLS 1.3, where a request comes with the end of the handshake: a stop waits for it."""
     client = Client(factory)
     channel = Channel(factory.wrappedFactory)
@@ -225,7 +225,7 @@ def test_what_waits_for_its_turn_has_arrived(factory: OverTLS) -> None:
     assert not channel.has_unread()
 
 
-def test_a_connection_that_is_gone_goes_on_with_none(factory: OverTLS) -> None:
+def test_a_connection_that_is_gone_goes_on_with_none(factory: TLSFactory) -> None:
     client = Client(factory)
     client.push(client.shake())
     client.close()
@@ -234,7 +234,7 @@ def test_a_connection_that_is_gone_goes_on_with_none(factory: OverTLS) -> None:
     assert not client.answered
 
 
-def test_nothing_held_of_a_connection_that_is_gone_is_taken(factory: OverTLS) -> None:
+def test_nothing_held_of_a_connection_that_is_gone_is_taken(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     echo = client.echo
     client.push(client.records(*[b"a"] * 500))

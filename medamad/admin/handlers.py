@@ -72,7 +72,7 @@ class Desk:
             pid=os.getpid(),
             started=self.started,
             listening=tuple(self.listening),
-            connections=len(self.site.channels),
+            connections=len(self.site.connections),
             websites=len(websites),
             visitors=visitors,
             accepted=pipeline.accepted.last_day(now),

@@ -30,7 +30,7 @@ from medamad.web.server.endpoints import (
     read_bound,
     read_endpoint,
 )
-from medamad.web.server.tls import OverTLS
+from medamad.web.server.tls import TLSFactory
 
 ACCEPTED_AT_ONCE: Final = 16
 
@@ -103,7 +103,7 @@ class Place:
         """Begin to listen. Raises CannotListenThere."""
         if self.certificate is not None:
             creator: Any = self.certificate
-            factory = OverTLS(creator, isClient=False, wrappedFactory=factory)
+            factory = TLSFactory(creator, isClient=False, wrappedFactory=factory)
         try:
             port = await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:

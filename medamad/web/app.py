@@ -116,7 +116,7 @@ class Root:
             lane(request)
             return
         if (request.method, request.path) == _OPTIONS_OF_ALL:
-            request.answer(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
+            request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
             return
         resource = self._routes_of(request).resource
         resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
@@ -149,7 +149,7 @@ class Root:
 
     def _is_insider(self, request: Request) -> bool:
         settings = self._backend.settings
-        return may_look_inside(request.peer, request.requestHeaders, settings)
+        return may_look_inside(request.peer, request.headers, settings)
 
 
 _API: Final = b"/" + PREFIX.encode("ascii")

@@ -31,7 +31,7 @@ _LEVEL: Final = 3
 
 def chosen(request: Request, offered: tuple[str, ...]) -> str:
     """Return the one of the offered codings to use, the first among equals; PLAIN for none."""
-    accepted = request.sent(b"Accept-Encoding")
+    accepted = request.headers.joined(b"Accept-Encoding")
     return PLAIN if accepted is None else _chosen(accepted[:_MAX_HEADER], offered)
 
 
@@ -106,7 +106,7 @@ class Asset:
         coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
         form = self.forms[coding]
         headers = (*self.headers, *content_encoding(coding), (b"ETag", form.etag))
-        known = request.requestHeaders.getRawHeaders(b"If-None-Match") or ()
+        known = request.headers.values(b"If-None-Match")
         tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(known).split(b",")}
         if form.etag in tags or b"*" in tags:
             return Response(HTTPStatus.NOT_MODIFIED, headers=headers)

@@ -73,7 +73,7 @@ def token_text(request: Request) -> str | None:
 
 
 def _authorizations(request: Request) -> Sequence[bytes]:
-    return request.requestHeaders.getRawHeaders(b"Authorization") or ()
+    return request.headers.values(b"Authorization")
 
 
 def _is_bearer(value: bytes) -> bool:
@@ -90,7 +90,7 @@ def token_of(request: Request, backend: Backend) -> Token | None:
 
 def network_of(request: Request, backend: Backend) -> bytes:
     """Return the network that a sender is counted under."""
-    sender = clients.sender_address(request.peer, request.requestHeaders, backend.settings)
+    sender = clients.sender_address(request.peer, request.headers, backend.settings)
     return b"" if sender is None else prefix_of(sender)
 
 
@@ -102,9 +102,9 @@ def caller_of(request: Request, backend: Backend) -> Caller:
     token = token_of(request, backend)
     if token is not None:
         return Caller(websites_of(token), token)
-    keys = request.requestHeaders.getRawHeaders(SHARE)
-    if keys is not None:
-        share = backend.shares.authenticate(b", ".join(keys).decode("latin-1"))
+    key = request.headers.joined(SHARE)
+    if key is not None:
+        share = backend.shares.authenticate(key.decode("latin-1"))
         return Caller(frozenset((share.website,)), is_share=True)
     cookie = cookies.token_of(request)
     if cookie is None and any(map(_is_bearer, _authorizations(request))):

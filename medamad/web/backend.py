@@ -14,7 +14,7 @@ from medamad.domain.backups import Backups
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
-from medamad.web.server.admission import Unread
+from medamad.web.server.admission import UnsentResponses
 from medamad.web.settings import WebSettings
 from medamad.web.usage import Usage
 
@@ -61,8 +61,8 @@ class Backend:
     usage: Usage
     exports: Counter[bytes] = field(factory=Counter)
     """How many exports are under way, by the network that receives them."""
-    unread: Unread = field(factory=Unread)
-    unread_by_guests: Unread = field(factory=Unread)
+    unsent: UnsentResponses = field(factory=UnsentResponses)
+    unsent_to_guests: UnsentResponses = field(factory=UnsentResponses)
     """What those behind share links receive: it keeps no other from theirs."""
     times: Times = field(factory=Times)
     backups: Backups = field(factory=Backups)

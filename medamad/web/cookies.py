@@ -3,9 +3,8 @@
 import re
 from typing import Final
 
-from twisted.web.http import Request
-
 from medamad.accounts import sessions
+from medamad.web.server.request import Request
 
 COOKIE: Final = b"_me_sess"
 MAX_AGE_SECONDS: Final = 30 * 24 * 3600
@@ -25,7 +24,7 @@ def device_of(request: Request) -> str | None:
 
 def _value(request: Request, name: bytes) -> str | None:
     """Return the last cookie of a name. Whatever else is in the header is not looked at."""
-    sent = b";".join(request.requestHeaders.getRawHeaders(b"Cookie", ()))
+    sent = b";".join(request.headers.values(b"Cookie"))
     values = re.findall(rb"(?:\A|;)\s*%b=([^;]*)" % name, sent)
     if not values or not values[-1].isascii():
         return None

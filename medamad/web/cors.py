@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from twisted.web.http_headers import Headers
-
 from medamad.domain.errors import BadRequest, Forbidden
 from medamad.ingest.networks import Address, address_of
 from medamad.ingest.page import split_url
 from medamad.web.server import clients
+from medamad.web.server.parser import RequestHeaders
 from medamad.web.settings import WebSettings
 
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
@@ -22,8 +21,8 @@ ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
 ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
 
 _OF_PROXIES: Final = (
-    *("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP"),
-    *("Forwarded", "Via"),
+    *(b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto", b"X-Real-IP"),
+    *(b"Forwarded", b"Via"),
 )
 """What proxies add to a request."""
 
@@ -31,7 +30,7 @@ OWN_SITES: Final = (b"same-origin", b"none")
 """What Sec-Fetch-Site says of requests that no other site has caused."""
 
 
-def check_host(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> None:
     """Raise BadRequest when the service is asked by another name than the configured ones.
 
     A page whose name comes to stand for our address (DNS rebinding) is of the same origin to its
@@ -46,14 +45,14 @@ def check_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
 
 
-def may_look_inside(peer: Address | None, headers: Headers, settings: WebSettings) -> bool:
+def may_look_inside(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> bool:
     """Return whether a sender may see health and metrics: by the address, if that is certain.
 
     It is not where a proxy has passed the request on that is not trusted, or hides for whom. One
     of this machine that hides itself is told by a name that was asked for: who asks here by himself
     asks for an address or for localhost.
     """
-    if any(headers.hasHeader(name) for name in _OF_PROXIES):
+    if any(name in headers for name in _OF_PROXIES):
         if not clients.is_trusted(peer, settings):
             return False
         hops = clients.hops(headers, settings)
@@ -67,7 +66,7 @@ def may_look_inside(peer: Address | None, headers: Headers, settings: WebSetting
     return address in settings.metrics_from
 
 
-def check_change(peer: Address | None, headers: Headers, settings: WebSettings) -> None:
+def check_change(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> None:
     """Raise Forbidden when a changing request comes from a page of an origin that is not ours.
 
     Browsers send Sec-Fetch-Site, older ones Origin; a request with neither is no browser's.
@@ -85,7 +84,7 @@ def check_change(peer: Address | None, headers: Headers, settings: WebSettings) 
     raise Forbidden("this request comes from a page of another origin")
 
 
-def cors_headers(headers: Headers, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
+def cors_headers(headers: RequestHeaders, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
     """Return what lets the pages of configured origins read an answer."""
     if not settings.cors_origins:
         return ()
@@ -110,13 +109,12 @@ def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes]
     )
 
 
-def _only(headers: Headers, name: bytes) -> bytes | None:
+def _only(headers: RequestHeaders, name: bytes) -> bytes | None:
     """Return the value of a header; where it is repeated, one that nothing equals."""
-    values = headers.getRawHeaders(name)
-    return None if values is None else b", ".join(values)
+    return headers.joined(name)
 
 
-def _is_local(headers: Headers) -> bool:
+def _is_local(headers: RequestHeaders) -> bool:
     """Return whether a request was sent to no name besides localhost."""
     name = clients.host_name((_only(headers, b"Host") or b"").decode("latin-1"))
     return name in {"", "localhost"} or address_of(name) is not None

@@ -109,7 +109,7 @@ class Call:
     def sender(self) -> Address | None:
         """The sender's address."""
         request = self.request
-        return clients.sender_address(request.peer, request.requestHeaders, self.backend.settings)
+        return clients.sender_address(request.peer, request.headers, self.backend.settings)
 
     def ask(self, question: Callable[[], T]) -> Deferred[T]:
         """Have a question answered in the question pool, in the turn of whoever asks."""
@@ -189,7 +189,7 @@ class Routes:
         if not isinstance(response, Response):
             response = await response
         stream = self._stream(call, access, response)
-        body = request.start_answer(response, self._origin_headers(request, access))
+        body = request.start_response(response, self._origin_headers(request, access))
         if stream is None:
             return body
         await request.send_stream(stream)
@@ -206,26 +206,26 @@ class Routes:
             return response.stream
         if access is not Access.STATISTICS:
             return stream_of(body)
-        unread = self.backend.unread_by_guests if call.caller.is_share else self.backend.unread
-        return stream_of(body, unread.hold(network_of(request, self.backend), len(body)))
+        unsent = self.backend.unsent_to_guests if call.caller.is_share else self.backend.unsent
+        return stream_of(body, unsent.hold(network_of(request, self.backend), len(body)))
 
     def _admit(self, request: Request, access: Access) -> Call:
         """Let a request pass, or raise an ApiError: 401 first, then a wrong Host, then 403, 400."""
         settings = self.backend.settings
         caller = caller_of(request, self.backend) if access.is_guarded else Caller()
         if access not in (Access.EVENT, Access.SCRIPT):
-            cors.check_host(request.peer, request.requestHeaders, settings)
+            cors.check_host(request.peer, request.headers, settings)
         if access.is_guarded:
             access.check(caller)
         if (access.is_guarded or access is Access.LOGIN) and request.method not in READING:
             if caller.is_account:
-                cors.check_change(request.peer, request.requestHeaders, settings)
+                cors.check_change(request.peer, request.headers, settings)
             if settings.demo and access in (Access.COOKIE, Access.CHANGE):
                 raise Forbidden("this is a demonstration: nothing can be changed")
         if request.malformed:
             raise _malformed()
         if access is not Access.EVENT:
-            parameters.check_type(request.requestHeaders, request.body)
+            parameters.check_type(request.headers, request.body)
         query = parse_query(request.query) if request.query else QueryParameters()
         return Call(request, self.backend, query, caller)
 
@@ -234,10 +234,10 @@ class Routes:
         error = failure.value
         headers = self._error_headers(request)
         if isinstance(error, MethodNotAllowed) and request.method == b"OPTIONS":
-            return request.start_answer(_options(request, error, headers), headers)
+            return request.start_response(_options(request, error, headers), headers)
         if isinstance(error, HTTPException) and request.malformed:
             failure = Failure(_malformed())
-        return request.start_answer(failure_response(failure, request.route), headers)
+        return request.start_response(failure_response(failure, request.route), headers)
 
     def _error_headers(self, request: Request) -> Headers:
         return self._origin_headers(request, Access.EVENT if _is_event(request) else Access.COOKIE)
@@ -247,7 +247,7 @@ class Routes:
             return cors.ANY_EXPOSED
         if access in (Access.OPEN, Access.SCRIPT):
             return ()
-        return cors.cors_headers(request.requestHeaders, self.backend.settings)
+        return cors.cors_headers(request.headers, self.backend.settings)
 
 
 def _is_event(request: Request) -> bool:

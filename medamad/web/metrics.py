@@ -52,7 +52,7 @@ class Metrics(Collector):
         build = {"version": VERSION, "commit": backend.settings.commit}
         yield InfoMetricFamily(f"{_PREFIX}build", "Which build runs.", build)
         yield _gauge("ready", "Whether hits are taken.", float(not lacks(site)))
-        yield _gauge("connections", "Open connections.", len(site.channels))
+        yield _gauge("connections", "Open connections.", len(site.connections))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
         yield _gauge(
             "websites_quiet",

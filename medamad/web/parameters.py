@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 import msgspec
 from attrs import frozen
-from twisted.web.http_headers import Headers
 
 from medamad.domain.errors import BadRequest
+from medamad.web.server.parser import RequestHeaders
 
 MOST_PARAMETERS: Final = 256
 
@@ -130,11 +130,11 @@ _WORDS: Final = MappingProxyType(
 _BOUNDS: Final = MappingProxyType({">=": "of at least", "<=": "of at most"})
 
 
-def check_type(headers: Headers, body: bytes) -> None:
+def check_type(headers: RequestHeaders, body: bytes) -> None:
     """Raise BadRequest when there is a body that is not said to be JSON."""
     if not body:
         return
-    types = headers.getRawHeaders(b"Content-Type") or ()
+    types = headers.values(b"Content-Type")
     if len(types) != 1 or not _JSON_TYPE.match(types[0]):
         raise BadRequest("Content-Type: expected application/json")
 

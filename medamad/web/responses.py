@@ -145,16 +145,22 @@ def no_content(*headers: tuple[bytes, bytes]) -> Response:
     return Response(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
 
 
+def encoded_head(version: bytes, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the head of a response as it is sent, up to and including the empty line."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    return b"%b %d %b\r\n%b\r\n" % (version, status, PHRASES[status], lines)
+
+
 def encoded_last(response: Response, common: Headers) -> bytes:
-    """Return the bytes of an answer after which the connection is closed."""
-    head = [
-        b"HTTP/1.1 %d %b" % (response.status, PHRASES[response.status]),
-        *(b"%b: %b" % header for header in (*common, *response.headers)),
-        b"Content-Type: %b" % response.content_type,
-        b"Content-Length: %d" % len(response.body),
-        b"Connection: close",
-    ]
-    return b"\r\n".join((*head, b"", response.body))
+    """Return a response as it is sent, after which the connection is closed."""
+    headers = (
+        *common,
+        *response.headers,
+        (b"Content-Type", response.content_type),
+        (b"Content-Length", b"%d" % len(response.body)),
+        (b"Connection", b"close"),
+    )
+    return encoded_head(b"HTTP/1.1", response.status, headers) + response.body
 
 
 NOT_FOUND: Final = "there is nothing at this address"

@@ -8,24 +8,35 @@ from attrs import define, field, frozen
 from OpenSSL import SSL
 from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IHandshakeListener
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
-from medamad.web.server.admission import HANDSHAKES_AT_ONCE, Turns
-from medamad.web.server.tls import OverTLS
+from medamad.web.server.admission import HANDSHAKES_PER_TURN, TurnScheduler
+from medamad.web.server.tls import TLSFactory
 
 
+@implementer(IHandshakeListener)
 class Echo(Protocol):
     """Sends back what it receives."""
 
-    idle = True
+    is_negotiated = False
 
     def __init__(self, network: bytes | None) -> None:
         self.network = network
         self.received: list[bytes] = []
         self.lost: list[type[Exception]] = []
+        self.pending = 0
+        """How often encrypted data was scheduled to be decrypted."""
+
+    def handshakeCompleted(self) -> None:
+        self.is_negotiated = True
+
+    def encrypted_data_pending(self) -> None:
+        self.pending += 1
 
     def dataReceived(self, data: bytes) -> None:
         self.received.append(data)
@@ -40,26 +51,22 @@ class EchoSite(Factory):
     """Takes every connection, of the network that its address begins with."""
 
     clock: Clock = field(factory=Clock)
-    handshakes: Turns[object] = field(init=False)
-    records: Turns[object] = field(init=False)
-    working: list[Echo] = field(factory=list)
+    handshakes: TurnScheduler[object] = field(init=False)
+    decryptions: TurnScheduler[object] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.handshakes = Turns(self.clock.callLater, HANDSHAKES_AT_ONCE)
-        self.records = Turns(self.clock.callLater)
+        self.handshakes = TurnScheduler(self.clock.callLater, HANDSHAKES_PER_TURN)
+        self.decryptions = TurnScheduler(self.clock.callLater)
 
     def buildProtocol(self, address: IPv4Address) -> Echo:
         return Echo(address.host.encode())
-
-    def works(self, connection: Echo) -> None:
-        self.working.append(connection)
 
 
 @define(eq=False)
 class Client:
     """A connection over TLS, and both of its ends."""
 
-    factory: OverTLS
+    factory: TLSFactory
     network: str = "a"
     wire: StringTransport = field(factory=StringTransport)
     came: ssl.MemoryBIO = field(factory=ssl.MemoryBIO)

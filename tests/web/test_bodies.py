@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 import msgspec
 import pytest
-from twisted.web.http_headers import Headers
+from support.web.client import headers_of
 
 from medamad.domain.errors import BadRequest
 from medamad.web.parameters import check_type, read_body
@@ -36,7 +36,7 @@ DECODER = msgspec.json.Decoder(Thing)
     ],
 )
 def test_json_is_taken_by_its_type(content_type: bytes) -> None:
-    check_type(Headers({b"Content-Type": [content_type]}), b"{}")
+    check_type(headers_of({b"Content-Type": [content_type]}), b"{}")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_json_is_taken_by_its_type(content_type: bytes) -> None:
     ],
 )
 def test_another_type_is_refused(content_types: list[bytes]) -> None:
-    headers = Headers({b"Content-Type": content_types} if content_types else {})
+    headers = headers_of({b"Content-Type": content_types} if content_types else {})
     with pytest.raises(BadRequest, match=r"^Content-Type: expected application/json$"):
         check_type(headers, b"{}")
     check_type(headers, b"")

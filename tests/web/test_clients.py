@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 from attrs import evolve
+from support.web.client import headers_of
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.web.http_headers import Headers
 
 from medamad.ingest.networks import Networks
 from medamad.lookup.referrers import Sources
@@ -53,7 +53,7 @@ def test_a_peer_has_the_address_of_its_socket() -> None:
     ],
 )
 def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: str) -> None:
-    assert sender_address(PROXY, Headers(headers), SETTINGS) == ip_address(address)
+    assert sender_address(PROXY, headers_of(headers), SETTINGS) == ip_address(address)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: s
 def test_one_that_writes_forwarded_does_so_there(
     headers: dict[str, list[str]], address: str
 ) -> None:
-    assert sender_address(PROXY, Headers(headers), FORWARDED) == ip_address(address)
+    assert sender_address(PROXY, headers_of(headers), FORWARDED) == ip_address(address)
 
 
 @pytest.mark.parametrize("written", get_args(ProxyHeader))
@@ -93,16 +93,16 @@ def test_what_a_proxy_writes_is_found_before_the_request_is_read(written: ProxyH
         for rest in (b"", b"\r\n", b"\r\n\r\n" + fields.replace(b"203", b"204")):
             headers = forwarding_headers(arrived + rest, settings)
             assert sender_address(PROXY, headers, settings) == STRANGER
-            assert len(headers.getRawHeaders(written) or ()) == 3
+            assert len(headers.values(written.encode())) == 3
 
 
 def test_a_stranger_says_nothing_about_who_sent() -> None:
-    headers = Headers({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
+    headers = headers_of({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
     assert sender_address(STRANGER, headers, SETTINGS) == STRANGER
 
 
 def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
-    headers = Headers({"X-Forwarded-For": ["198.51.100.7"]})
+    headers = headers_of({"X-Forwarded-For": ["198.51.100.7"]})
     assert sender_address(None, headers, SETTINGS) is None
     trusting = WebSettings(sources=Sources({}), data_dir=Path(), commit="", trust_unix=True)
     assert sender_address(None, headers, trusting) == ip_address("198.51.100.7")
@@ -121,9 +121,9 @@ def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
 def test_a_trusted_proxy_says_which_host_was_asked(
     headers: dict[str, list[str]], host: str
 ) -> None:
-    assert asked_host(PROXY, Headers(headers), SETTINGS) == host
+    assert asked_host(PROXY, headers_of(headers), SETTINGS) == host
     own = headers.get("Host", [""])[0]
-    assert asked_host(STRANGER, Headers(headers), SETTINGS) == own
+    assert asked_host(STRANGER, headers_of(headers), SETTINGS) == own
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_a_trusted_proxy_says_which_host_was_asked(
 def test_one_that_writes_forwarded_names_the_host_there(
     headers: dict[str, list[str]], host: str
 ) -> None:
-    assert asked_host(PROXY, Headers(headers), FORWARDED) == host
+    assert asked_host(PROXY, headers_of(headers), FORWARDED) == host

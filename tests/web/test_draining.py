@@ -7,7 +7,7 @@ import pytest_twisted
 from support.web.client import Connection, Unread, encoded, over_tls
 from support.web.daemon_in_memory import House
 
-from medamad.web.server.admission import TAKEN_AT_ONCE
+from medamad.web.server.admission import REQUESTS_PER_TURN
 from medamad.web.server.site import ARRIVE_SECONDS
 
 PING = encoded("GET", "/event/ping", {})
@@ -98,11 +98,11 @@ def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None
 
 
 def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 2)]
+    connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 2)]
     for connection in connections:
         connection.push(PING)
     drained = house.site.drain()
-    waiting = connections[TAKEN_AT_ONCE:]
+    waiting = connections[REQUESTS_PER_TURN:]
     assert [one.wire.disconnecting for one in waiting] == [False, False]
     house.reactor.advance(0)
     for one in waiting:

@@ -13,7 +13,7 @@ from zope.interface import directlyProvides
 
 from medamad.ingest.networks import Networks
 from medamad.web.responses import JSON, WRITTEN_BYTES, Response, Stream
-from medamad.web.server.admission import SETTLED_SECONDS, SLOW_SECONDS, TAKEN_AT_ONCE
+from medamad.web.server.admission import REQUESTS_PER_TURN, SETTLED_SECONDS, SLOW_SECONDS
 
 PING = encoded("GET", "/event/ping", {})
 
@@ -85,7 +85,7 @@ async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> 
     assert [first.wire.aborted, second.wire.aborted] == [False, True]
     # One that is gone is not counted again.
     second.wire.producer.pauseProducing()
-    assert len(house.site.channels) == 2
+    assert len(house.site.connections) == 2
 
 
 @pytest_twisted.ensureDeferred
@@ -140,7 +140,7 @@ def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House, is_m
     wire = Wire("203.0.113.9")
     directlyProvides(wire, INegotiated)
     connection = Connection(house.site, wire=wire)
-    house.site.works(connection.channel)
+    connection.channel.encrypted_data_pending()
     if is_made:
         connection.channel.handshakeCompleted()
     house.reactor.advance(SLOW_SECONDS)
@@ -196,8 +196,8 @@ def test_the_connections_of_a_browser_do_not_close_each_other(house: House) -> N
 
 
 def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) -> None:
-    house.set(max_connections=TAKEN_AT_ONCE + 1)
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
+    house.set(max_connections=REQUESTS_PER_TURN + 1)
+    connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 1)]
     for one in connections:
         one.push(encoded("POST", "/event/hit", {}, b"x" * 3_000))
     assert Connection(house.site, "198.51.100.1").channel is None
@@ -232,7 +232,7 @@ async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_w
     assert (await fourth.talk(PING)).status == 200
     Connection(house.site)
     assert [one.wire.aborted for one in (first, second, fourth)] == [True, False, False]
-    assert len(house.site.channels) == 3
+    assert len(house.site.connections) == 3
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.call_counts import calls_of
-from twisted.web.http_headers import Headers
+from support.web.client import headers_of
 
 from medamad.domain.errors import BadRequest, Forbidden
 from medamad.ingest.networks import Address, Networks
 from medamad.lookup.referrers import Sources
 from medamad.web.cors import check_change, check_host, cors_headers, may_look_inside
+from medamad.web.server.parser import RequestHeaders
 from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(
@@ -76,7 +77,7 @@ def test_a_change_from_another_page_is_refused(headers: dict[str, str]) -> None:
 
 
 def test_a_repeated_header_is_like_no_other() -> None:
-    headers = Headers({"Host": [HOST], "Sec-Fetch-Site": ["none", "cross-site"]})
+    headers = headers_of({"Host": [HOST], "Sec-Fetch-Site": ["none", "cross-site"]})
     with pytest.raises(Forbidden):
         check_change(STRANGER, headers, SETTINGS)
 
@@ -152,13 +153,13 @@ def test_without_configured_origins_nothing_is_said_of_them() -> None:
     assert cors_headers(sent({"Origin": "https://dash.example"}), closed) == ()
 
 
-def sent(headers: dict[str, str]) -> Headers:
-    return Headers({name: [value] for name, value in headers.items()})
+def sent(headers: dict[str, str]) -> RequestHeaders:
+    return headers_of({name: [value] for name, value in headers.items()})
 
 
 def test_no_long_origin_is_normalised() -> None:
     origin = b"https://" + b"\xbd" * 5_000
-    headers = Headers({b"Host": [HOST.encode()], b"Origin": [origin]})
+    headers = headers_of({b"Host": [HOST.encode()], b"Origin": [origin]})
 
     def check() -> None:
         with pytest.raises(Forbidden):
@@ -169,6 +170,6 @@ def test_no_long_origin_is_normalised() -> None:
 
 @pytest.mark.parametrize("peer", [STRANGER, PROXY])
 def test_little_is_read_of_a_long_list_of_proxies(peer: Address) -> None:
-    headers = Headers({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
+    headers = headers_of({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
     assert not may_look_inside(peer, headers, SETTINGS)
     assert calls_of(lambda: may_look_inside(peer, headers, SETTINGS)) < 2_000

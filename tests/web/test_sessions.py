@@ -2,18 +2,19 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from twisted.web.http_headers import Headers
+from support.web.client import headers_of
 
 from medamad.web.cookies import device_of, token_of
+from medamad.web.server.parser import RequestHeaders
 
 
 @frozen
 class Sent:
-    requestHeaders: Headers
+    headers: RequestHeaders
 
 
 def request(*cookies: bytes) -> Any:
-    return Sent(Headers({b"Cookie": list(cookies)} if cookies else {}))
+    return Sent(headers_of({b"Cookie": list(cookies)} if cookies else {}))
 
 
 @pytest.mark.parametrize(

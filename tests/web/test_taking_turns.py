@@ -9,7 +9,7 @@ from support.web.client import Connection, answers, encoded, over_tls
 from support.web.daemon_in_memory import House
 
 from medamad.ingest.networks import Networks
-from medamad.web.server.admission import HANDSHAKES_AT_ONCE, TAKEN_AT_ONCE
+from medamad.web.server.admission import HANDSHAKES_PER_TURN, REQUESTS_PER_TURN
 from medamad.web.server.channel import SHORT_BYTES
 from medamad.web.settings import ProxyHeader
 
@@ -47,11 +47,11 @@ def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
 
 def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
     # Those of a proxy, so that each stands for itself.
-    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2)]
+    connections = [Connection(house.site, "127.0.0.1") for _ in range(REQUESTS_PER_TURN * 2)]
     for connection in connections:
         connection.push(ahead(2))
     for answered in (1, 2, 3, 4):
-        assert answers(*connections) == answered * TAKEN_AT_ONCE
+        assert answers(*connections) == answered * REQUESTS_PER_TURN
         turn(house)
     assert [answers(one) for one in connections] == [2] * len(connections)
     turn(house)
@@ -70,14 +70,14 @@ def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house:
     ],
 )
 def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: list[bytes]) -> None:
-    connections = [Connection(house.site, "127.0.0.1") for _ in range(TAKEN_AT_ONCE * 2 + 1)]
+    connections = [Connection(house.site, "127.0.0.1") for _ in range(REQUESTS_PER_TURN * 2 + 1)]
     for part in parts:
         while house.reactor.getDelayedCalls():
             turn(house)
         assert answers(*connections) == 0
         for connection in connections:
             connection.push(part)
-    for answered in (0, TAKEN_AT_ONCE, TAKEN_AT_ONCE * 2, TAKEN_AT_ONCE * 2 + 1):
+    for answered in (0, REQUESTS_PER_TURN, REQUESTS_PER_TURN * 2, REQUESTS_PER_TURN * 2 + 1):
         assert answers(*connections) == answered
         turn(house)
     assert not [one for one in connections if one.wire.producerState == "paused"]
@@ -98,7 +98,7 @@ def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: lis
 def test_whatever_a_network_sends_at_once_others_wait_for_few(
     house: House, parts: list[bytes]
 ) -> None:
-    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 3)]
+    many = [Connection(house.site) for _ in range(REQUESTS_PER_TURN * 3)]
     for part in parts:
         while house.reactor.getDelayedCalls():
             turn(house)
@@ -108,11 +108,11 @@ def test_whatever_a_network_sends_at_once_others_wait_for_few(
     hits = [Connection(house.site, peer) for peer in peers]
     for hit in hits:
         hit.push(ahead(1))
-    assert answers(*many, *hits) <= TAKEN_AT_ONCE
+    assert answers(*many, *hits) <= REQUESTS_PER_TURN
     while (before := answers(*many, *hits)) < len(many) + len(hits):
         turn(house)
         assert answers(*hits) == len(hits)
-        assert before < answers(*many, *hits) <= before + TAKEN_AT_ONCE
+        assert before < answers(*many, *hits) <= before + REQUESTS_PER_TURN
     # Usual ones were read all the while: nobody sent more.
     assert not [one for one in many if one.wire.producerState == "paused"]
 
@@ -129,22 +129,22 @@ def test_networks_have_their_turns_behind_a_proxy_too(house: House, written: Pro
         connection.push(encoded("POST", "/event/hit", {written.lower(): value}, body))
         return connection
 
-    many = [passed_on("203.0.113.9") for _ in range(TAKEN_AT_ONCE * 3)]
+    many = [passed_on("203.0.113.9") for _ in range(REQUESTS_PER_TURN * 3)]
     hits = [passed_on(sender) for sender in ("198.51.100.1", "198.51.100.2", "192.0.2.1")]
     # A neighbour of those many waits with them.
     neighbour = passed_on("203.0.113.10")
-    assert answers(*many, *hits) == TAKEN_AT_ONCE
+    assert answers(*many, *hits) == REQUESTS_PER_TURN
     for answered in range(2, 4):
         turn(house)
         assert answers(*hits) == len(hits)
-        assert answers(*many, *hits, neighbour) == answered * TAKEN_AT_ONCE
+        assert answers(*many, *hits, neighbour) == answered * REQUESTS_PER_TURN
     assert answers(neighbour) == 0
     turn(house)
     assert answers(neighbour) == 1
 
 
 def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
-    many = [Connection(house.site) for _ in range(TAKEN_AT_ONCE + 1)]
+    many = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 1)]
     for one in many:
         one.push(ahead(1))
     assert answers(many[-1]) == 0
@@ -160,7 +160,7 @@ def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
 
 def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> None:
     connection = Connection(house.site)
-    for answered in range(1, TAKEN_AT_ONCE * 3):
+    for answered in range(1, REQUESTS_PER_TURN * 3):
         connection.push(ahead(1))
         assert answers(connection) == answered
         turn(house)
@@ -228,7 +228,7 @@ def test_of_a_connection_that_is_gone_nothing_more_is_taken(house: House) -> Non
     for connection in connections:
         connection.push(ahead(2))
     connections[0].close()
-    connections[1].channel.loseConnection()
+    connections[1].channel.close()
     turn(house)
     assert [answers(one) for one in connections] == [1, 1, 2]
 
@@ -240,18 +240,18 @@ class Shaking:
     sender: bytes | None = None
     taken: int = 0
 
-    def take_next(self) -> None:
+    def run_turn(self) -> None:
         self.taken += 1
 
 
 def test_no_request_waits_for_handshakes(house: House) -> None:
-    shaking = [Shaking() for _ in range(TAKEN_AT_ONCE * 2)]
+    shaking = [Shaking() for _ in range(REQUESTS_PER_TURN * 2)]
     for one in shaking:
         house.site.handshakes.add(one)
-    connections = [Connection(house.site) for _ in range(TAKEN_AT_ONCE * 2)]
+    connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN * 2)]
     for connection in connections:
         connection.push(ahead(1))
-    assert answers(*connections) == TAKEN_AT_ONCE
+    assert answers(*connections) == REQUESTS_PER_TURN
     turn(house)
-    assert answers(*connections) == TAKEN_AT_ONCE * 2
-    assert sum(one.taken for one in shaking) == HANDSHAKES_AT_ONCE
+    assert answers(*connections) == REQUESTS_PER_TURN * 2
+    assert sum(one.taken for one in shaking) == HANDSHAKES_PER_TURN

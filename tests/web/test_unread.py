@@ -8,50 +8,15 @@ from support.web.slow_clients import HEAD_BYTES, leave, slow
 from twisted.internet.defer import Deferred, succeed
 
 from medamad.accounts.shares import make_share
-from medamad.domain.errors import TooMany, Unavailable
 from medamad.web.responses import JSON, WRITTEN_BYTES, Response
-from medamad.web.server.admission import MOST_BYTES, MOST_OF_A_NETWORK, Unread
-from medamad.web.server.channel import MOST_AHEAD_BYTES
-
-
-def test_a_network_has_so_many_bytes_waiting() -> None:
-    unread = Unread()
-    sent = unread.hold(b"a", MOST_OF_A_NETWORK - 1)
-    unread.hold(b"a", 1)
-    with pytest.raises(TooMany) as raised:
-        unread.hold(b"a", 1)
-    assert raised.value.retry_after == 10
-    unread.hold(b"b", 1)
-    sent()
-    unread.hold(b"a", 1)
-
-
-def test_all_together_have_so_many_bytes_waiting() -> None:
-    unread = Unread()
-    networks = [b"%d" % number for number in range(MOST_BYTES // MOST_OF_A_NETWORK)]
-    held = [unread.hold(network, MOST_OF_A_NETWORK) for network in networks]
-    with pytest.raises(Unavailable) as raised:
-        unread.hold(b"other", 1)
-    assert raised.value.retry_after == 10
-    held[0]()
-    unread.hold(b"other", MOST_OF_A_NETWORK)
-
-
-def test_one_alone_may_have_any_length() -> None:
-    unread = Unread()
-    for _ in range(2):
-        sent = unread.hold(b"a", MOST_BYTES + 1)
-        with pytest.raises(TooMany):
-            unread.hold(b"a", 1)
-        with pytest.raises(Unavailable):
-            unread.hold(b"b", 1)
-        sent()
+from medamad.web.server.admission import MAX_UNSENT_BYTES, MAX_UNSENT_PER_NETWORK, UnsentResponses
+from medamad.web.server.channel import MAX_AHEAD_BYTES
 
 
 @pytest.fixture
 def question(house: House, website: str) -> bytes:
     """What asks for a long answer, as half of what a network may have waiting."""
-    body = b"x" * (MOST_OF_A_NETWORK // 2)
+    body = b"x" * (MAX_UNSENT_PER_NETWORK // 2)
     house.site.backend.ask = lambda *_asked, **_how: succeed(Response(200, body, JSON))
     owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
     return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
@@ -73,7 +38,7 @@ def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question:
         wire.producer.resumeProducing()
     head, _, body = bytes(received).partition(b"\r\n\r\n")
     assert b"\r\nContent-Length: %d" % len(body) in head
-    assert body == b"x" * (MOST_OF_A_NETWORK // 2)
+    assert body == b"x" * (MAX_UNSENT_PER_NETWORK // 2)
     connection.push(encoded("GET", "/event/ping", {}))
     assert wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
 
@@ -86,10 +51,10 @@ def test_meanwhile_little_is_read_of_what_is_sent_ahead(house: House, question: 
     while connection.wire.producerState == "producing":
         connection.push(ping)
         taken += len(ping)
-        assert taken <= MOST_AHEAD_BYTES + len(ping)
+        assert taken <= MAX_AHEAD_BYTES + len(ping)
     # What was read is answered, after what was asked first.
     received = b""
-    for _ in range(MOST_OF_A_NETWORK // WRITTEN_BYTES):
+    for _ in range(MAX_UNSENT_PER_NETWORK // WRITTEN_BYTES):
         received += connection.wire.value()
         connection.wire.clear()
         connection.wire.producer.resumeProducing()
@@ -104,7 +69,7 @@ def test_of_a_long_answer_head_tells_the_length(house: House, question: bytes) -
     connection = slow(house)
     connection.push(question.replace(b"GET ", b"HEAD ", 1))
     head, end, body = connection.wire.value().partition(b"\r\n\r\n")
-    assert b"\r\nContent-Length: %d" % (MOST_OF_A_NETWORK // 2) in head
+    assert b"\r\nContent-Length: %d" % (MAX_UNSENT_PER_NETWORK // 2) in head
     assert (end, body) == (b"\r\n\r\n", b"")
 
 
@@ -114,7 +79,7 @@ async def test_long_answers_that_nobody_receives_are_bounded(
     house: House, question: bytes, goes: bool
 ) -> None:
     connections = []
-    for network in range(MOST_BYTES // MOST_OF_A_NETWORK):
+    for network in range(MAX_UNSENT_BYTES // MAX_UNSENT_PER_NETWORK):
         for host in (1, 2):
             connections.append(slow(house, f"198.51.{network}.{host}"))
             connections[-1].push(question)
@@ -130,7 +95,7 @@ async def test_long_answers_that_nobody_receives_are_bounded(
         asked = encoded("GET", target, {})
         assert (await Connection(house.site, "198.51.0.3").talk(asked)).status == 200
     leave(house, connections, goes=goes)
-    assert house.site.backend.unread == Unread()
+    assert house.site.backend.unsent == UnsentResponses()
     assert (await Connection(house.site).talk(question)).status == 200
 
 
@@ -143,11 +108,12 @@ async def test_who_has_a_share_link_keeps_no_answer_from_the_owner(
     path = question.split(b" ")[1].decode()
     shown = encoded("GET", path, {"X-Medamad-Share": share.id})
     connections = [
-        slow(house, f"198.51.{number}.1") for number in range(2 * MOST_BYTES // MOST_OF_A_NETWORK)
+        slow(house, f"198.51.{number}.1")
+        for number in range(2 * MAX_UNSENT_BYTES // MAX_UNSENT_PER_NETWORK)
     ]
     for connection in connections:
         connection.push(shown)
     assert (await Connection(house.site).talk(shown)).status == 503
     assert (await Connection(house.site).talk(question)).status == 200
     leave(house, connections, goes=True)
-    assert house.site.backend.unread_by_guests == Unread()
+    assert house.site.backend.unsent_to_guests == UnsentResponses()

@@ -34,20 +34,20 @@ EncodedNoContent: TypeAlias = Callable[[], bytes]
 
 def sender_of(request: Request, backend: Backend) -> Sender:
     """Tell who sends a hit."""
-    headers = request.requestHeaders
+    headers = request.headers
     return Sender(
         address=clients.sender_address(request.peer, headers, backend.settings),
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
         origin=_text(request, b"Origin"),
-        gpc=backend.pipeline.rules.respect_gpc and request.sent(b"Sec-GPC") == b"1",
+        gpc=backend.pipeline.rules.respect_gpc and headers.joined(b"Sec-GPC") == b"1",
         sent_bytes=request.sent_bytes,
     )
 
 
 def _text(request: Request, name: bytes) -> str:
-    values = request.requestHeaders.getRawHeaders(name)
-    return "" if values is None else values[0].decode("latin-1")
+    values = request.headers.values(name)
+    return values[0].decode("latin-1") if values else ""
 
 
 def _stored(ignored: str | None) -> Response:
@@ -68,7 +68,7 @@ async def hit(call: Call) -> Response:
 def _collect(request: Request, backend: Backend) -> Coroutine[Any, Any, str | None]:
     """Have a hit taken: of a tracker, or of a server that shows a token."""
     sender = sender_of(request, backend)
-    if request.requestHeaders.hasHeader(b"Authorization"):
+    if b"Authorization" in request.headers:
         return _collect_of_server(request, backend, sender)
     return backend.pipeline.collect(request.body, sender)
 
@@ -110,8 +110,8 @@ def _check_query(request: Request) -> None:
 
 def ping_of(request: Request, backend: Backend) -> Ping:
     """Return what a visitor's browser remembers of today. Raises BadRequest."""
-    values = request.requestHeaders.getRawHeaders(b"If-Modified-Since")
-    since = None if values is None else b", ".join(values).decode("latin-1")
+    value = request.headers.joined(b"If-Modified-Since")
+    since = None if value is None else value.decode("latin-1")
     return answer_ping(since, backend.clock(), backend.pipeline.rules.zone)
 
 
@@ -145,19 +145,19 @@ class Lanes:
         except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
             self._failed(Failure(), request, PING)
         else:
-            request.answer(response, cors.ANY_EXPOSED)
+            request.respond(response, cors.ANY_EXPOSED)
 
     def _collected(self, ignored: str | None, request: Request) -> None:
         if ignored is None and request.keeps_connection:
-            request.answer_encoded(self.encoded_no_content())
+            request.respond_encoded(self.encoded_no_content())
         else:
-            request.answer(_stored(ignored), cors.ANY_EXPOSED)
+            request.respond(_stored(ignored), cors.ANY_EXPOSED)
 
     def _answered(self, _: object, begun: float) -> None:
         self.backend.times.hits.add(self.backend.seconds() - begun)
 
     def _failed(self, failure: Failure, request: Request, where: str) -> None:
-        request.answer(failure_response(failure, where), cors.ANY_EXPOSED)
+        request.respond(failure_response(failure, where), cors.ANY_EXPOSED)
 
     def _unanswered(self, failure: Failure) -> None:
         self._log.failure("a hit could not be answered", failure)

@@ -34,7 +34,7 @@ def tell_life(_call: Call) -> Response:
 
 def expose(exposition: Exposition, call: Call) -> Response:
     """Return the figures of the daemon."""
-    accept = (call.request.sent(b"Accept") or b"").decode("latin-1")
+    accept = (call.request.headers.joined(b"Accept") or b"").decode("latin-1")
     text, media_type = exposition.text(accept)
     return Response(HTTPStatus.OK, text, media_type, (NO_STORE, NO_SNIFFING))
 

@@ -67,7 +67,7 @@ def _sender(call: Call) -> Sender:
 
 
 def _referer(call: Call) -> str:
-    return (call.request.sent(b"Referer") or b"").decode("latin-1")
+    return (call.request.headers.joined(b"Referer") or b"").decode("latin-1")
 
 
 def add_to(routes: Routes) -> None:

@@ -66,7 +66,7 @@ def read(call: Call, share: str) -> Response:
     """Return what a share link is of, once it is open."""
     backend = call.backend
     website = shared_website(call, backend.shares.find(share))
-    keys = call.request.requestHeaders.getRawHeaders(SHARE) or (share.encode(),)
+    keys = call.request.headers.values(SHARE) or (share.encode(),)
     try:
         opened = backend.shares.authenticate(keys[0].decode("latin-1"))
     except Unauthorised:

@@ -1,6 +1,14 @@
-"""A connection: requests in the order in which they come, bounded in size and time."""
+"""One HTTP/1.1 connection: requests in order, bounded in size, in time and in work per turn.
+
+This is a protocol of our own rather than Twisted's `HTTPChannel`: the time limits, the admission
+of work by reactor turns, the backpressure and the strict parser would replace nearly all of that
+class, and could only do so through its private attributes. It parses heads and bodies where they
+arrived, creates one object per request, calls the application directly and sends a response with
+one write, which leaves room for twice the throughput. h11 would cost more than all of this.
+"""
 
 import re
+from collections.abc import Callable
 from fcntl import ioctl
 from math import inf
 from socket import SO_SNDBUF, SOL_SOCKET
@@ -9,486 +17,530 @@ from termios import FIONREAD, TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IHandshakeListener, INegotiated
+from twisted.internet.interfaces import (
+    IHandshakeListener,
+    INegotiated,
+    IPushProducer,
+    ITCPTransport,
+)
+from twisted.internet.protocol import Protocol as TwistedProtocol
 from twisted.python.failure import Failure
-from twisted.web.http import HTTPChannel, Request
 from zope.interface import implementer
 
-from medamad.domain.errors import ApiError, BadRequest, TooLarge
+from medamad.domain.errors import ApiError, BadRequest
 from medamad.ingest.networks import Address
 from medamad.web.responses import Headers, Response, encoded_last, error_response
+from medamad.web.server.admission import State
 from medamad.web.server.clients import peer_address
-from medamad.web.server.parser import MAX_HEAD_BYTES, Chunks, RequestHead, read_head
+from medamad.web.server.parser import (
+    MAX_HEAD_BYTES,
+    ChunkedBody,
+    RequestHead,
+    read_head,
+    too_large,
+)
 from medamad.web.settings import WebSettings
 
 SEND_BUFFER_BYTES: Final = 65_536
-"""How much of its answers the kernel holds for a connection (Linux takes it twice): by itself it
-would take megabytes for each that asks for much and receives nothing."""
+"""The kernel's send buffer for a connection (Linux doubles it). By default it grows to megabytes
+for each client that requests much and receives nothing."""
+LINGER_SECONDS: Final = 2.0
+"""How long a refused client may go on sending, so that it gets to read the error."""
+LINGER_BYTES: Final = 1_000_000
+"""How much is read and dropped on a connection that was refused or closed."""
+MAX_AHEAD_BYTES: Final = 16_384
+"""How much of further requests is read while one is being answered."""
+SHORT_BYTES: Final = 2_048
+"""Requests up to this size are parsed as they arrive, as most hits and pings are. Longer and chunked
+ones are scheduled for a later reactor turn, as pipelined ones are."""
 
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
+"""The connection option `close`, in a list of options."""
+_CLOSED: Final = Failure(ConnectionDone())
 _INT: Final = Struct("@i")
 
 
-def bound_send_buffer(transport: Any) -> None:
-    """Have the kernel hold no more than a little of what is sent, where there is a socket."""
-    socket = getattr(transport, "socket", None)
-    if socket is not None:
-        socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
-
-
-def unread_bytes(transport: Any) -> int:
-    """Return how much has arrived that was not looked at yet, as far as that is known."""
-    return _bytes_by(FIONREAD, transport)
-
-
-def unreceived_bytes(transport: Any) -> int:
-    """Return how much of what was sent has not arrived at the other end, as far as that is known.
-
-    What a transport itself still holds comes only on top of that: it goes to the kernel first.
-    """
-    return _bytes_by(TIOCOUTQ, transport)
-
-
-def _bytes_by(question: int, transport: Any) -> int:
-    """Ask the kernel for a number of bytes; 0 where there is no socket."""
+def _socket_bytes(transport: Any, request: int) -> int:
+    """Return a number of bytes that the kernel reports about a socket; 0 without a socket."""
     socket = getattr(transport, "socket", None)
     if socket is None or socket.fileno() < 0:
         return 0
-    found: int
-    (found,) = _INT.unpack(ioctl(socket.fileno(), question, _INT.pack(0)))
-    return found
+    count: int
+    (count,) = _INT.unpack(ioctl(socket.fileno(), request, _INT.pack(0)))
+    return count
 
 
-LINGER_SECONDS: Final = 2.0
-"""How long a refused connection may go on sending, so that it reads the refusal."""
-LINGER_BYTES: Final = 1_000_000
-"""How much is read and dropped of a connection that was refused or closed."""
+def unread_bytes(transport: Any) -> int:
+    """Return how many bytes have arrived at the socket and were not read."""
+    return _socket_bytes(transport, FIONREAD)
 
-MOST_AHEAD_BYTES: Final = 16_384
-"""How much of further requests is read while one is being answered."""
 
-SHORT_BYTES: Final = 2_048
-"""Of how many bytes a request may be taken as it comes, as the usual hits and pings are: longer
-ones, and those with chunks, wait for a turn, as what is sent ahead does."""
+def unsent_bytes(transport: Any) -> int:
+    """Return how many bytes the other end has not acknowledged.
 
-_CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
-"""The option of a connection, in a list of such, that it is to be closed."""
-_CLOSED: Final = Failure(ConnectionDone())
+    What the transport itself still buffers comes on top, but only if the kernel's buffer is full.
+    """
+    return _socket_bytes(transport, TIOCOUTQ)
+
+
+_OPEN: Final = (State.IDLE, State.READING)
+_ANSWERING: Final = (State.RESPONDING, State.PAUSED)
+_ENDING: Final = (State.REFUSED, State.CLOSING, State.CLOSED)
 
 
 class Owner(Protocol):
-    """What a connection belongs to."""
+    """The site that a connection belongs to."""
 
     @property
     def settings(self) -> WebSettings:
-        """The settings of the moment."""
+        """The current settings."""
 
     @property
     def is_leaving(self) -> bool:
-        """Whether every connection closes after the next answer."""
+        """Whether every connection closes after its next response."""
 
     def seconds(self) -> float:
         """Return the reactor's time."""
 
-    def request(self, channel: "Channel", head: RequestHead) -> Request:
-        """Make the next request of a connection, of which the body is to come."""
+    def make_request(self, channel: "Channel", head: RequestHead, /) -> Any:
+        """Make a request whose body is still to come."""
 
-    def error_response(self, channel: "Channel", head: RequestHead, error: ApiError) -> Response:
-        """Answer a request of which the body cannot be taken."""
+    def refuse(self, request: Any, error: ApiError, /) -> Response:
+        """Return the response to a request whose body cannot be read."""
 
-    def waits(self, channel: "Channel") -> None:
-        """Count a connection, as the latest that began to wait for a request."""
+    def sender_network(self, channel: "Channel", arrived: bytes, /) -> bytes | None:
+        """Return the network of the client that sent this, also behind a trusted proxy."""
 
-    def pauses(self, channel: "Channel") -> None:
-        """Count a connection as one over which a long answer waits for its client."""
+    def opened(self, channel: "Channel", /) -> None:
+        """Count a new connection."""
 
-    def network_of_sender(self, channel: "Channel", arrived: bytes) -> bytes | None:
-        """Return the network that what a proxy passes on is from, as far as it has arrived."""
+    def entered(self, channel: "Channel", state: State, /) -> None:
+        """Record that a connection has become idle, or is reading, responding or paused."""
 
-    def works(self, channel: "Channel") -> None:
-        """Count a connection as one over which a request comes, or the handshake before."""
+    def try_request(self) -> bool:
+        """Return whether one more request may be parsed in this reactor turn, and count it."""
 
-    def answers(self, channel: "Channel") -> None:
-        """Count a connection as one whose request has come, and is being answered."""
+    def schedule(self, channel: "Channel", /) -> None:
+        """Call the connection's `run_turn` in a later reactor turn."""
 
-    def takes_more(self) -> bool:
-        """Return whether one more request may be taken in this turn of the reactor, and count it."""
-
-    def has_more(self, channel: "Channel") -> None:
-        """Have a connection take its next request in a later turn of the reactor."""
-
-    def closed(self, channel: "Channel") -> None:
+    def closed(self, channel: "Channel", /) -> None:
         """Forget a connection."""
 
     def common_headers(self) -> Headers:
-        """Return the headers of every answer."""
+        """Return the headers of every response."""
 
 
-@implementer(IHandshakeListener)
-class Channel(HTTPChannel):
+@implementer(IHandshakeListener, IPushProducer)
+class Channel(TwistedProtocol):
     """One connection of a site.
 
-    `expires` is the moment, by the reactor's clock, at which the site closes it: there is always
-    one, whether it is silent, sends a request or waits for an answer.
+    `expires` is the moment, by the reactor's clock, at which the site calls `expire`; there is
+    always one. `keep_alive` says whether the connection stays open after the current response.
 
-    Of requests that are sent ahead it takes one in a turn of the reactor, and none while answers
-    wait for the client to receive them; meanwhile it reads no more. Requests that may be laborious
-    wait for such a turn too, and others where many come at once, so that many connections hold the
-    reactor no longer than few.
+    At most one pipelined request is parsed in a reactor turn, and none while the client does not
+    receive; meanwhile nothing more is read. Long and chunked requests are scheduled as well, and
+    short ones when many arrive at once, so that many connections block the reactor no longer than
+    few.
     """
 
     transport: Any
-    _networkProducer: Any
-    timeOut = None
-    """Twisted's own timeout is off: it knows idleness only, and logs addresses."""
 
     def __init__(self, site: Owner, network: bytes | None = None) -> None:
-        super().__init__()
         self.site = site
         self.network = network
         self.sender = network
-        """The network of whoever sends what waits for its turn, also where a proxy passes it on."""
-        self.idle = True
-        self._was_answered = False
-        self._has_answered = False
-        self._has_turn = True
-        self.refused = False
-        self.closing = False
-        self._all_was_received = False
-        self.expires = 0.0
-        self._head: RequestHead | None = None
+        """The network of the client whose request is scheduled, also behind a proxy."""
+        self.state = State.IDLE
+        self.expires = inf
+        self.keep_alive = True
+        self._request: Any = None
+        """The request that is being read or answered."""
+        self._buffer = b""
+        """What has arrived and was not parsed."""
         self._searched = 0
-        self._swallowed = 0
-        self._ahead = 0
+        """How much of the buffer is known not to contain the end of a head."""
+        self._body = bytearray()
+        """What was read of a body of known length."""
+        self._missing = 0
+        """How much of that has not arrived."""
+        self._chunks: ChunkedBody | None = None
         self._received = 0
+        """How much has arrived of the request that is being read."""
+        self._dropped = 0
+        self._is_scheduled = False
+        self._is_parsing = False
+        self._has_responded = False
+        """Whether a request was answered while it was being parsed."""
+        self._is_reading_paused = False
+        self._is_client_slow = False
+        """Whether the transport holds as much as it should."""
+        self._may_be_unreceived = False
+        """Whether the client may not have received the last response yet."""
+        self._was_all_received = False
+        """Whether every response had been received when the connection was closed."""
+        self._producer: Any = None
+        """What writes a long response."""
 
     @property
-    def waits_for_turn(self) -> bool:
-        """Whether something has come that is to be taken in a later turn, of TLS too."""
-        return not self._has_turn or bool(getattr(self.transport, "held", b""))
+    def is_pending(self) -> bool:
+        """Whether something has arrived that waits for a later reactor turn, also encrypted."""
+        return self._is_scheduled or bool(getattr(self.transport, "held", b""))
 
     @property
     def is_sending(self) -> bool:
-        """Whether the client has not received all yet."""
-        return unreceived_bytes(self.transport) > 0
+        """Whether the client has not received everything yet."""
+        return unsent_bytes(self.transport) > 0
 
     def connectionMade(self) -> None:
-        """Begin to wait for a request, or for TLS before."""
-        self.peer: Address | None = peer_address(self.transport.getPeer())
-        bound_send_buffer(self.transport)
-        self._is_over_tls = self._shakes_hands = INegotiated.providedBy(self.transport)
+        """Wait for a request, after the handshake if this is TLS."""
+        transport = self.transport
+        self.peer: Address | None = peer_address(transport.getPeer())
+        if ITCPTransport.providedBy(transport):
+            transport.setTcpNoDelay(True)
+        socket = getattr(transport, "socket", None)
+        if socket is not None:
+            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+        transport.registerProducer(self, True)
+        self._is_tls = INegotiated.providedBy(transport)
+        self.site.opened(self)
         settings = self.site.settings
-        patience_s = settings.request_seconds if self._shakes_hands else settings.idle_seconds
-        self.expires = self.site.seconds() + patience_s
-        self.site.waits(self)
-        super().connectionMade()
+        if self._is_tls:
+            self._enter(State.HANDSHAKE, settings.request_seconds)
+        else:
+            self._enter(State.IDLE, settings.idle_seconds)
 
     def handshakeCompleted(self) -> None:
-        """Begin to wait for a request, of which TLS can now tell."""
-        self._shakes_hands = False
-        self.expires = self.site.seconds() + self.site.settings.idle_seconds
-        self.site.waits(self)
+        """Wait for a request, now that TLS is negotiated."""
+        self._enter(State.IDLE, self.site.settings.idle_seconds)
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
-        """Forget the connection."""
+        """Forget the connection, and give up its request."""
+        self.state = State.CLOSED
         self.expires = inf
         self.site.closed(self)
-        super().connectionLost(reason)
-        # What holds the connection, such as the answer that was under way, holds no more than it.
-        self._requestProducer = None
-        self._buffer = b""
-        self._dataBuffer = []
+        request, self._request, self._producer, self._buffer = self._request, None, None, b""
+        if request is not None:
+            request.connectionLost(reason)
+
+    def _enter(self, state: State, seconds: float) -> None:
+        self.expires = self.site.seconds() + seconds
+        if self.state not in _ENDING:
+            self.state = state
+            self.site.entered(self, state)
+
+    # Reading
+
+    @property
+    def is_negotiated(self) -> bool:
+        """Whether the TLS handshake is complete."""
+        return self.state is not State.HANDSHAKE
+
+    def encrypted_data_pending(self) -> None:
+        """Count the connection as reading: encrypted data is scheduled to be decrypted."""
+        if self.state in (State.HANDSHAKE, State.IDLE):
+            self.site.entered(self, State.READING)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take what arrived; the first byte of a request starts its time."""
-        if self.refused or self.closing:
-            self._swallow(data)
+        """Parse what arrived, or schedule it; the first byte of a request starts its time limit."""
+        if self.state in _ENDING:
+            self._dropped += len(data)
+            if self._dropped > LINGER_BYTES:
+                self.cut()
             return
-        if self.idle:
-            self._start_time()
-        self._buffer += data
+        if self.state is State.IDLE:
+            self._enter(State.READING, self.site.settings.request_seconds)
+        self._buffer = self._buffer + data if self._buffer else data
         self._received += len(data)
-        if not self._has_turn:
-            self._networkProducer.pauseProducing()
-        elif not self._busyReceiving:
-            self._take_buffered()
+        if self._is_scheduled:
+            self._pause_reading()
+        elif self.state in _ANSWERING:
+            if len(self._buffer) > MAX_AHEAD_BYTES:
+                self._pause_reading()
+        elif self._is_long() or not self.site.try_request():
+            self._schedule()
+        else:
+            self._parse()
 
-    def _start_time(self) -> None:
-        """Return a request its time to arrive."""
-        self.idle = False
-        self.site.works(self)
-        self.expires = self.site.seconds() + self.site.settings.request_seconds
+    def _is_long(self) -> bool:
+        return self._received > SHORT_BYTES or self._chunks is not None
 
-    def _take_buffered(self, *, in_turn: bool = False) -> None:
-        """Take parts of a body for as long as there are some, and one head if it is complete."""
-        if not in_turn and self._has_to_wait():
-            self._wait_for_turn()
-            return
-        self._has_answered = False
-        self._busyReceiving = True
+    @property
+    def _reads_body(self) -> bool:
+        return self._missing > 0 or self._chunks is not None
+
+    def run_turn(self) -> None:
+        """Parse what was scheduled for this reactor turn."""
+        self._is_scheduled = False
+        if self.state not in _ENDING:
+            self._resume_reading()
+            self._parse(scheduled=True)
+
+    def _parse(self, *, scheduled: bool = False) -> None:
+        """Parse at most one request, as far as it has arrived."""
+        self._has_responded = False
+        self._is_parsing = True
         try:
-            while self._buffer and not self.refused and not self.transport.disconnecting:
-                if self.length is None and not (in_turn or self._handlingRequest):
-                    self._wait_for_turn()
+            while self._buffer and self.state is State.READING:
+                if self._is_client_slow and not self._reads_body:
+                    break
+                if self._chunks is not None and not scheduled:
+                    self._schedule()
                     return
-                if not self.line_mode:
-                    data, self._buffer = self._buffer, b""
-                    self.rawDataReceived(data)
-                elif self._has_answered or self._waitingForTransport:
-                    self._wait()
+                if not (self._parse_body() if self._reads_body else self._parse_head()):
                     return
-                elif not self._take_head():
-                    return
+        except ApiError as error:
+            self.refuse(error)
         finally:
-            self._busyReceiving = False
-        # What TLS decrypts of one read comes in as many parts as it was sent in.
-        if self._has_answered and self._is_over_tls:
-            self._wait_for_turn()
+            self._is_parsing = False
+        if self.state in _OPEN:
+            if self._buffer:
+                self._defer_buffered()
+            elif self._has_responded and self._is_tls:
+                # One read may be decrypted in many parts, each of which would be parsed at once.
+                self._schedule()
+        elif len(self._buffer) > MAX_AHEAD_BYTES:
+            self._pause_reading()
 
-    def _has_to_wait(self) -> bool:
-        """Return whether what has come waits: for what it may take, or for what others have taken."""
-        if self._handlingRequest:
-            return False
-        if self._received > SHORT_BYTES or self.length is None:
-            return True
-        return not self.site.takes_more()
-
-    def _wait_for_turn(self) -> None:
-        """Wait for a later turn of the reactor, and meanwhile read little more."""
-        if self._has_turn and self.network is None and self.line_mode:
-            self.sender = self.site.network_of_sender(self, self._buffer)
-        self._has_turn = False
-        if self._received > SHORT_BYTES:
-            self._networkProducer.pauseProducing()
-        self.site.has_more(self)
-
-    def _wait(self) -> None:
-        """Have what was sent ahead wait for the next turn, or for the client to receive."""
-        self._networkProducer.pauseProducing()
-        if not self._waitingForTransport:
-            self._start_time()
-            self._wait_for_turn()
-
-    def take_next(self) -> None:
-        """Go on with what was sent ahead."""
-        self._has_turn = True
-        if not self.refused and not self.transport.disconnecting:
-            self._networkProducer.resumeProducing()
-            self._take_buffered(in_turn=True)
-
-    def resumeProducing(self) -> None:
-        """Go on: what was sent has gone out as far as the kernel."""
-        super().resumeProducing()
-        if self.idle:
-            self.expires = self.site.seconds() + self.site.settings.reading_seconds
-        if self._buffer and not self._busyReceiving and not self.refused:
-            self._wait()
-
-    def _take_head(self) -> bool:
-        """Begin a request, or tell that its head is not complete."""
+    def _parse_head(self) -> bool:
+        """Begin a request. Return False if its head is incomplete. Raises ApiError."""
         buffer = self._buffer
-        # An empty line before a request is to be passed over (RFC 9112 section 2.2).
+        # An empty line before a request is ignored (RFC 9112 section 2.2).
         start = 2 if buffer.startswith(b"\r\n") else 0
         end = buffer.find(b"\r\n\r\n", max(start, self._searched - 3))
         if (end if end >= 0 else len(buffer)) > MAX_HEAD_BYTES:
-            self.refuse(BadRequest(f"expected at most {MAX_HEAD_BYTES} bytes before the body"))
-            return False
+            raise BadRequest(f"expected at most {MAX_HEAD_BYTES} bytes before the body")
         if end < 0:
             self._searched = len(buffer)
             return False
         self._searched = 0
         self._buffer = buffer[end + 4 :]
-        try:
-            self._begin_request(read_head(buffer[start : end + 2]))
-        except BadRequest as error:
-            self.refuse(error)
+        head = read_head(buffer[start : end + 2])
+        self._request = self.site.make_request(self, head)
+        max_bytes = self.site.settings.max_body_bytes
+        if head.length is not None and head.length > max_bytes:
+            raise too_large(max_bytes)
+        is_http_1_1 = head.version == b"HTTP/1.1"
+        options = head.headers.joined(b"connection")
+        wants_close = options is not None and _CLOSE.search(options)
+        self.keep_alive = is_http_1_1 and not wants_close
+        expected = head.headers.values(b"expect")
+        if expected and is_http_1_1 and expected[0].lower() == b"100-continue":
+            self.transport.write(_CONTINUE)
+        if head.length == 0:
+            self._respond(b"")
+        elif head.length is None:
+            self._chunks = ChunkedBody(max_bytes)
+        else:
+            self._missing = head.length
         return True
 
-    def _begin_request(self, head: RequestHead) -> None:
-        """Begin to read the body of a request, if there is one, else to answer."""
-        self._head = head
-        if head.length is not None and head.length > self.site.settings.max_body_bytes:
-            self.refuse_body()
-            return
-        self.requests.append(self.site.request(self, head))
-        self._command = head.method
-        self._path = head.target  # type: ignore[assignment] # Twisted gives it a wrong type
-        self._version = head.version
-        if head.length is None:
-            self.length = None
-            take = self.requests[-1].handleContentChunk
-            self._transferDecoder = Chunks(take, self._finishRequestBody)
-        elif head.length:
-            self._maybeChooseTransferDecoder(b"Content-Length", b"%d" % head.length)
-        self.allHeadersReceived()
-        if self.site.is_leaving:
-            self.persistent = False
-        if self.length == 0:
-            self.allContentReceived()
+    def _parse_body(self) -> bool:
+        """Read on in a body. Return False if it is incomplete. Raises ApiError."""
+        data = self._buffer
+        if self._chunks is not None:
+            self._buffer = b""
+            rest = self._chunks.feed(data)
+            if rest is None:
+                return False
+            body, self._buffer, self._chunks = bytes(self._chunks.data), rest, None
         else:
-            self.setRawMode()
+            part, self._buffer = data[: self._missing], data[self._missing :]
+            self._missing -= len(part)
+            if self._missing or self._body:
+                self._body += part
+            if self._missing:
+                return False
+            body = part
+            if self._body:
+                body, self._body = bytes(self._body), bytearray()
+        self._respond(body)
+        return True
 
-    def checkPersistence(self, request: Request, version: bytes) -> bool:
-        """Return whether the connection may stay open after a request (RFC 9112 section 9.3)."""
-        options = request.requestHeaders.getRawHeaders(b"Connection", ())
-        return version == b"HTTP/1.1" and not _CLOSE.search(b",".join(options))
+    def _respond(self, body: bytes) -> None:
+        """Hand a complete request to the application."""
+        if self.site.is_leaving:
+            self.keep_alive = False
+        self._enter(State.RESPONDING, self.site.settings.answer_seconds)
+        self._request.received(body)
 
-    def rawDataReceived(self, data: bytes) -> None:
-        """Take a part of a body, or of what was sent ahead of an answer.
+    def _schedule(self) -> None:
+        """Parse what has arrived in a later reactor turn, and meanwhile read little more."""
+        if not self._is_scheduled and self.network is None and not self._reads_body:
+            self.sender = self.site.sender_network(self, self._buffer)
+        self._is_scheduled = True
+        if self._received > SHORT_BYTES:
+            self._pause_reading()
+        self.site.schedule(self)
 
-        Of that no more is read than a little, also while the client receives nothing.
-        """
-        if self._handlingRequest:
-            self._dataBuffer.append(data)
-            self._ahead += len(data)
-            if self._ahead > MOST_AHEAD_BYTES:
-                self._networkProducer.pauseProducing()
-        elif not self.refused:
-            try:
-                super().rawDataReceived(data)
-            except BadRequest as error:
-                self.refuse(error, self._head)
-            # A chunk that is announced is refused before it arrives.
-            announced = getattr(self._transferDecoder, "length", 0)
-            if announced > self.site.settings.max_body_bytes:
-                self.refuse_body()
+    def _defer_buffered(self) -> None:
+        """Schedule pipelined requests, unless the client has to receive something first."""
+        self._pause_reading()
+        if not self._is_client_slow:
+            self._enter(State.READING, self.site.settings.request_seconds)
+            self._schedule()
 
-    def allContentReceived(self) -> None:
-        """Begin to answer."""
-        if not self.refused:
-            self._ahead = 0
-            self.expires = self.site.seconds() + self.site.settings.answer_seconds
-            self.site.answers(self)
-            super().allContentReceived()
+    def _pause_reading(self) -> None:
+        if not self._is_reading_paused:
+            self._is_reading_paused = True
+            self.transport.pauseProducing()
 
-    def goes_on(self, seconds: float) -> None:
-        """Return an answer that is sent piece by piece so many seconds to come on."""
-        self.expires = self.site.seconds() + seconds
-        self.site.answers(self)
+    def _resume_reading(self) -> None:
+        if (
+            self._is_reading_paused
+            and not self._is_client_slow
+            and not self.transport.disconnecting
+        ):
+            self._is_reading_paused = False
+            self.transport.resumeProducing()
 
-    def waits_for_client(self, seconds: float) -> None:
-        """Return the client so many seconds to receive what there is of such an answer."""
-        self.expires = self.site.seconds() + seconds
-        self.site.pauses(self)
+    # Writing, as the response to a request
 
-    def requestDone(self, request: Request) -> None:
-        """Begin to wait for the next request, first of all until the answer has been received."""
-        self.idle = self._was_answered = True
-        self.expires = self.site.seconds() + self.site.settings.reading_seconds
-        self.site.waits(self)
-        self._has_answered = True
-        if self._busyReceiving:
-            super().requestDone(request)
-            self._received = len(self._buffer)
-            return
-        # What was sent ahead is only put back.
-        self._busyReceiving = True
-        super().requestDone(request)
-        self._busyReceiving = False
+    def write(self, data: bytes) -> None:
+        """Send part of a response."""
+        self.transport.write(data)
+
+    def start_producing(self, producer: Any) -> None:
+        """Pause and resume a push producer as the client receives."""
+        self._producer = producer
+
+    def stop_producing(self) -> None:
+        """Leave a producer alone."""
+        self._producer = None
+
+    def continue_response(self, seconds: float) -> None:
+        """Allow a long response so much time to be continued."""
+        self._enter(State.RESPONDING, seconds)
+
+    def pause_response(self, seconds: float) -> None:
+        """Allow the client so much time to receive what was sent of a long response."""
+        self._enter(State.PAUSED, seconds)
+
+    def response_done(self) -> None:
+        """Wait for the next request, and first of all for the client to receive the response."""
+        self._request = None
+        self._may_be_unreceived = self._has_responded = True
         self._received = len(self._buffer)
-        if self._buffer:
-            self._wait()
-
-    def refuse_body(self) -> None:
-        """Refuse the body of the request that was begun, for its size."""
-        most = self.site.settings.max_body_bytes
-        self.refuse(TooLarge(f"body: expected at most {most} bytes"), self._head)
-
-    def refuse(self, error: ApiError, head: RequestHead | None = None) -> None:
-        """Answer what cannot become a request, and take no further one from this connection.
-
-        With the head of that request, if it was sound, the site has a say in the answer.
-        What is still being sent is read and dropped for a while: closing at once would make the
-        other end lose the answer.
-        """
-        if self.refused:
+        self._enter(State.IDLE, self.site.settings.reading_seconds)
+        if not self.keep_alive:
+            self.close()
             return
-        self.refused = True
+        self._resume_reading()
+        if self._buffer and not self._is_parsing and self.state is State.IDLE:
+            self._defer_buffered()
+
+    def pauseProducing(self) -> None:
+        """Send no more: the transport holds as much as it should. Nothing more is read either."""
+        self._is_client_slow = True
+        if self._producer is not None:
+            self._producer.pauseProducing()
+        if self.state not in _ANSWERING:
+            self._pause_reading()
+
+    def resumeProducing(self) -> None:
+        """Go on: what was written has reached the kernel."""
+        self._is_client_slow = False
+        if self._producer is not None:
+            self._producer.resumeProducing()
+        if self.state in _ANSWERING:
+            return
+        self._resume_reading()
+        if self.state is State.IDLE:
+            self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        if self._buffer and not self._is_parsing and self.state in _OPEN:
+            self._defer_buffered()
+
+    def stopProducing(self) -> None:
+        """Stop a long response: the transport is closing."""
+        if self._producer is not None:
+            self._producer.stopProducing()
+
+    # Closing
+
+    def refuse(self, error: ApiError) -> None:
+        """Send an error for what cannot be read as a request, and take no further request.
+
+        If the head was sound, the site chooses the response. What is still arriving is read and
+        dropped for a while: closing at once would make the client lose the response.
+        """
+        if self.state in _ENDING:
+            return
+        request = self._request
+        response = self.site.refuse(request, error) if request else error_response(error)
+        self.state = State.REFUSED
         self.expires = self.site.seconds() + LINGER_SECONDS
-        response = self.site.error_response(self, head, error) if head else error_response(error)
         self.transport.write(encoded_last(response, self.site.common_headers()))
-        self._networkProducer.unregisterProducer()
-        close = self.transport.loseConnection
-        # TLS closes its own half first; what is below it is not to be closed meanwhile.
-        (close if self._is_over_tls else getattr(self.transport, "loseWriteConnection", close))()
+        self.transport.unregisterProducer()
+        close: Callable[[], None] = self.transport.loseConnection
+        if not self._is_tls:
+            # TLS closes its own half first, and needs the connection below for that.
+            close = getattr(self.transport, "loseWriteConnection", close)
+        close()
 
     def expire(self) -> None:
-        """Close the connection; if it does not go by itself, or does not read, cut it.
+        """Close the connection; abort it if it was closed before or the client does not receive.
 
-        Over TLS, which closes only when the other end agrees, one that is slow to send is cut, too.
+        TLS closes only when the client agrees, so a slow sender is aborted.
         """
-        is_slow = self._shakes_hands or not (self.idle or self._handlingRequest)
-        goes_by_itself = not (self._is_over_tls and is_slow)
-        if not goes_by_itself or self.closing or self.refused or unreceived_bytes(self.transport):
+        is_slow = self.state in (State.HANDSHAKE, State.READING)
+        if self.state in _ENDING or (self._is_tls and is_slow) or self.is_sending:
             self.cut()
-            return
-        if self.idle and self._was_answered:
-            self._was_answered = False
+        elif self.state is State.IDLE and self._may_be_unreceived:
+            self._may_be_unreceived = False
             settings = self.site.settings
             self.expires += settings.idle_seconds - settings.reading_seconds
-            return
-        self._begin_close()
-
-    def loseConnection(self) -> None:
-        """Close the connection, which has some time to receive what was written before.
-
-        Over TLS it goes only when the other end agrees, and that may send on: it is dropped.
-        """
-        self.closing = True
-        self.expires = self.site.seconds() + self.site.settings.reading_seconds
-        super().loseConnection()
-
-    def _begin_close(self) -> None:
-        """Close the connection, and note whether every answer has been received before.
-
-        Over TLS, what is not received then is its end alone, of which nothing is lost.
-        """
-        is_answered = not self._handlingRequest
-        self._all_was_received = is_answered and not unreceived_bytes(self.transport)
-        self.loseConnection()
-
-    def cut(self) -> None:
-        """End the connection at once, whatever is still to be sent."""
-        self.transport.abortConnection()
-
-    def leave(self) -> None:
-        """Have the answer that is under way be the last."""
-        if self._handlingRequest:
-            self.persistent = False
-
-    def has_unread(self) -> bool:
-        """Return whether something has arrived that was not looked at yet, or waits for its turn."""
-        waits = (self._buffer and not self._has_turn) or getattr(self.transport, "held", b"")
-        return bool(waits) or unread_bytes(self.transport) > 0
-
-    def close_after_answer(self) -> None:
-        """Close the connection, at once unless a request is being answered.
-
-        A request that has not come in whole is dropped: nothing of it was acknowledged. What was
-        written before goes out first, to whoever reads it. Over TLS, one that was closed before
-        does not wait for the other end any more (RFC 8446 section 6.1), which may never look.
-        """
-        if self.closing or self.refused:
-            self._close_for_good()
-        elif self._handlingRequest:
-            self.persistent = False
         else:
             self._begin_close()
 
-    def _close_for_good(self) -> None:
-        """Go on with a close that was begun, as far as nothing that was written is lost by that."""
-        if not self._is_over_tls:
+    def close(self) -> None:
+        """Close the connection, with some time to receive what was written before.
+
+        TLS closes only when the client agrees; what that sends meanwhile is dropped.
+        """
+        self.state = State.CLOSING
+        self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        self._resume_reading()  # of TLS the client's end is still to come
+        self.transport.unregisterProducer()
+        self.transport.loseConnection()
+
+    def _begin_close(self) -> None:
+        is_answered = self.state not in _ANSWERING
+        self._was_all_received = is_answered and not self.is_sending
+        self.close()
+
+    def cut(self) -> None:
+        """Abort the connection, whatever is still to be sent."""
+        self.state = State.CLOSED
+        self.transport.abortConnection()
+
+    def close_after_response(self) -> None:
+        """Make the response that is under way the last, if there is one."""
+        if self.state in _ANSWERING:
+            self.keep_alive = False
+
+    def has_unread(self) -> bool:
+        """Return whether something has arrived that was not parsed yet."""
+        scheduled = (self._buffer and self._is_scheduled) or getattr(self.transport, "held", b"")
+        return bool(scheduled) or unread_bytes(self.transport) > 0
+
+    def drain(self) -> None:
+        """Close the connection, at once unless a request is being answered.
+
+        An incomplete request is dropped: nothing of it was acknowledged. What was written before is
+        sent first, if the client receives it. TLS that was closed before no longer waits for the
+        client to close as well (RFC 8446 section 6.1), which it may never do.
+        """
+        if self.state in _ENDING:
+            self._finish_closing()
+        elif self.state in _ANSWERING:
+            self.keep_alive = False
+        else:
+            self._begin_close()
+
+    def _finish_closing(self) -> None:
+        """Finish a close that was begun, unless something written would be lost."""
+        if not self._is_tls:
             self.transport.loseConnection()
-        # TCP that closes before all is read may lose what was not received (RFC 9112 section 9.6).
-        elif not self.has_unread() and (
-            self._all_was_received or not unreceived_bytes(self.transport)
-        ):
+        # TCP that closes with unread data may lose what was sent (RFC 9112 section 9.6).
+        elif not self.has_unread() and (self._was_all_received or not self.is_sending):
             self.transport.transport.loseConnection()
-
-    def _respondToBadRequestAndDisconnect(self) -> None:
-        """Refuse a body whose chunks Twisted cannot read."""
-        self.refuse(BadRequest("body: expected well-formed chunks"), self._head)
-
-    def _swallow(self, data: bytes) -> None:
-        self._swallowed += len(data)
-        if self._swallowed > LINGER_BYTES:
-            self.transport.abortConnection()

@@ -9,9 +9,9 @@ import re
 from typing import Final, get_args
 
 from twisted.internet.interfaces import IAddress
-from twisted.web.http_headers import Headers
 
 from medamad.ingest.networks import Address, address_of
+from medamad.web.server.parser import RequestHeaders
 from medamad.web.settings import ProxyHeader, WebSettings
 
 _FORWARDED_PAIR: Final = re.compile(
@@ -39,7 +39,9 @@ def is_trusted(peer: Address | None, settings: WebSettings) -> bool:
     return settings.trust_unix if peer is None else peer in settings.trusted_proxies
 
 
-def sender_address(peer: Address | None, headers: Headers, settings: WebSettings) -> Address | None:
+def sender_address(
+    peer: Address | None, headers: RequestHeaders, settings: WebSettings
+) -> Address | None:
     """Return the sender's address; the nearest one known where a proxy hides what it forwards."""
     if not is_trusted(peer, settings):
         return peer
@@ -54,13 +56,14 @@ def sender_address(peer: Address | None, headers: Headers, settings: WebSettings
     return nearest
 
 
-def forwarding_headers(arrived: bytes, settings: WebSettings) -> Headers:
+def forwarding_headers(arrived: bytes, settings: WebSettings) -> RequestHeaders:
     """Return what a request says of its sender so far, before anything of it has been looked at."""
     head = arrived.partition(b"\r\n\r\n")[0]
-    return Headers({settings.proxy_header: _FIELDS[settings.proxy_header].findall(head)})
+    name = settings.proxy_header
+    return RequestHeaders((name.encode("ascii"), value) for value in _FIELDS[name].findall(head))
 
 
-def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) -> str:
+def asked_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:
     """Return the host, with its port if any, that the sender's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
         if settings.proxy_header == "Forwarded":
@@ -70,7 +73,7 @@ def asked_host(peer: Address | None, headers: Headers, settings: WebSettings) ->
             forwarded = _listed(headers, b"X-Forwarded-Host")
         if forwarded:
             return forwarded[-1]
-    hosts = headers.getRawHeaders(b"Host") or (b"",)
+    hosts = headers.values(b"Host") or (b"",)
     return hosts[0].decode("latin-1")
 
 
@@ -81,24 +84,24 @@ def host_name(host: str) -> str:
     return bare.lower().removesuffix(".").removeprefix("[").removesuffix("]")
 
 
-def hops(headers: Headers, settings: WebSettings) -> list[str]:
+def hops(headers: RequestHeaders, settings: WebSettings) -> list[str]:
     """Return the addresses that a request came by, the sender's first."""
     if settings.proxy_header == "Forwarded":
         return [element.get("for", "") for element in _forwarded(headers)]
     return _listed(headers, b"X-Forwarded-For")
 
 
-def _listed(headers: Headers, name: bytes) -> list[str]:
-    values = headers.getRawHeaders(name)
+def _listed(headers: RequestHeaders, name: bytes) -> list[str]:
+    values = headers.values(name)
     if not values:
         return []
     listed = b",".join(values).decode("latin-1").rsplit(",", _MOST_LISTED)
     return [part.strip() for part in listed]
 
 
-def _forwarded(headers: Headers) -> list[dict[str, str]]:
+def _forwarded(headers: RequestHeaders) -> list[dict[str, str]]:
     """Return the elements of Forwarded (RFC 7239) that stand right of all malformed ones."""
-    values = headers.getRawHeaders(b"Forwarded") or ()
+    values = headers.values(b"Forwarded")
     text = ",".join(value.decode("latin-1") for value in values)[-_LAST_FORWARDED:]
     elements: list[dict[str, str]] = [{}]
     begin = position = 0

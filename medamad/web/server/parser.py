@@ -1,13 +1,12 @@
 """Parse request heads and chunked bodies, strictly (RFC 9112)."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from attrs import frozen
-from twisted.web.http import _ChunkedTransferDecoder
 
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import BadRequest, TooLarge
 
 MAX_HEAD_BYTES: Final = 16_384
 _MAX_FIELDS: Final = 200
@@ -21,67 +20,93 @@ _HOST: Final = re.compile(
     rb"(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z"
 )
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}\Z")
-_FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
-"""The fields that say where a request belongs and where it ends."""
+
+
+class RequestHeaders:
+    """The header fields of a request: the values of each name, in the order they were sent.
+
+    Names are compared without regard to case. Unlike Twisted's `Headers`, this remembers no name
+    for longer than the request lives, so clients may send any.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        self._values: dict[bytes, list[bytes]] = {}
+        for name, value in fields:
+            lowered = name.lower()
+            if lowered in self._values:
+                self._values[lowered].append(value)
+            else:
+                self._values[lowered] = [value]
+
+    def values(self, name: bytes) -> Sequence[bytes]:
+        """Return all values of a header, none if it was not sent."""
+        return self._values.get(name.lower(), ())
+
+    def joined(self, name: bytes) -> bytes | None:
+        """Return the values of a header as one list (RFC 9110 section 5.3), None if not sent."""
+        values = self._values.get(name.lower())
+        return None if values is None else b", ".join(values)
+
+    def __contains__(self, name: bytes) -> bool:
+        """Return whether a header was sent."""
+        return name.lower() in self._values
 
 
 @frozen
 class RequestHead:
-    """A request's first line and its fields, in order, with names as they were sent.
+    """A request line and its header fields.
 
-    `length` is that of the body in bytes, None for a body in chunks; `size` is its own.
+    `length` is the size of the body in bytes, None for a chunked body; `size` is that of the head.
     """
 
     method: bytes
     target: bytes
     version: bytes
-    fields: Sequence[tuple[bytes, bytes]]
+    headers: RequestHeaders
     length: int | None
     size: int
 
 
 def read_head(head: bytes) -> RequestHead:
-    """Read a head, up to and with the line end of its last field.
+    """Parse a head, up to and including the line end of its last field.
 
-    Raises BadRequest for what is malformed, and for what others may read differently: a field
-    that goes on in a second line, two lengths or hosts, an encoding of the body besides chunked.
+    Raises BadRequest for what is malformed, and for what another server or proxy may read
+    differently: a folded field, two lengths or hosts, a transfer coding other than chunked.
     """
     line = _REQUEST_LINE.match(head)
     if line is None:
         raise BadRequest("this is not a well-formed HTTP request")
     if not _FIELDS.match(head, line.end()):
-        raise BadRequest("a header is not well-formed, or goes on in a second line")
+        raise BadRequest("a header is malformed, or continues on a second line")
     method, target, version = line.groups()
-    # A pattern that strips as well could be made to go over a run of spaces again and again.
+    # A pattern that also strips could be made to backtrack over a run of spaces.
     fields = [(name, value.strip(b" \t")) for name, value in _FIELD.findall(head, line.end())]
     if len(fields) > _MAX_FIELDS:
         raise BadRequest(f"expected at most {_MAX_FIELDS} headers")
-    framing: dict[bytes, list[bytes]] = {name: [] for name in _FRAMING}
-    for name, value in fields:
-        if (lowered := name.lower()) in framing:
-            framing[lowered].append(value)
-    is_modern = version == b"HTTP/1.1"
-    hosts, lengths, encodings = framing.values()
-    _check_host(hosts, needed=is_modern)
-    length = _body_length(lengths, encodings, chunks=is_modern)
-    return RequestHead(method, target, version, fields, length, len(head))
+    headers = RequestHeaders(fields)
+    is_http_1_1 = version == b"HTTP/1.1"
+    _check_host(headers.values(b"host"), required=is_http_1_1)
+    length = _body_length(headers, may_be_chunked=is_http_1_1)
+    return RequestHead(method, target, version, headers, length, len(head))
 
 
-def _check_host(hosts: Sequence[bytes], *, needed: bool) -> None:
-    if len(hosts) != 1 and (needed or hosts):
+def _check_host(hosts: Sequence[bytes], *, required: bool) -> None:
+    if len(hosts) != 1 and (required or hosts):
         raise BadRequest("Host: expected exactly one")
     if hosts and (len(hosts[0]) > _MAX_HOST or not _HOST.match(hosts[0])):
-        raise BadRequest("Host: expected a host, and a port if there is one")
+        raise BadRequest("Host: expected a host, and optionally a port")
 
 
-def _body_length(
-    lengths: Sequence[bytes], encodings: Sequence[bytes], *, chunks: bool
-) -> int | None:
-    if encodings:
+def _body_length(headers: RequestHeaders, *, may_be_chunked: bool) -> int | None:
+    lengths = headers.values(b"content-length")
+    codings = headers.values(b"transfer-encoding")
+    if codings:
         if lengths:
             raise BadRequest("Content-Length: expected none beside Transfer-Encoding")
-        if len(encodings) > 1 or encodings[0].lower() != b"chunked" or not chunks:
-            raise BadRequest("Transfer-Encoding: expected chunked, of HTTP/1.1, or none")
+        if len(codings) > 1 or codings[0].lower() != b"chunked" or not may_be_chunked:
+            raise BadRequest("Transfer-Encoding: expected chunked, in HTTP/1.1, or none")
         return None
     if not lengths:
         return 0
@@ -90,31 +115,89 @@ def _body_length(
     return int(lengths[0])
 
 
-MOST_CHUNKS: Final = 256
-"""How many a body of any length may have."""
-BYTES_OF_A_FURTHER_ONE: Final = 256
-"""Each so many bytes may come in one more."""
-
-_NO_TRAILER_BYTES: Final = len(b"\r\n")
+def too_large(max_bytes: int) -> TooLarge:
+    """Return the error for a body that exceeds the limit."""
+    return TooLarge(f"body: expected at most {max_bytes} bytes")
 
 
-class Chunks(_ChunkedTransferDecoder):
-    """Twisted's decoder of chunks, for as many as there may be, and without trailers."""
+FREE_CHUNKS: Final = 256
+"""How many chunks a body of any size may have."""
+BYTES_PER_FURTHER_CHUNK: Final = 256
+"""One more chunk is allowed for each so many bytes."""
+_MAX_SIZE_LINE_BYTES: Final = 1_024
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]+)(?:;[\t -\[\]-~\x80-\xff]*)?\Z")
+_CRLF: Final = b"\r\n"
 
-    def __init__(self, take: Callable[[bytes], None], finish: Callable[[bytes], None]) -> None:
-        super().__init__(take, finish)
-        # Trailers are nothing that we want, and Twisted does not check them.
-        self._maxTrailerHeadersSize = _NO_TRAILER_BYTES
-        self._room = MOST_CHUNKS * BYTES_OF_A_FURTHER_ONE
 
-    def _dataReceived_CHUNK_LENGTH(self) -> bool:
-        """Read the length of a chunk. Raises BadRequest when it is one too many."""
-        is_read = super()._dataReceived_CHUNK_LENGTH()
-        if is_read and self.length:
-            self._room += self.length - BYTES_OF_A_FURTHER_ONE
-            if self._room < 0:
+class ChunkedBody:
+    """Decodes a chunked body (RFC 9112 section 7.1), without trailers and of bounded size.
+
+    `data` is what has been decoded so far.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.data = bytearray()
+        self._max_bytes = max_bytes
+        self._allowance = FREE_CHUNKS * BYTES_PER_FURTHER_CHUNK
+        self._undecoded = b""
+        self._missing = 0
+        """How many bytes of the current chunk have not arrived."""
+        self._expects_line_end = False
+        self._is_last = False
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Decode what arrived. Return what follows the body, None while it is incomplete.
+
+        Raises BadRequest and TooLarge. A chunk that is too large is refused before it arrives.
+        """
+        data = self._undecoded + data
+        at = 0
+        while True:
+            if self._missing:
+                part = data[at : at + self._missing]
+                self.data += part
+                at += len(part)
+                self._missing -= len(part)
+                if self._missing:
+                    break
+            if self._expects_line_end:
+                line_end = data[at : at + 2]
+                if line_end != _CRLF:
+                    if not _CRLF.startswith(line_end):
+                        raise _malformed()
+                    break
+                at += 2
+                self._expects_line_end = False
+                if self._is_last:
+                    return data[at:]
+            end = data.find(_CRLF, at)
+            if (len(data) if end < 0 else end) - at >= _MAX_SIZE_LINE_BYTES:
+                raise _malformed()
+            if end < 0:
+                break
+            self._begin_chunk(data[at:end])
+            at = end + 2
+        self._undecoded = data[at:]
+        return None
+
+    def _begin_chunk(self, line: bytes) -> None:
+        match = _SIZE_LINE.match(line)
+        if match is None:
+            raise _malformed()
+        size = int(match[1], 16)
+        if len(self.data) + size > self._max_bytes:
+            raise too_large(self._max_bytes)
+        if size:
+            self._allowance += size - BYTES_PER_FURTHER_CHUNK
+            if self._allowance < 0:
                 raise BadRequest(
-                    f"body: expected at most {MOST_CHUNKS} chunks, "
-                    f"and one more for each {BYTES_OF_A_FURTHER_ONE} bytes"
+                    f"body: expected at most {FREE_CHUNKS} chunks, "
+                    f"and one more for each {BYTES_PER_FURTHER_CHUNK} bytes"
                 )
-        return is_read
+        self._missing = size
+        self._expects_line_end = True
+        self._is_last = not size
+
+
+def _malformed() -> BadRequest:
+    return BadRequest("body: expected well-formed chunks")

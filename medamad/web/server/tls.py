@@ -1,4 +1,4 @@
-"""TLS in front of a site: handshakes and long or many records are taken in turns of the reactor."""
+"""TLS in front of a site: handshakes and long or many records are scheduled by reactor turns."""
 
 from typing import Any, Final
 
@@ -6,97 +6,96 @@ from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from medamad.web.server.admission import Turns, Waiting
+from medamad.web.server.admission import Scheduled, TurnScheduler
 
-AT_ONCE_BYTES: Final = 2_048
-"""How much of what arrived is decrypted at once, as the usual hits are: it may be ninety records of
-a byte, each of which takes microseconds."""
+BYTES_PER_TURN: Final = 2_048
+"""How much of what arrived is decrypted at once, enough for most hits: it may be ninety records of
+one byte, each of which takes microseconds."""
 
 
-class _OverTLS(BufferingTLSTransport):
-    """TLS of a connection, whose handshake takes longer than most requests.
+class _TLSTransport(BufferingTLSTransport):
+    """TLS on one connection, whose handshake takes longer than most requests.
 
-    What has arrived and waits for its turn is held; meanwhile no more is read.
+    What is scheduled for a later reactor turn is held; meanwhile nothing more is read.
     """
 
     factory: Any
     transport: Any
     wrappedProtocol: Any
     held = b""
-    """What has arrived and waits for its turn."""
+    """What has arrived and is to be decrypted in a later turn."""
     _is_paused = False
-    """Whether the connection wants no more for now."""
+    """Whether the connection wants nothing more for now."""
 
     @property
     def sender(self) -> bytes | None:
-        """The network that sends."""
+        """The network of the client."""
         network: bytes | None = self.wrappedProtocol.network
         return network
 
     @property
-    def _turns(self) -> Turns[Waiting]:
+    def _scheduler(self) -> TurnScheduler[Scheduled]:
         site = self.factory.wrappedFactory
-        turns: Turns[Waiting] = site.records if self._handshakeDone else site.handshakes
-        return turns
+        scheduler: TurnScheduler[Scheduled] = (
+            site.decryptions if self.wrappedProtocol.is_negotiated else site.handshakes
+        )
+        return scheduler
 
     def dataReceived(self, data: bytes) -> None:
-        """Take what arrived: at once if it is little, and little comes; else in turns."""
-        is_little = self._handshakeDone and not self.held and len(data) <= AT_ONCE_BYTES
-        if is_little and self._turns.takes_more():
+        """Decrypt what arrived: at once if it is little and not much else arrives."""
+        is_little = not self.held and len(data) <= BYTES_PER_TURN
+        if is_little and self.wrappedProtocol.is_negotiated and self._scheduler.try_start():
             super().dataReceived(data)
             return
-        self._is_at_work()
+        self.wrappedProtocol.encrypted_data_pending()
         self.held += data
         self.transport.pauseProducing()
-        self._go_on()
+        self._continue()
 
-    def take_next(self) -> None:
-        """Go on with what is held."""
-        taken, self.held = self.held[:AT_ONCE_BYTES], self.held[AT_ONCE_BYTES:]
-        super().dataReceived(taken)
+    def run_turn(self) -> None:
+        """Decrypt some of what is held."""
+        data, self.held = self.held[:BYTES_PER_TURN], self.held[BYTES_PER_TURN:]
+        super().dataReceived(data)
         if self.held:
-            self._is_at_work()
-        self._go_on()
+            self.wrappedProtocol.encrypted_data_pending()
+        self._continue()
 
     def pauseProducing(self) -> None:
-        """Read no more, and take nothing of what is held."""
+        """Read nothing more, and decrypt nothing of what is held."""
         self._is_paused = True
-        self._turns.remove(self)
+        self._scheduler.remove(self)
         self.transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Go on, first of all with what is held."""
+        """Go on, first with what is held."""
         self._is_paused = False
-        self._go_on()
+        self._continue()
 
-    def _is_at_work(self) -> None:
-        """Have it give way no sooner than a connection over which a request comes."""
-        if self.wrappedProtocol.idle:
-            self.factory.wrappedFactory.works(self.wrappedProtocol)
-
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._is_paused or self._lostTLSConnection:
             return
         if self.held:
-            self._turns.add(self)
+            self._scheduler.add(self)
         else:
             self.transport.resumeProducing()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Forget the connection, and what is held."""
-        self._turns.remove(self)
+        site = self.factory.wrappedFactory
+        for scheduler in (site.handshakes, site.decryptions):
+            scheduler.remove(self)
         self.held = b""
-        # Nothing is to come of what was decrypted so far; to have OpenSSL say so takes its time.
+        # Otherwise Twisted has OpenSSL look for data that cannot be there, which takes its time.
         self._lostTLSConnection = True
         super().connectionLost(reason)
 
 
-class OverTLS(TLSMemoryBIOFactory):
-    """Puts TLS in front of the connections that a site takes; those that it does not are closed."""
+class TLSFactory(TLSMemoryBIOFactory):
+    """Puts TLS in front of the connections that a site accepts, and closes all others."""
 
-    protocol = _OverTLS
+    protocol = _TLSTransport
 
     def buildProtocol(self, addr: Any) -> TLSMemoryBIOProtocol | None:  # type: ignore[override]
-        """Take a connection, if the site does."""
-        taken = self.wrappedFactory.buildProtocol(addr)
-        return None if taken is None else self.protocol(self, taken)
+        """Accept a connection, if the site does."""
+        channel = self.wrappedFactory.buildProtocol(addr)
+        return None if channel is None else self.protocol(self, channel)

@@ -1,7 +1,7 @@
 """Requests to a site in memory: bytes in, bytes out, no socket."""
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -17,6 +17,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from zope.interface import directlyProvides
 
+from medamad.web.server.parser import RequestHeaders
 from medamad.web.server.site import Site
 
 HOST = "stats.example.com"
@@ -178,6 +179,17 @@ class Connection:
     async def talk(self, data: bytes, method: str = "GET") -> Answer:
         self.push(data)
         return await self.answer(method)
+
+
+def headers_of(headers: Mapping[str | bytes, Iterable[str | bytes]]) -> RequestHeaders:
+    """Return headers as they are read of a request."""
+
+    def as_bytes(text: str | bytes) -> bytes:
+        return text.encode("latin-1") if isinstance(text, str) else text
+
+    return RequestHeaders(
+        (as_bytes(name), as_bytes(value)) for name, values in headers.items() for value in values
+    )
 
 
 def encoded(
