@@ -109,13 +109,13 @@ def test_days_of_which_there_are_sums_alone_are_named(
     dialog = dialog_of(dashboard, summed.HOSTNAME)
     note = dialog.get_by_role("note")
     expect(note).to_have_text(
-        "From 1 Mar 2025 to 2 Mar 2025 there are days of which only sums are kept."
-        " They are not in this file; the statistics have them."
+        "Some days from 1 Mar 2025 to 2 Mar 2025 are kept as daily totals only."
+        " They are not in this file; the statistics include them."
     )
     choose(dialog, period="Choose days")
     expect(note).to_have_count(0)
     dialog.get_by_label("First day").fill("2025-03-02")
-    expect(note).to_contain_text("From 2 Mar 2025 to 2 Mar 2025")
+    expect(note).to_contain_text("from 2 Mar 2025 to 2 Mar 2025")
     for width in (DESKTOP_WIDTH, PHONE_WIDTH):
         dialog.page.set_viewport_size({"width": width, "height": 800})
         assert dashboard.violations() == []
@@ -123,8 +123,8 @@ def test_days_of_which_there_are_sums_alone_are_named(
     assert rows(dialog.page) == []
     choose(dialog, what="Statistics")
     expect(note).to_have_text(
-        "From 2 Mar 2025 to 2 Mar 2025 there are days of which only sums are kept."
-        " Some of the statistics are without them."
+        "Some days from 2 Mar 2025 to 2 Mar 2025 are kept as daily totals only."
+        " Some statistics do not include them."
     )
     (summary,) = (row for row in rows(dialog.page) if row["report"] == "summary")
     assert summary["pageviews"] == "3"

@@ -129,7 +129,7 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text("2")
     changes = [
         ("Browser is Firefox", "is not one of", "browser[not_in]=Firefox", "10"),
-        ("Browser is none of Firefox", "begins with", "browser[starts_with]=Firefox", "2"),
+        ("Browser is not one of Firefox", "begins with", "browser[starts_with]=Firefox", "2"),
         ("Browser begins with Firefox", "is not", "browser[neq]=Firefox", "10"),
     ]
     for words, said, filtered, left in changes:
@@ -144,7 +144,7 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
 def test_an_address_shows_others_the_same(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
     page.get_by_role("button", name="Firefox", exact=True).click()
-    chips(page).get_by_role("button", name="Turn into its opposite: Browser is Firefox").click()
+    chips(page).get_by_role("button", name="Invert: Browser is Firefox").click()
     said = ["Country is one of Germany or Singapore", "Browser is not Firefox"]
     expect(chips(page).locator(".chip-words")).to_have_text(said)
     expect(visitors(page)).to_have_text("9")
@@ -205,7 +205,7 @@ def test_properties(known: Client, dashboard_of: Make) -> None:
     expect(suggestions(editor)).to_have_text(["pro3", "=1+1;=21"])
     suggestions(editor).first.click()
     editor.get_by_role("button", name="Apply").click()
-    expect(chips(page)).to_contain_text("Value of a property is pro")
+    expect(chips(page)).to_contain_text("Property value is pro")
     expect(visitors(page)).to_have_text("3")
 
 
@@ -213,10 +213,10 @@ def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make
     dashboard = dashboard_of(known)
     page = dashboard.open(f"{PAGE}&browser[eq]=Firefox&path[contains]=a")
     expect(visitors(page)).to_have_text("2")
-    chips(page).get_by_role("button", name="Turn into its opposite: Browser is Firefox").click()
+    chips(page).get_by_role("button", name="Invert: Browser is Firefox").click()
     expect(chips(page).first).to_contain_text("Browser is not Firefox")
     page.wait_for_url("**browser[neq]=Firefox&path[contains]=a")
-    turned = chips(page).get_by_role("button", name="Turn into its opposite: Browser is not")
+    turned = chips(page).get_by_role("button", name="Invert: Browser is not")
     expect(turned).to_be_focused()
     page.keyboard.press("Enter")
     expect(chips(page).first).to_contain_text("Browser is Firefox")

@@ -116,7 +116,7 @@ def test_search(known: Client, dashboard_of: Make) -> None:
     assert column(dialog, "Page") == ["/about"]
     assert column(dialog, "% of visitors") == ["25%"], "shares stay those of all"
     dialog.get_by_label("Search").fill("nowhere")
-    expect(dialog).to_contain_text("Nothing is called “nowhere”.")
+    expect(dialog).to_contain_text("Nothing matches “nowhere”.")
     page.keyboard.press("Escape")
 
 
@@ -253,7 +253,7 @@ def test_more_rows_than_are_given_at_once(many: str, owner: Client, dashboard_of
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
     dialog = open_list(page, "Properties")
     expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
-    expect(dialog).to_contain_text("These are the first 5,000 rows, and there are more.")
+    expect(dialog).to_contain_text("These are the first 5,000 rows; there are more.")
     # The values of p29 above 069 are not among them.
     dialog.get_by_label("Search").fill("169")
     expect(dialog.get_by_role("status")).to_have_text("30 rows")

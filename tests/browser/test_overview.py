@@ -196,8 +196,8 @@ def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> 
             "Views",
             "Time on page",
             "Bounce rate",
-            "Period before",
-            "Visitors, Period before",
+            "Previous period",
+            "Visitors, Previous period",
         ]
     )
     rows = [
@@ -284,5 +284,5 @@ def test_visitors_of_several_pages_are_told_of(
 ) -> None:
     page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
     figures(page)
-    note = page.locator(".overview").get_by_text("counts once for each of them")
+    note = page.locator(".overview").get_by_text("counts once for each")
     expect(note).to_have_count(1 if is_by_page else 0)

@@ -47,7 +47,7 @@ def test_it_is_renamed_and_deleted_by_that_name(new_daemon: Daemon, dashboard_of
     expect(field).to_have_value("bücher.example")
     field.fill("Bäume.example")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_have_text("bücher.example is bäume.example now.")
+    expect(page.get_by_role("status")).to_have_text("bücher.example is now bäume.example.")
     page.get_by_role("button", name="Delete bäume.example").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Hostname").fill("bäume.example")

@@ -194,7 +194,7 @@ def test_tabs_follow_the_keys_and_are_kept(known: Client, dashboard_of: Make) ->
 def test_the_map(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     panel(page, "Places").scroll_into_view_if_needed()
-    world = panel(page, "Places").get_by_role("img", name=re.compile("Map of the world"))
+    world = panel(page, "Places").get_by_role("img", name=re.compile("World map"))
     germany = world.locator("[data-code=DE]")
     expect(germany).to_have_attribute("data-step", "5")
     expect(world.locator("[data-code=SG]")).to_have_attribute("data-step", "2")

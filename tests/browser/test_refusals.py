@@ -80,4 +80,6 @@ def test_figures_that_are_refused(demo: Client, dashboard_of: Make) -> None:
     page = dashboard.open(BUSY)
     page.get_by_role("tab", name="Languages").click()
     trouble = page.get_by_role("alert")
-    expect(trouble).to_contain_text("The server does not accept this. language[eq]: not to be read")
+    expect(trouble).to_contain_text(
+        "The server rejected this request. language[eq]: not to be read"
+    )

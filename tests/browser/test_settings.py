@@ -102,7 +102,7 @@ def test_websites_are_renamed_and_deleted(owner: Client, dashboard_of: Make) -> 
     dialog.get_by_role("button", name="Rename", exact=True).click()
     expect(page.get_by_role("link", name="after.example", exact=True)).to_be_visible()
     expect(dialog).to_have_count(0)
-    expect(page.get_by_role("status")).to_have_text("before.example is after.example now.")
+    expect(page.get_by_role("status")).to_have_text("before.example is now after.example.")
     assert owner.request("GET", "/api/websites/before.example").status == 404
 
     page.get_by_role("button", name="Delete after.example").click()
@@ -130,7 +130,7 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
     expect(dialog.get_by_role("alert")).to_have_text("two.example is already registered.")
     dialog.get_by_label("Hostname").fill("192.0.2.1")
     dialog.get_by_role("button", name="Rename", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("This cannot be a hostname: ")
+    expect(dialog.get_by_role("alert")).to_contain_text("This is not a hostname. ")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert owner.request("GET", "/api/websites/one.example").status == 200
@@ -149,7 +149,7 @@ def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Ma
         f'<script defer src="{base}/scripts/click-events.file-downloads.js"></script>'
     )
     save.click()
-    expect(page.get_by_text("Saved. Browsers take up the new script")).to_be_visible()
+    expect(page.get_by_text("Saved. Browsers pick up the new script")).to_be_visible()
     chosen = owner.get("/api/user")["settings"]["script_type"]
     assert chosen == ["click-events", "file-downloads"]
     assert owner.request("GET", "/scripts/click-events.file-downloads.js").status == 200
@@ -158,7 +158,7 @@ def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Ma
     page.get_by_label("Downloads").uncheck()
     page.get_by_label("Clicks on marked elements").uncheck()
     save.click()
-    expect(page.get_by_text("Saved. Browsers take up the new script")).to_be_visible()
+    expect(page.get_by_text("Saved. Browsers pick up the new script")).to_be_visible()
     assert owner.get("/api/user")["settings"]["script_type"] == ["default"]
 
 

@@ -80,7 +80,7 @@ def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> No
     assert Client(new_daemon.port).request("POST", "/api/event/hit", {"e": "none"}).status == 400
     puzzles = page.get_by_role("region", name="Why nothing has arrived yet")
     expect(puzzles).to_contain_text("Crawlers, monitors and headless browsers are not counted.")
-    expect(puzzles).to_contain_text("What arrived was no hit of the tracker.")
+    expect(puzzles).to_contain_text("The request was not a valid hit.")
     assert arrival(page) == WAITING
 
 
@@ -95,7 +95,7 @@ def test_hits_for_another_hostname_can_be_registered(
     puzzles = page.get_by_role("region", name="Why nothing has arrived yet").get_by_role("listitem")
     expect(puzzles).to_have_count(3)
     expect(puzzles.first).to_contain_text(
-        "Hits come for www2.example.com, which is not registered."
+        "Hits arrive for www2.example.com, which is not registered."
     )
     puzzles.first.get_by_role("button", name="Register it as well").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up www2.example.com")
@@ -129,7 +129,7 @@ def test_a_website_with_visits(demo: Client, dashboard_of: Make) -> None:
 def test_a_website_that_is_not_registered(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open("websites/nowhere.example/setup")
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "No website nowhere.example is registered here."
+        "There is no website nowhere.example here."
     )
 
 
@@ -145,6 +145,6 @@ def test_it_suits_everybody(scheme: str, daemon: Daemon, owner: Client, dashboar
     page = dashboard.open(f"websites/{hostname}/setup")
     for summary in page.locator("summary").all():
         summary.click()
-    expect(page.get_by_text(f"Hits come for other.{hostname}")).to_be_visible()
+    expect(page.get_by_text(f"Hits arrive for other.{hostname}")).to_be_visible()
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()

@@ -64,7 +64,7 @@ def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
 def test_a_website_that_is_not_there(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("websites/nowhere.example")
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "No website nowhere.example is registered here."
+        "There is no website nowhere.example here."
     )
     page.get_by_role("link", name="Back to the websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

@@ -29,7 +29,7 @@ def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make
     page.keyboard.press(".")
     away = page.get_by_role("alert")
     expect(away).to_contain_text("The server is not responding")
-    expect(away).to_contain_text("These are the last figures that were read.")
+    expect(away).to_contain_text("These are the last figures received.")
     assert loaded(page).all_inner_texts() == before
     page.context.set_offline(False)
     away.get_by_role("button", name="Try again").click()

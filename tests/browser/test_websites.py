@@ -85,7 +85,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
     field = page.get_by_label("Hostname")
     expect(field).to_be_focused()
     page.keyboard.type("https://Example.com/blog?page=2")
-    expect(page.get_by_text("Of the address, the hostname counts: example.com")).to_be_visible()
+    expect(page.get_by_text("Only the hostname is used: example.com")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up example.com")
     assert owner.get("/api/websites") == [{"hostname": "example.com"}]
@@ -94,7 +94,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("not a name", "This cannot be a hostname: "),
+        ("not a name", "This is not a hostname. "),
         ("taken.example", "taken.example is registered"),
     ],
 )

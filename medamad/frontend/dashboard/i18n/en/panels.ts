@@ -160,5 +160,5 @@ export const panels = {
   "filters.chip.ends_with": "{field} ends with {value}",
   "filters.chip.not_ends_with": "{field} does not end with {value}",
   "filters.chip.in": "{field} is one of {value}",
-  "filters.chip.not_in": "{field} is none of {value}",
+  "filters.chip.not_in": "{field} is not one of {value}",
 };

@@ -31,9 +31,9 @@ export const settings = {
   "download.events": "Events and properties",
   "download.statistics": "Statistics",
   "download.summed":
-    "Between {first} and {last}, some days are kept as daily totals only. They are not in this file; the statistics include them.",
+    "Some days from {first} to {last} are kept as daily totals only. They are not in this file; the statistics include them.",
   "download.partial":
-    "Between {first} and {last}, some days are kept as daily totals only. Some statistics do not include them.",
+    "Some days from {first} to {last} are kept as daily totals only. Some statistics do not include them.",
   "download.format": "Format",
   "download.text": "{command} can import views and events again, exactly as they are.",
   "sites.rename": "Rename",

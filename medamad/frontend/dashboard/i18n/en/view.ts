@@ -8,7 +8,7 @@ export const view = {
   "unvisited.since": "No view since {when}",
   "unvisited.why": "It usually has views at this time. Is the script still on its pages?",
   "view.partial":
-    "Between {first} and {last}, only daily totals are kept: some figures do not include these days. Whole days without filters are the most complete.",
+    "Some days from {first} to {last} are kept as daily totals only: some figures do not include them. Whole days without filters are the most complete.",
   "view.setup": "Script and setup",
   "view.no-visit":
     "No view has been counted yet. {setup} has the line for its pages and explains why nothing arrives.",
