@@ -84,7 +84,8 @@ class Desk:
             store_bytes=figures.used_bytes,
             store_max_bytes=figures.map_bytes,
             disk_free_bytes=figures.free_disk_bytes,
-            last_backup=backend.backups.made,
+            last_backup=backend.backups.newest,
+            backup_failure=backend.backups.failure,
             lacks=tuple(lacks(self.site)),
             warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
         )
@@ -100,8 +101,6 @@ class Desk:
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
             yield told_doubt(left_ms)
-        if self.site.backend.backups.failure:
-            yield f"no backup was made: {self.site.backend.backups.failure}"
         if self.login_file.exists():
             yield f"the first password has not been changed, and is in {self.login_file}"
         if self.site.settings.demo:

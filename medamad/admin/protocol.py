@@ -94,7 +94,9 @@ class State(Struct, frozen=True, kw_only=True):
     store_max_bytes: int
     disk_free_bytes: int
     last_backup: int | None
-    """When the newest was made of those that the daemon makes by itself."""
+    """When the newest backup in the configured folder was made."""
+    backup_failure: str = ""
+    """Why the backups need attention; "" if they are fine."""
     lacks: tuple[str, ...]
     """Why no hits are taken; none when they are."""
     warnings: tuple[str, ...]

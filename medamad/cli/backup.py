@@ -1,7 +1,8 @@
-"""`medamad backup`: writes a backup of the store, whether the daemon runs or not."""
+"""`medamad backup`: write a backup of the store, whether the daemon runs or not."""
 
 import os
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from pathlib import Path
@@ -17,77 +18,102 @@ from medamad.cli.support import (
     on_data,
     refuse_own,
     size,
+    tell_error,
     told_bytes,
 )
+from medamad.config.schema import load
+from medamad.config.settings import backup_folder
+from medamad.daemon.logs import reason_of
 from medamad.domain.errors import BadRequest
+from medamad.storage.backup import Note
+from medamad.storage.backup_folder import rotate
 from medamad.storage.offline import make_backup
 
-_GIVING_WAY: Final = 10
-"""How much nicer the process is where it is to give way."""
+_NICE: Final = 10
 
 EXAMPLES: Final = (
-    ("medamad backup /mnt/medamad.mdb.zst --data /var/lib/medamad", "the daemon goes on meanwhile"),
-    ("medamad backup --nice --json FILE --config /etc/medamad/medamad.toml", "by a timer"),
+    ("medamad backup /mnt/medamad.mdb.zst --data /var/lib/medamad", "while the daemon runs"),
+    (
+        "medamad backup --rotate --nice --config /etc/medamad/medamad.toml",
+        "a dated backup, and no more of them than [backup] keep; for a timer or cron",
+    ),
 )
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file that is written")
-    parser.add_argument(
-        "--nice", action="store_true", help="give way to whatever else the machine does"
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file to write")
+    target.add_argument(
+        "--rotate",
+        action="store_true",
+        help="write a dated file into the folder of [backup] instead, and remove the oldest ones",
     )
+    parser.add_argument("--nice", action="store_true", help="run at a low priority")
     parser.add_argument(
         "--min-free-disk",
         type=size,
         metavar="SIZE",
-        help='how much of the store\'s disk stays free, such as "1 GiB", whatever the configuration'
-        " says",
+        help='how much of the store\'s disk to leave free, such as "1 GiB"; overrides the'
+        " configuration",
     )
     add_json(parser)
     add_data(parser)
     parser.epilog = (
-        "Writes what the store holds at one moment into one compressed file, and reads that again\n"
-        "before it gets its name; for a while it takes as much of its disk as the store. May be\n"
-        "used beside a running daemon; meanwhile the daemon cannot use freed room again, so that\n"
-        "its file may grow. `medamad restore` puts it back; `zstd -d` gives the store's file.\n"
-        "Keep it as safe as the store: account, tokens and share links are in it.\n\n"
+        "Writes a snapshot of the store into one compressed file and verifies it before the file\n"
+        "gets its name; meanwhile it needs as much of its disk as the store. The daemon may keep\n"
+        "running, but cannot reuse freed pages while the backup is written, so its file may grow.\n"
+        "`medamad restore` puts it back; `zstd -d` extracts the store's file. Protect it like the\n"
+        "store: it contains the account, tokens and share links.\n\n"
         f"{parser.epilog}"
     )
 
 
 def run(arguments: Namespace) -> int:
     """Write the backup."""
-    return on_data(arguments, lambda data_dir: _back_up(data_dir, arguments))
+    return on_data(
+        arguments, lambda data_dir: _back_up(data_dir, arguments), by_file=arguments.rotate
+    )
 
 
 def _back_up(data_dir: Path, arguments: Namespace) -> int:
-    target = _target(arguments.file, data_dir)
+    target = None if arguments.rotate else _target(arguments.file, data_dir)
     if arguments.nice:
         with suppress(OSError):
-            os.nice(_GIVING_WAY)
+            os.nice(_NICE)
     spare_bytes = arguments.min_free_disk
     if spare_bytes is None:
         spare_bytes = min_free_disk(data_dir, arguments.config)
     phases = Phases(sys.stderr)
-    note = make_backup(data_dir, target, phases.tell, spare_bytes)
+
+    def make(file: Path) -> Note:
+        return make_backup(data_dir, file, phases.tell, spare_bytes)
+
+    if target is None:
+        config = load(arguments.config)
+        folder = backup_folder(config, data_dir)
+        rotated = rotate(folder, config.backup.keep, time.time(), make)
+        file, note, not_removed = rotated.file, rotated.note, rotated.not_removed
+    else:
+        file, note, not_removed = arguments.file, make(target), ()
     phases.end()
     if arguments.json:
-        told = {"file": str(arguments.file), **msgspec.structs.asdict(note)}
-        print(msgspec.json.encode(told).decode())
+        print(msgspec.json.encode({"file": str(file), **msgspec.structs.asdict(note)}).decode())
     else:
         packed, whole = told_bytes(note.packed_bytes), told_bytes(note.bytes)
-        print(f"{arguments.file}: {packed}, of a store of {whole}")
-    return 0
+        print(f"{file}: {packed}, of a store of {whole}")
+    for error in not_removed:
+        tell_error(f"an old backup could not be removed: {reason_of(error)}")
+    return 1 if not_removed else 0
 
 
 def _target(file: Path, data_dir: Path) -> Path:
-    """Return the file to write, where its links lead: a backup takes the place of a file alone."""
+    """Return the path to write, with links resolved. Raise BadRequest for anything but a file."""
     if file.name == "-":
-        raise BadRequest("FILE: expected a file, not -: what is written is read again")
+        raise BadRequest("FILE: expected a file, not -: a backup is verified after it is written")
     target = Path(os.path.realpath(file))
-    # What a link of /proc leads to may have no name, and a link may lead to itself.
+    # A link in /proc may lead to something without a name, and a link may lead to itself.
     if (file.exists() and not file.is_file()) or target.is_symlink():
-        raise BadRequest(f"{file}: there is something else than a file")
+        raise BadRequest(f"{file}: not a regular file")
     refuse_own(file, data_dir)
     return target

@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import refused
+from medamad.cli.support import refused, tell_warning
 from medamad.config.reload import checked_places
-from medamad.config.schema import ConfigError
+from medamad.config.schema import ConfigError, load
 
 EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
 
@@ -19,8 +19,11 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Read the file and those beside it."""
     try:
+        config = load(arguments.file)
         checked_places(arguments.file)
     except ConfigError as error:
         return refused(error)
+    for warning in config.warnings:
+        tell_warning(warning)
     print(f"{arguments.file}: nothing is wrong with it")
     return 0

@@ -23,7 +23,7 @@ from medamad.cli.support import (
     tell_warning,
 )
 from medamad.config.lists import load_lists
-from medamad.config.package_settings import sources
+from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_period
 from medamad.query.result import Gap, Gaps

@@ -34,7 +34,7 @@ from medamad.cli.import_report import (
 )
 from medamad.cli.support import Telling, add_data, governing, on_data, tell_error
 from medamad.config.lists import load_lists
-from medamad.config.package_settings import retention, rules
+from medamad.config.settings import retention, rules
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at

@@ -20,7 +20,7 @@ from medamad.cli.support import (
     told_bytes,
     whole,
 )
-from medamad.config.package_settings import retention
+from medamad.config.settings import retention
 from medamad.storage.compaction.retention import Bound, Forecast, bound_of
 from medamad.storage.environment.trusted_clock import told_doubt
 from medamad.storage.offline import reading_beside

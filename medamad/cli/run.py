@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 from medamad.cli.support import add_data, add_listen, read_config, refused
-from medamad.config.package_settings import log_style
 from medamad.config.schema import Config, ConfigError
+from medamad.config.settings import log_style
 from medamad.daemon.logs import begin_log
 from medamad.daemon.process import make_daemon
 from medamad.daemon.service import Started, nothing

@@ -9,7 +9,14 @@ from typing import Final
 
 from medamad.cli.support import refused, tell_error
 from medamad.config.schema import ConfigError
-from medamad.daemon.install import SERVICE, SOCKET, CannotInstall, Installation, this_program
+from medamad.daemon.install import (
+    BACKUP_TIMER,
+    SERVICE,
+    SOCKET,
+    CannotInstall,
+    Installation,
+    this_program,
+)
 
 _LEFT: Final = (
     "The configuration is left in /etc/medamad and the data in /var/lib/medamad:\n"
@@ -73,6 +80,7 @@ def _install(*, now: bool) -> None:
             _systemctl(*step)
         else:
             print(f"To be done: systemctl {' '.join(step)}")
+    print(f"For a backup every night, run `systemctl enable --now {BACKUP_TIMER}`")
     if now:
         print("It runs: systemctl status medamad")
         print("The first login: /var/lib/medamad/first-login.txt")
@@ -91,7 +99,10 @@ def steps(units: Sequence[str], *, moved: bool) -> Iterator[tuple[str, ...]]:
 def _uninstall() -> None:
     installation = Installation()
     if not installation.packaged:
-        for name in installation.names:
+        names = installation.names
+        if installation.unit(BACKUP_TIMER).exists():
+            names.append(BACKUP_TIMER)
+        for name in names:
             _systemctl("disable", "--now", name)
     _print(installation.uninstall())
     _systemctl("daemon-reload")

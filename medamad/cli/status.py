@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
         _print_json({"running": True, **msgspec.structs.asdict(state)})
     else:
         print("\n".join(lines_of(state, data_dir, int(time.time()))))
-    return 1 if state.lacks else 0
+    return 1 if state.lacks or state.backup_failure else 0
 
 
 def _is_in_use(data_dir: Path) -> bool:
@@ -104,6 +104,8 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
     if state.last_backup is not None:
         made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.last_backup))
         yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
+    if state.backup_failure:
+        yield f"backups need attention: {state.backup_failure}"
     for lack in state.lacks:
         yield f"no hits are taken: {lack}"
     for warning in state.warnings:

@@ -1,10 +1,10 @@
-"""The further files that an operator edits: names of referrers, spam hosts, blocked networks."""
+"""The lists that an operator edits beside the configuration: referrers, spam hosts, networks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from medamad.build import shipped_file
 from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError, check_end
@@ -20,14 +20,12 @@ BLOCKED: Final = "blocked.txt"
 
 @frozen
 class Lists:
-    """What the files say."""
+    """The contents of the files."""
 
     referrer_names: dict[str, str]
     """The operator's names by host, or by host and path; empty without a file of their own."""
     spam_hosts: Sequence[str]
     blocked: Networks
-    texts: Mapping[Path, str]
-    """What each file says."""
 
 
 def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) -> Lists:
@@ -41,12 +39,10 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
         blocked = _operators(config, config.events.blocked, BLOCKED) or shipped(BLOCKED)
     except FileNotFoundError as error:
         raise ConfigError(INSTALLED, "", str(error)) from None
-    reading = _Reading(config)
     return Lists(
-        referrer_names={} if names is None else reading.read("referrers", names, read_names),
-        spam_hosts=reading.read("spam", spam, read_hosts),
-        blocked=reading.read("blocked", blocked, lambda text: Networks(read_networks(text))),
-        texts=reading.texts,
+        referrer_names={} if names is None else _read(config, "referrers", names, read_names),
+        spam_hosts=_read(config, "spam", spam, read_hosts),
+        blocked=_read(config, "blocked", blocked, lambda text: Networks(read_networks(text))),
     )
 
 
@@ -59,28 +55,21 @@ def _operators(config: Config, named: str, usual: str) -> Path | None:
     return None
 
 
-@define(eq=False)
-class _Reading:
-    """Reads files, and keeps what they say."""
-
-    _config: Config
-    texts: dict[Path, str] = field(factory=dict)
-
-    def read(self, key: str, file: Path, read: Callable[[str], T]) -> T:
-        """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
-        try:
-            text = self.texts[file] = file.read_text("utf-8")
-            said = read(text)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            if self._config.file is not None and getattr(self._config.events, key):
-                raise ConfigError(self._config.file, f"events.{key}", f"{file}: {reason}") from None
-            raise ConfigError(file, "", reason) from None
-        except UnicodeDecodeError:
-            raise ConfigError(file, "", "expected UTF-8") from None
-        except RecursionError:
-            raise ConfigError(file, "", TOO_DEEP) from None
-        except ValueError as error:
-            raise ConfigError(file, "", str(error)) from None
-        check_end(file, text)
-        return said
+def _read(config: Config, key: str, file: Path, parse: Callable[[str], T]) -> T:
+    """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
+    try:
+        text = file.read_text("utf-8")
+        entries = parse(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if config.file is not None and getattr(config.events, key):
+            raise ConfigError(config.file, f"events.{key}", f"{file}: {reason}") from None
+        raise ConfigError(file, "", reason) from None
+    except UnicodeDecodeError:
+        raise ConfigError(file, "", "expected UTF-8") from None
+    except RecursionError:
+        raise ConfigError(file, "", TOO_DEEP) from None
+    except ValueError as error:
+        raise ConfigError(file, "", str(error)) from None
+    check_end(file, text)
+    return entries

@@ -10,11 +10,10 @@ from twisted.internet.defer import CancelledError, DeferredLock
 from twisted.logger import Logger
 
 from medamad.config.lists import load_lists
-from medamad.config.package_settings import Replaceable, needing_restart
 from medamad.config.schema import Config, ConfigError, load
-from medamad.config.truncation import Said
+from medamad.config.settings import Replaceable, needing_restart
 from medamad.daemon import runtime
-from medamad.daemon.backup_schedule import Schedule
+from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import Place, configured_places, renew
 from medamad.daemon.logs import LogLines
 from medamad.daemon.systemd import READY, RELOADING, Supervisor
@@ -25,107 +24,104 @@ from medamad.web.server.site import Site
 
 @define(eq=False, kw_only=True)
 class Reloading:
-    """Has a daemon go by what its configuration says now, from its start to its stop."""
+    """Applies a changed configuration to a running daemon."""
 
-    begun_by: Config
-    """What the daemon was started by."""
-    said: Said
+    started_with: Config
+    """The configuration that the daemon was started with."""
     read_config: Callable[[], Config]
     """Reads the configuration again. Raises ConfigError."""
     in_thread: Pool
-    """Where it is read, as its lists may be long."""
+    """Where the configuration is read: its lists may be long."""
     reactor: Any
     supervisor: Supervisor
     site: Site
     places: Sequence[Place]
-    schedule: Schedule
+    backup_watch: BackupWatch
     log_lines: LogLines | None
-    """What writes the log, None where that is not ours."""
-    _goes_by: Config = Factory(lambda self: self.begun_by, takes_self=True)
-    """What was last read and not refused."""
-    _is_over: bool = False
-    _one_at_a_time: DeferredLock = field(factory=DeferredLock)
+    """The writer of the log; None where it is not ours."""
+    _current: Config = Factory(lambda self: self.started_with, takes_self=True)
+    """The configuration in effect."""
+    _is_stopping: bool = False
+    _lock: DeferredLock = field(factory=DeferredLock)
     _log = Logger()
 
     def end(self) -> None:
-        """Apply nothing any more: the daemon stops."""
-        self._is_over = True
+        """Apply nothing from now on: the daemon is stopping."""
+        self._is_stopping = True
 
     async def reload(self) -> None:
-        """Go by what the configuration says now; if it is bad, go on by the old one.
+        """Read and apply the configuration; if it is invalid, keep the old one.
 
-        Each certificate is read again all the same: whoever has renewed one cannot know what else
-        is wrong.
-        While one reload waits for another to end, further ones are left out: that one will read
-        all that there is by then.
+        Certificates are read again in any case: whoever has renewed one cannot know what else is
+        wrong. While one reload waits for another to finish, further ones are skipped: the one that
+        waits will read everything that was written by then.
         """
-        if self._one_at_a_time.waiting:
+        if self._lock.waiting:
             return
-        async with self._one_at_a_time:
-            if not self._is_over:
+        async with self._lock:
+            if not self._is_stopping:
                 await self._reload()
 
     async def _reload(self) -> None:
         self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
-        told = ""
+        reported = ""
         try:
             read = await self._read()
-            if self._is_over:
+            if self._is_stopping:
                 return
             configured_places(read.config, self.reactor)
             self._apply(read)
         except ConfigError as error:
-            told = str(error)
-            self._log.error("the configuration stays as it was: {error}", error=told)
+            reported = str(error)
+            self._log.error("the configuration was not changed: {error}", error=reported)
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
-            # A stop gives up what is under way in threads.
-            if not (self._is_over and isinstance(error, CancelledError)):
-                self._log.failure("the configuration stays as it was")
+            # A stop cancels the work of threads.
+            if not (self._is_stopping and isinstance(error, CancelledError)):
+                self._log.failure("the configuration was not changed")
         else:
-            self._log.info("the configuration was read again")
+            self._log.info("the configuration was reloaded")
         finally:
-            if not self._is_over:
-                for refused in map(str, renew(self.places, self._goes_by)):
-                    # That of a certificate may be why the configuration stays.
-                    if refused != told:
-                        self._log.error("a certificate stays as it was: {error}", error=refused)
+            if not self._is_stopping:
+                for refused in map(str, renew(self.places, self._current)):
+                    # A certificate may be the reason that the configuration was rejected.
+                    if refused != reported:
+                        self._log.error("a certificate was not replaced: {error}", error=refused)
                 self.supervisor.tell(READY)
 
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:
             data_dir = self.site.backend.settings.data_dir
-            read = Replaceable.read(self.read_config(), data_dir)
-            self.said.check(read.config, read.lists)
-            return read
+            return Replaceable.read(self.read_config(), data_dir)
 
         try:
             return await self.in_thread(read)
         except Unavailable:
-            # However many strangers try passwords, the operator is heard.
+            # The pool is full of password attempts: the operator does not wait for them.
             return read()
 
     def _apply(self, read: Replaceable) -> None:
-        self._goes_by = read.config
+        self._current = read.config
         backend = self.site.backend
-        self.said.take(read.config, read.lists)
-        late = needing_restart(self.begun_by, read.config)
+        late = needing_restart(self.started_with, read.config)
         pipeline = backend.pipeline
         pipeline.rules = read.rules
         pipeline.rates.per_minute = read.rules.hits_per_minute
         pipeline.queue.settings = read.queue
         backend.store.apply(read.store)
         backend.settings = runtime.leave_room(read.web, runtime.allowed())
-        self.schedule.go_by(read.backups)
+        self.backup_watch.follow(read.backups)
         if self.log_lines is not None:
             self.log_lines.style = read.log_style
+        for warning in read.config.warnings:
+            self._log.warn("{warning}", warning=warning)
         if late:
-            self._log.warn("to take effect at the next start: {keys}", keys=", ".join(late))
+            self._log.warn("takes effect at the next start: {keys}", keys=", ".join(late))
 
 
 def checked_places(file: Path) -> list[Place]:
-    """Return where the daemon would listen by a configuration of which nothing is wrong.
+    """Return where the daemon would listen, after checking the whole configuration.
 
-    Raises ConfigError for what is wrong with the file, those beside it, or one that it names.
+    Raises ConfigError for a fault in the file, the lists beside it, or a file that it names.
     """
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 from zoneinfo import ZoneInfo
@@ -21,7 +21,6 @@ from medamad.config.values import (
     Proxy,
     ScriptName,
     Size,
-    TimeOfDay,
     read_value,
 )
 from medamad.daemon.logs import LeastLevel, LogFormat
@@ -134,11 +133,11 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[backup]: backups that the daemon makes by itself."""
+    """[backup]: where `medamad backup --rotate` writes, and how old the newest backup may be."""
 
-    at: TimeOfDay = TimeOfDay("")
     folder: PathText = PathText("")
     keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+    max_age_hours: Annotated[int, Meta(ge=0, le=100_000)] = 48
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -172,8 +171,8 @@ class Config:
     backup: Backup = field(factory=Backup)
     log: Log = field(factory=Log)
     file: Path | None = None
-    text: str = field(default="", eq=False, repr=False)
-    """What the file says."""
+    warnings: tuple[str, ...] = field(default=(), eq=False)
+    """What the operator should change in the file although the daemon can use it."""
 
     def path(self, text: str) -> Path:
         """Return the path that a text in the file means: relative to the folder of the file."""
@@ -193,7 +192,9 @@ def load(file: Path | None) -> Config:
         return Config()
     file = file.absolute()
     text = _text_of(file)
-    document = _convert(file, _toml_of(file, text))
+    content = _toml_of(file, text)
+    warnings = tuple(_remove_retired(file, content))
+    document = _convert(file, content)
     check_end(file, text)
     return Config(
         server=document.server,
@@ -204,8 +205,18 @@ def load(file: Path | None) -> Config:
         backup=document.backup,
         log=document.log,
         file=file,
-        text=text,
+        warnings=warnings,
     )
+
+
+def _remove_retired(file: Path, content: dict[str, object]) -> Iterator[str]:
+    """Remove the keys that no longer have a meaning; return a warning for each."""
+    backup = content.get("backup")
+    if isinstance(backup, dict) and backup.pop("at", ""):
+        yield (
+            f"{file}: backup.at is ignored, the daemon makes no backups by itself: run"
+            " `systemctl enable --now medamad-backup.timer`, and remove the key"
+        )
 
 
 class _OnlyServer(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import time
 from ipaddress import ip_network
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -13,7 +12,6 @@ from medamad.domain.websites import canonical_hostname
 
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
-_TIME_OF_DAY: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]\Z")
 _MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
@@ -69,16 +67,6 @@ class EventName(str):
     """A path of one segment, as for a script: "event", or one that is not the service's own."""
 
     __slots__ = ()
-
-
-class TimeOfDay(str):
-    """A time of day such as "03:30"; "" where none is named."""
-
-    __slots__ = ()
-
-    def time(self) -> time | None:
-        """Return the time, None where none is named."""
-        return time.fromisoformat(self) if self else None
 
 
 class PathText(str):
@@ -173,12 +161,6 @@ def _read_path(value: object) -> PathText:
     return PathText(value)
 
 
-def _read_time_of_day(value: object) -> TimeOfDay:
-    if isinstance(value, str) and (value == "" or _TIME_OF_DAY.match(value)):
-        return TimeOfDay(value)
-    raise ValueError('expected a time such as "03:30", or "" for none')
-
-
 def _read_zone(value: object) -> ZoneInfo:
     try:
         if isinstance(value, str):
@@ -198,6 +180,5 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     PathText: _read_path,
     EventName: _read_event_name,
     ScriptName: _read_script_name,
-    TimeOfDay: _read_time_of_day,
     ZoneInfo: _read_zone,
 }

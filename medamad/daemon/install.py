@@ -17,6 +17,9 @@ from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, p
 
 SERVICE: Final = "medamad.service"
 SOCKET: Final = "medamad.socket"
+BACKUP_SERVICE: Final = "medamad-backup.service"
+BACKUP_TIMER: Final = "medamad-backup.timer"
+ALL_UNITS: Final = (SOCKET, SERVICE, BACKUP_TIMER, BACKUP_SERVICE)
 CONFIGURATION: Final = Path("/etc/medamad")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED: Final = Path("/usr/lib/systemd/system")
@@ -71,7 +74,10 @@ class Installation:
 
     @property
     def names(self) -> list[str]:
-        """The names of the units that are there, and not masked."""
+        """The units to enable: those that are installed and not masked.
+
+        The timer of the backups is the operator's choice.
+        """
         found = {name: self._read(name) for name in (SOCKET, SERVICE)}
         return [name for name, path in found.items() if path.is_file()]
 
@@ -104,7 +110,7 @@ class Installation:
         """Remove the units; tells what was done. Raises CannotInstall, OSError."""
         if self.packaged:
             raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
-        for name in (SOCKET, SERVICE):
+        for name in ALL_UNITS:
             yield from self._remove(name)
         yield from self._remove_ports(_LEFT)
 
@@ -120,7 +126,10 @@ class Installation:
                 yield f"wrote {folder / name}"
 
     def _install_units(self, run: str, listen: Sequence[str]) -> Iterator[str]:
-        texts = {SERVICE: shipped_unit(SERVICE).read_text("utf-8").replace(_PROGRAM, run)}
+        texts = {
+            name: shipped_unit(name).read_text("utf-8").replace(_PROGRAM, run)
+            for name in (SERVICE, BACKUP_SERVICE, BACKUP_TIMER)
+        }
         if listen:
             unit = shipped_unit(SOCKET).read_text("utf-8")
             texts[SOCKET] = unit.replace(_LISTEN, "\n".join(listen))
@@ -131,7 +140,7 @@ class Installation:
             yield self._write(self.unit(name), text)
 
     def _install_ports(self, listen: Sequence[str]) -> Iterator[str]:
-        for name in (SOCKET, SERVICE):
+        for name in ALL_UNITS:
             if not self.unit(name).is_symlink():
                 yield from self._remove(name, ": it hid the package's")
         if not listen:

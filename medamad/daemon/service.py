@@ -23,20 +23,17 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, GivenLoginError
 from medamad.admin.handlers import Desk
 from medamad.admin.server import Server
-from medamad.config import package_settings
+from medamad.config import settings
 from medamad.config.lists import load_lists
 from medamad.config.reload import Reloading
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
-from medamad.config.truncation import Said
 from medamad.daemon import runtime
-from medamad.daemon.backup_process import BackupProcesses
-from medamad.daemon.backup_schedule import Schedule
+from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import CannotListenThere, places
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
-from medamad.domain.backups import Done, Task
 from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.rate_limit import Rates
@@ -143,7 +140,7 @@ class Daemon(Service):
             await self._reloading.reload()
 
     def _not_reloaded(self, failure: Failure) -> None:
-        self._log.failure("the configuration stays as it was", failure)
+        self._log.failure("the configuration was not changed", failure)
 
     def _tables_not_loaded(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
@@ -161,11 +158,13 @@ class Daemon(Service):
         # Meanwhile: opening the store mostly waits for the disk.
         passwords(load_tables).addErrback(self._tables_not_loaded)
         data_dir = self.config.data_dir(self.environ)
+        for warning in self.config.warnings:
+            self._log.warn("{warning}", warning=warning)
         lists = load_lists(self.config)
         listening = places(self.config, self.reactor)
         store = start_store(
             data_dir,
-            package_settings.store_settings(self.config),
+            settings.store_settings(self.config),
             self.reactor,
         )
         opened.push_async_callback(self._close, store)
@@ -183,7 +182,7 @@ class Daemon(Service):
             environ=self.environ,
         )
         first_login = await accounts.ensure_first()
-        queue = HitQueue(store.append, self.reactor, package_settings.queue_settings(self.config))
+        queue = HitQueue(store.append, self.reactor, settings.queue_settings(self.config))
         giving_up = partial(_give_up_on_standstill, store, queue)
         opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
         pipeline = Pipeline(
@@ -191,7 +190,7 @@ class Daemon(Service):
             queue,
             Rejections(),
             Rates(self.config.limits.hits_per_minute),
-            package_settings.rules(self.config, lists),
+            settings.rules(self.config, lists),
             self.clock,
         )
         site = make_site(
@@ -200,17 +199,13 @@ class Daemon(Service):
             accounts=accounts,
             ask=questions,
             settings=runtime.leave_room(
-                package_settings.web_settings(self.config, lists, data_dir), runtime.allowed()
+                settings.web_settings(self.config, lists, data_dir), runtime.allowed()
             ),
             clock=self.clock,
             reactor=self.reactor,
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
-        processes = BackupProcesses(
-            data_dir, self.environ, self.reactor, self.reactor, store.is_running_out
-        )
-        opened.push_async_callback(processes.stop)
         opened.push_async_callback(drain, site, self.drain_s, self.reactor)
         urls = []
         for place in listening:
@@ -235,20 +230,25 @@ class Daemon(Service):
         watch = Watch(site.backend, presence.since_ms)
         looking = self._looking(watch, presence, store)
         opened.callback(repeat(self.look_s, looking, self.reactor).stop)
-        schedule = self._backups(site.backend, processes)
-        opened.callback(repeat(self.look_s, schedule.look, self.reactor).stop)
+        backup_watch = BackupWatch(
+            settings.backup_plan(self.config, data_dir),
+            site.backend.backups,
+            self.reactor,
+            self.clock,
+        )
+        await backup_watch.look()
+        opened.callback(repeat(self.look_s, backup_watch.look, self.reactor).stop)
         if self.supervisor.beat_s is not None:
             opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
         self._reloading = Reloading(
-            begun_by=self.config,
-            said=Said(self.config.text, lists.texts),
+            started_with=self.config,
             read_config=self.read_config,
             in_thread=passwords,
             reactor=self.reactor,
             supervisor=self.supervisor,
             site=site,
             places=listening,
-            schedule=schedule,
+            backup_watch=backup_watch,
             log_lines=self.log_lines,
         )
         self.supervisor.tell(READY)
@@ -268,16 +268,6 @@ class Daemon(Service):
         left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
         # That clock may be set meanwhile.
         await store.close(min(max(left_s, CLOSE_SECONDS), STOP_SECONDS))
-
-    def _backups(self, backend: Backend, processes: BackupProcesses) -> Schedule:
-        def do(task: Task) -> "Deferred[Done]":
-            return processes.do(task, backend.store.settings.min_free_disk)
-
-        def trusted(now: float) -> float:
-            return backend.store.clock.trusted_ms(int(now * 1000)) / 1000
-
-        plan = package_settings.backup_plan(self.config, backend.settings.data_dir)
-        return Schedule(plan, backend.backups, self.clock, trusted, do)
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)

@@ -1,38 +1,15 @@
-"""Backups that the daemon makes by itself: what is to be done, what was, and what is known."""
+"""What the daemon knows about the backups that a timer makes."""
 
-import msgspec
 from attrs import define
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done in the folder of the backups. Times are in Unix seconds."""
-
-    folder: str
-    now: float
-    due: float
-    """When the newest was to be made: none is made where there is one since."""
-    trusted: float
-    """Up to when backups count: those of a time to come push out none."""
-    keep: int
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is in the folder after that."""
-
-    newest: int
-    """When it was made, in Unix seconds."""
-    made: str = ""
-    """The file that was made; "" where none was due."""
-    stays: str = ""
-    """Why one that is more than enough could not be removed; "" where none stays."""
-
-
 @define
-class Backups:
-    """Kept up to date by whoever makes them. `made` is when the newest was, in Unix seconds."""
+class BackupState:
+    """The backups in the configured folder, as last read."""
 
-    made: int | None = None
-    failures: int = 0
-    """Since the start of the daemon."""
+    newest: int | None = None
+    """When the newest backup was made, in Unix seconds; None where there is none."""
     failure: str = ""
-    """Why the last attempt failed; "" when it did not."""
+    """Why the backups need attention: too old, missing or unreadable; "" if they are fine."""
+    failures: int = 0
+    """How often `failure` has changed from "" since the daemon started."""

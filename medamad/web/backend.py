@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
-from medamad.domain.backups import Backups
+from medamad.domain.backups import BackupState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
@@ -65,6 +65,6 @@ class Backend:
     unsent_to_guests: UnsentResponses = field(factory=UnsentResponses)
     """What those behind share links receive: it keeps no other from theirs."""
     times: Times = field(factory=Times)
-    backups: Backups = field(factory=Backups)
+    backups: BackupState = field(factory=BackupState)
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The websites that used to be visited and are not any more: by number, since when."""

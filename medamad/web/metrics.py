@@ -77,12 +77,14 @@ class Metrics(Collector):
     def _backups(self) -> Iterator[Metric]:
         backups = self._site.backend.backups
         yield _counter(
-            "backups_failed", "Backups by [backup] that could not be made.", backups.failures
+            "backups_failed",
+            "How often the backups became too old, missing or unreadable.",
+            backups.failures,
         )
         yield _gauge(
             "backup_last_timestamp_seconds",
-            "When the newest backup by [backup] was made; 0 for none.",
-            backups.made or 0,
+            "When the newest backup in the folder of [backup] was made; 0 for none.",
+            backups.newest or 0,
         )
 
     def _hits(self) -> Iterator[Metric]:

@@ -4,10 +4,13 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from support.boot.machine import EDITED, NEEDED, Machine, asking
 
 ROOT = Path(__file__).parents[2]
 OVERRIDE = "/etc/systemd/system/medamad.service.d/test.conf"
+
+UNITS = ("medamad.service", "medamad.socket", "medamad-backup.service", "medamad-backup.timer")
 
 pytestmark = NEEDED
 
@@ -34,7 +37,7 @@ def test_it_runs_as_nobody_else_and_keeps_its_data_to_itself(machine: Machine) -
 
 
 def test_systemd_finds_no_fault(machine: Machine) -> None:
-    units = [machine.shown("FragmentPath", f"medamad.{kind}") for kind in ("service", "socket")]
+    units = [machine.shown("FragmentPath", unit) for unit in UNITS]
     ran = subprocess.run(
         machine.inside("systemd-analyze", "verify", *units),
         stdout=subprocess.PIPE,
@@ -43,7 +46,8 @@ def test_systemd_finds_no_fault(machine: Machine) -> None:
         check=False,
     )
     assert (ran.stdout, ran.returncode) == ("", 0)
-    machine.run("systemd-analyze", "security", "--threshold=15", "medamad.service")
+    for unit in ("medamad.service", "medamad-backup.service"):
+        machine.run("systemd-analyze", "security", "--threshold=15", unit)
 
 
 def test_a_reload_applies_the_configuration(machine: Machine) -> None:
@@ -135,18 +139,48 @@ def test_visits_do_not_start_what_has_no_configuration_again_and_again(machine: 
     assert machine.ask("hit") == 204
 
 
+def test_the_timer_is_installed_and_the_operators_to_enable(machine: Machine) -> None:
+    assert machine.run("systemctl", "is-enabled", "medamad-backup.timer", fails=True) == "disabled"
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_the_backup_service_reads_the_store_of_the_daemon(
+    machine: Machine, *, is_running: bool
+) -> None:
+    folder = "/var/lib/private/medamad/backups"
+    machine.run("rm", "-rf", folder)
+    if not is_running:
+        machine.run("systemctl", "stop", "medamad.socket", "medamad.service")
+    machine.run("systemctl", "start", "medamad-backup")
+    (name,) = machine.run("ls", folder).split()
+    owner = machine.run("stat", "--format=%u", "/var/lib/private/medamad")
+    assert machine.run("stat", "--format=%a %u", f"{folder}/{name}") == f"600 {owner}"
+    machine.run("medamad", "restore", f"{folder}/{name}", "--data", f"/root/restored-{is_running}")
+    machine.run("systemctl", "start", "medamad")
+    assert machine.ask("hit") == 204
+
+
 def test_backups_go_to_a_folder_made_as_the_page_says(machine: Machine) -> None:
     page = (ROOT / "docs/operating.md").read_text("utf-8")
-    steps = next(block for block in page.split("```") if "/mnt/backups" in block)
+    steps = next(block for block in page.split("```") if "ReadWritePaths=/mnt/backups" in block)
     configuration = machine.root / EDITED.lstrip("/")
     before = configuration.read_text("utf-8")
     backup = '[backup]\nat = "00:00"\nfolder = "/mnt/backups"'
     configuration.write_text(before.replace("[backup]", backup), "utf-8")
-    machine.run("sh", "-ec", steps.removeprefix("sh"))
+    machine.run("systemctl", "restart", "medamad")
+    assert "medamad-backup.timer" in machine.journal()
+    status = ("medamad", "status", "--data", "/var/lib/medamad")
     machine.until(
-        lambda: machine.run("ls", "/mnt/backups").endswith(".mdb.zst"), machine.journal, 180
+        lambda: "no backup was found" in machine.run(*status, fails=True), machine.journal
     )
+    machine.run("sh", "-ec", steps.removeprefix("sh"))
+    assert machine.shown("ActiveState", "medamad-backup.timer") == "active"
+    machine.run("systemctl", "start", "medamad-backup")
+    assert machine.run("ls", "/mnt/backups").endswith(".mdb.zst")
+    machine.run("systemctl", "restart", "medamad")
+    machine.until(lambda: "backup  " in machine.run(*status), machine.journal)
     configuration.write_text(before, "utf-8")
+    machine.run("systemctl", "disable", "--now", "medamad-backup.timer")
     machine.run("systemctl", "reload", "medamad")
 
 

@@ -41,6 +41,33 @@ def test_programs_are_told_what_is_in_it(
     assert told["bytes"] > told["packed_bytes"] > 0
 
 
+def test_rotation_writes_dated_backups_where_the_configuration_says(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "medamad.toml"
+    config.write_text('[backup]\nfolder = "kept"\nkeep = 1\n', "utf-8")
+    written = []
+    for _ in range(2):
+        given = ["--data", str(data), "--config", str(config)]
+        assert main(["backup", "--rotate", "--json", *given]) == 0
+        written.append(Path(json.loads(capsys.readouterr().out)["file"]))
+    assert list((tmp_path / "kept").iterdir()) == [written[1]]
+    assert main(["restore", str(written[1]), "--data", str(tmp_path / "new")]) == 0
+
+
+def test_without_a_configuration_rotation_writes_into_the_data_directory(data: Path) -> None:
+    assert main(["backup", "--rotate", "--data", str(data)]) == 0
+    (file,) = (data / "backups").iterdir()
+    assert file.name.startswith("medamad-")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--rotate", "file"]])
+def test_a_backup_goes_to_a_file_or_is_rotated(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["backup", *arguments])
+    assert ended.value.code == 64
+
+
 def test_without_a_store_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", str(tmp_path / "b"), "--data", str(tmp_path / "no")]) == 1
     assert capsys.readouterr().err == f"medamad: {tmp_path}/no: there is no store here\n"

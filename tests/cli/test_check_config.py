@@ -44,3 +44,10 @@ def test_a_file_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["check-config"])
     assert ended.value.code == 64
     assert "FILE" in capsys.readouterr().err
+
+
+def test_a_retired_key_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text('[backup]\nat = "03:30"\n', "utf-8")
+    assert main(["check-config", str(file)]) == 0
+    assert "medamad-backup.timer" in capsys.readouterr().err

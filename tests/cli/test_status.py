@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from support.daemon import HIT, finished, running
+from support.daemon import HIT, finished, running, until
 
 from medamad.admin.protocol import SOCKET_NAME, State
 from medamad.build import VERSION, commit
@@ -97,6 +97,22 @@ def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:
             told.stdout,
             re.MULTILINE,
         )
+
+
+def test_a_backup_that_is_too_old_fails(tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    (backups / "medamad-20200101-000000Z.mdb.zst").touch()
+    configuration = f'[backup]\nfolder = "{backups}"\n'
+    with running(tmp_path, configuration=configuration) as daemon:
+        until(lambda: status(daemon.data).returncode == 1)
+        told = status(daemon.data)
+    assert re.search(r"^backup       2020-01-0\d", told.stdout, re.MULTILINE)
+    assert re.search(
+        r"^backups need attention: .*: the newest backup is \d+ hours old",
+        told.stdout,
+        re.MULTILINE,
+    )
 
 
 def test_as_json_what_does_not_run_is_told_too(

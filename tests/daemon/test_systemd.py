@@ -10,7 +10,7 @@ from support.log_failures import LoggedFailures
 
 from medamad.daemon.systemd import READY, Supervisor
 
-UNITS = Path(__file__).parents[1] / "systemd"
+UNITS = Path(__file__).parents[2] / "systemd"
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd is not installed"
 )
@@ -91,14 +91,15 @@ def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
 
 
 @needs_systemd
-def test_the_service_is_shut_in() -> None:
+@pytest.mark.parametrize("name", ["medamad.service", "medamad-backup.service"])
+def test_the_services_are_sandboxed(name: str) -> None:
     ran = subprocess.run(
         [
             "systemd-analyze",
             "security",
             "--offline=true",
             "--threshold=15",
-            str(UNITS / "medamad.service"),
+            str(UNITS / name),
         ],
         capture_output=True,
         text=True,
@@ -123,3 +124,13 @@ def test_the_service_says_what_the_daemon_goes_by() -> None:
     ):
         assert line in unit
     assert not any(line.startswith("ProcSubset=") for line in unit)
+
+
+def test_the_backup_runs_as_the_user_of_the_daemon() -> None:
+    daemon, backup = (
+        (UNITS / name).read_text("utf-8").splitlines()
+        for name in ("medamad.service", "medamad-backup.service")
+    )
+    for line in ("DynamicUser=yes", "User=medamad", "StateDirectory=medamad"):
+        assert line in daemon
+        assert line in backup

@@ -80,7 +80,7 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.reloading.Reloading":
+        if event["log_namespace"] == "medamad.config.reload.Reloading":
             lines.append(formatEvent(event))
 
     before = config_in(tmp_path)
@@ -97,11 +97,11 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
         await daemon.reload()
     globalLogPublisher.removeObserver(observe)
     late, done = (
-        "to take effect at the next start: server.listen",
-        "the configuration was read again",
+        "takes effect at the next start: server.listen",
+        "the configuration was reloaded",
     )
     assert lines[:-1] == [late, done, late, done, done]
-    assert lines[-1].startswith("the configuration stays as it was: ")
+    assert lines[-1].startswith("the configuration was not changed: ")
     assert "server.listen: banana:1: " in lines[-1]
     await daemon.stopService()
 
@@ -220,3 +220,28 @@ async def test_a_reload_that_a_stop_overtakes_applies_nothing(tmp_path: Path) ->
     await daemon.stopService()
     await reload
     assert heard.all == [READY, RELOADING, STOPPING]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
+    tmp_path: Path,
+) -> None:
+    told, before = Told(), config_in(tmp_path / "data")
+    backends: list[Backend] = []
+    blocked = tmp_path / "blocked.txt"
+    blocked.write_text("192.0.2.1\n192.0.2.2\n", "utf-8")
+    events = msgspec.structs.replace(before.events, blocked=PathText(str(blocked)))
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    config = evolve(before, events=events)
+    daemon = daemon_of(config, told, prepare=prepare)
+    daemon.startService()
+    await told.first
+    blocked.write_text("192.0.2.1\n", "utf-8")
+    await daemon.reload()
+    rules = backends[0].pipeline.rules
+    assert ip_address("192.0.2.1") in rules.blocked
+    assert ip_address("192.0.2.2") not in rules.blocked
+    await daemon.stopService()

@@ -79,3 +79,11 @@ def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
             load_lists(config)
         said = f"{config.file}: events.{key}: {tmp_path}/absent.txt: No such file or directory"
         assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("name", ["blocked.txt", "spam.txt", "referrers.toml"])
+def test_a_list_must_end_with_a_line_end(tmp_path: Path, name: str) -> None:
+    text = '"a.example" = "A"' if name == "referrers.toml" else "a.example"
+    (tmp_path / name).write_text("192.0.2.1" if name == "blocked.txt" else text, "utf-8")
+    with pytest.raises(ConfigError, match="expected a line end at the end"):
+        load_lists(config_in(tmp_path))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from medamad.config import package_settings
+from medamad.config import settings
 from medamad.config.lists import load_lists
 from medamad.config.schema import Config, ConfigError, Log, Server, Store, load
 from medamad.config.values import Endpoints, MapSize
@@ -28,12 +28,12 @@ def bounds(of: StoreSettings) -> dict[Dimension, int]:
 
 
 def test_the_defaults_are_those_of_the_packages() -> None:
-    store = package_settings.store_settings(Config())
+    store = settings.store_settings(Config())
     assert bounds(store) == bounds(StoreSettings())
     assert evolve(store, new_values={}) == evolve(StoreSettings(), new_values={})
-    assert package_settings.queue_settings(Config()) == QueueSettings()
+    assert settings.queue_settings(Config()) == QueueSettings()
     lists = load_lists(Config())
-    web = package_settings.web_settings(Config(), lists, Path("/data"))
+    web = settings.web_settings(Config(), lists, Path("/data"))
     default = WebSettings(sources=web.sources, data_dir=Path("/data"), commit=web.commit)
     assert web.trusted_proxies is not default.trusted_proxies
     networks = {
@@ -92,10 +92,10 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     (tmp_path / "blocked.txt").write_text("192.0.2.0/24\n", "utf-8")
     (tmp_path / "referrers.toml").write_text('"intra.example" = "Intranet"\n', "utf-8")
     lists = load_lists(config)
-    assert package_settings.queue_settings(config) == QueueSettings(
+    assert settings.queue_settings(config) == QueueSettings(
         interval_s=0.005, max_records=6, max_waiting=10
     )
-    store = package_settings.store_settings(config)
+    store = settings.store_settings(config)
     assert (store.map_size, store.min_free_disk) == (1 << 30, 7 << 20)
     assert bounds(store) == dict.fromkeys(VIEW_DIMENSIONS, 16) | {
         Dimension.PATH: 11,
@@ -114,16 +114,16 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert retention.of("other.example", names) == Keep(400, "sums")
     assert retention.of("a.example", names) == Keep(30, "sums")
     assert retention.of("b.example", names) == Keep(400, "nothing")
-    rules = package_settings.rules(config, lists)
+    rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
     assert not rules.logs_rejections
-    asked = package_settings.rules(evolve(config, log=Log(level="debug")), lists)
+    asked = settings.rules(evolve(config, log=Log(level="debug")), lists)
     assert asked.logs_rejections
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam
-    web = package_settings.web_settings(config, lists, tmp_path)
+    web = settings.web_settings(config, lists, tmp_path)
     assert web.sources.name_of("intra.example/page") == "Intranet"
     assert web.hostnames == {"stats.example.com"}
     assert {type(name) for name in web.hostnames} == {str}
@@ -145,18 +145,18 @@ def test_names_of_sources_that_are_not_there_are_told(error: Exception) -> None:
         raise error
 
     with pytest.raises(ConfigError, match=r"/medamad: not installed$"):
-        package_settings.sources(load_lists(Config()), shipped)
+        settings.sources(load_lists(Config()), shipped)
 
 
 def test_what_needs_a_restart_is_named() -> None:
     old = Config()
-    assert package_settings.needing_restart(old, evolve(old, store=Store(commit_max_hits=1))) == []
+    assert settings.needing_restart(old, evolve(old, store=Store(commit_max_hits=1))) == []
     changed = evolve(
         old,
         server=Server(listen=Endpoints(["tcp:1"]), data_dir="elsewhere"),
         store=Store(map_size=MapSize(1 << 30)),
     )
-    assert package_settings.needing_restart(old, changed) == [
+    assert settings.needing_restart(old, changed) == [
         "server.listen",
         "server.data_dir",
         "store.map_size",

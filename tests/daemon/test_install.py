@@ -9,6 +9,7 @@ import pytest
 from medamad.build import shipped_file, shipped_unit
 from medamad.config.schema import ConfigError
 from medamad.daemon.install import (
+    ALL_UNITS,
     PACKAGED,
     PORTS,
     CannotInstall,
@@ -18,7 +19,7 @@ from medamad.daemon.install import (
     this_program,
 )
 
-POSTRM = Path(__file__).parents[1] / "packaging/debian/postrm"
+POSTRM = Path(__file__).parents[2] / "packaging/debian/postrm"
 PROGRAM = ["/opt/medamad/bin/medamad"]
 
 
@@ -34,9 +35,11 @@ def test_what_is_missing_is_written(installation: Installation, tmp_path: Path) 
         "/etc/medamad/referrers.toml",
         "/etc/medamad/blocked.txt",
         "/etc/systemd/system/medamad.service",
+        "/etc/systemd/system/medamad-backup.service",
+        "/etc/systemd/system/medamad-backup.timer",
         "/etc/systemd/system/medamad.socket",
     ]
-    for name in ("medamad.service", "medamad.socket"):
+    for name in ALL_UNITS:
         assert installation.unit(name).read_text("utf-8") == shipped_unit(name).read_text("utf-8")
     for file in installation.configuration.iterdir():
         assert file.read_bytes() == shipped_file(file.name).read_bytes()
@@ -55,6 +58,8 @@ def test_units_run_what_installs_them(installation: Installation) -> None:
     lines = installation.unit("medamad.service").read_text("utf-8").splitlines()
     run = 'ExecStart="/srv/a b/bin/python" -m medamad run --config %E/medamad/medamad.toml'
     assert run in lines
+    backup = installation.unit("medamad-backup.service").read_text("utf-8")
+    assert 'ExecStart="/srv/a b/bin/python" -m medamad backup --rotate --config ' in backup
 
 
 def test_the_socket_goes_by_the_configuration(installation: Installation) -> None:
@@ -222,7 +227,7 @@ def test_a_socket_of_both_is_as_systemd_wants_it(
     list(installation.install([sys.executable]))
     configure_to_listen(installation, '["tcp:80:interface=localhost", "tcp6:80"]')
     list(installation.install([sys.executable]))
-    files = [str(installation.unit(f"medamad.{kind}")) for kind in ("service", "socket")]
+    files = [str(installation.unit(name)) for name in ALL_UNITS]
     ran = subprocess.run(
         ["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False
     )
@@ -231,7 +236,7 @@ def test_a_socket_of_both_is_as_systemd_wants_it(
 
 def test_removing_leaves_the_configuration(installation: Installation) -> None:
     list(installation.install(PROGRAM))
-    units = [installation.unit(name) for name in ("medamad.socket", "medamad.service")]
+    units = [installation.unit(name) for name in ALL_UNITS]
     assert list(installation.uninstall()) == [f"removed {unit}" for unit in units]
     assert not any(unit.exists() for unit in units)
     assert (installation.configuration / "medamad.toml").exists()
@@ -300,7 +305,7 @@ def test_what_others_may_not_enter_is_refused() -> None:
 
 def test_this_program_is_named_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
-    monkeypatch.setattr("medamad.installing.check_reach", seen.append)
+    monkeypatch.setattr("medamad.daemon.install.check_reach", seen.append)
     program = this_program()
     assert Path(program[0]).is_absolute()
     assert Path(sys.executable).resolve() in seen

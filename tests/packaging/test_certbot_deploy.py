@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-HOOK = Path(__file__).parents[1] / "etc" / "certbot-deploy"
+HOOK = Path(__file__).parents[2] / "etc" / "certbot-deploy"
 NAMES = ("privkey.pem", "cert.pem", "chain.pem")
 
 

@@ -176,8 +176,7 @@ OWN = "is a path of the interface"
         ('[server]\nmetrics_from = ["::1/8"]', "server.metrics_from[0]", f"{PROXY}: "),
         ('[log]\nformat = "xml"', "log.format", "expected one of text, json"),
         ('[log]\nlevel = "all"', "log.level", "expected one of debug, info, warning, error"),
-        ('[backup]\nat = "3:30"', "backup.at", 'expected a time such as "03:30", or "" for none'),
-        ('[backup]\nat = "24:00"', "backup.at", 'expected a time such as "03:30", or "" for none'),
+        ("[backup]\nmax_age_hours = -1", "backup.max_age_hours", "expected int >= 0"),
         ("[backup]\nkeep = 0", "backup.keep", "expected int >= 1"),
         ("[retention]\nraw_days = -1", "retention.raw_days", "expected int >= 0"),
         ('[retention]\nafter = "all"', "retention.after", "expected one of sums, nothing"),
@@ -248,3 +247,24 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 def test_where_the_data_is(tmp_path: Path, text: str, environ: dict[str, str], wanted: str) -> None:
     config = config_of(tmp_path, f"[server]\n{text}")
     assert config.data_dir(environ) == Path(wanted.format(cwd=Path.cwd(), file=tmp_path))
+
+
+def test_a_retired_backup_time_is_a_warning_that_names_the_timer(tmp_path: Path) -> None:
+    config = config_of(tmp_path, '[backup]\nat = "03:30"\nfolder = "elsewhere"')
+    assert config.backup.folder == "elsewhere"
+    (warning,) = config.warnings
+    assert "backup.at" in warning
+    assert "systemctl enable --now medamad-backup.timer" in warning
+    assert config_of(tmp_path, "[backup]\nkeep = 3").warnings == ()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n"])
+def test_a_file_without_settings_gives_the_defaults(tmp_path: Path, text: str) -> None:
+    (tmp_path / "medamad.toml").write_text(text, "utf-8")
+    assert evolve(load(tmp_path / "medamad.toml"), file=None) == Config()
+
+
+def test_a_file_must_end_with_a_line_end(tmp_path: Path) -> None:
+    (tmp_path / "medamad.toml").write_text("[retention]\nraw_days = 36", "utf-8")
+    with pytest.raises(ConfigError, match="expected a line end at the end"):
+        load(tmp_path / "medamad.toml")

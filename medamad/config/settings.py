@@ -1,4 +1,4 @@
-"""What a configuration means to each package."""
+"""Turn a configuration into the settings of each package."""
 
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
@@ -10,7 +10,7 @@ from attrs import frozen
 from medamad.build import commit
 from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import INSTALLED, Config, ConfigError
-from medamad.daemon.backup_schedule import Plan
+from medamad.daemon.backup_watch import BackupPlan
 from medamad.daemon.logs import LogStyle
 from medamad.domain.dimensions import Dimension
 from medamad.ingest.networks import Networks
@@ -35,11 +35,11 @@ RESTART_KEYS = (
     ("server", "data_dir"),
     ("store", "map_size"),
 )
-"""What is read only at the start, by section and key."""
+"""The keys that are read only at the start, by section and key."""
 
 
 def store_settings(config: Config) -> StoreSettings:
-    """Return the bounds of the store."""
+    """Return the limits of the store."""
     limits = config.limits
     return StoreSettings(
         map_size=config.store.map_size,
@@ -71,22 +71,23 @@ def retention(config: Config) -> Retention:
     )
 
 
-def backup_plan(config: Config, data_dir: Path) -> Plan | None:
-    """Return when backups are made and which are kept; None where none are made."""
-    at = config.backup.at.time()
-    if at is None:
-        return None
+def backup_folder(config: Config, data_dir: Path) -> Path:
+    """Return the folder that `medamad backup --rotate` writes to."""
     folder = config.backup.folder
-    return Plan(
-        folder=config.path(folder) if folder else data_dir / BACKUPS_NAME,
-        at=at,
-        zone=config.events.timezone,
-        keep=config.backup.keep,
+    return config.path(folder) if folder else data_dir / BACKUPS_NAME
+
+
+def backup_plan(config: Config, data_dir: Path) -> BackupPlan:
+    """Return where backups are, and how old the newest may be."""
+    return BackupPlan(
+        folder=backup_folder(config, data_dir),
+        max_age_s=config.backup.max_age_hours * 3_600,
+        is_expected=bool(config.backup.folder),
     )
 
 
 def queue_settings(config: Config) -> QueueSettings:
-    """Return how hits are gathered."""
+    """Return how hits are batched."""
     return QueueSettings(
         interval_s=config.store.commit_interval_ms / 1_000,
         max_records=config.store.commit_max_hits,
@@ -111,7 +112,7 @@ def rules(config: Config, lists: Lists) -> Rules:
 def sources(
     lists: Lists, shipped: Callable[[Mapping[str, str]], Sources] = Sources.shipped
 ) -> Sources:
-    """Return the names of sources, ours and the operator's. Raises ConfigError."""
+    """Return the names of sources: the shipped ones and the operator's. Raises ConfigError."""
     try:
         return shipped(lists.referrer_names)
     except (OSError, ValueError) as error:
@@ -119,7 +120,7 @@ def sources(
 
 
 def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
-    """Return what the web side goes by. Raises ConfigError."""
+    """Return the settings of the web server. Raises ConfigError."""
     server = config.server
     return WebSettings(
         sources=sources(lists),
@@ -147,28 +148,25 @@ def _networks(peers: Iterable[str]) -> Networks:
 
 @frozen
 class Replaceable:
-    """What may be replaced while the daemon runs."""
+    """The settings that a reload replaces."""
 
     config: Config
-    lists: Mapping[Path, str]
-    """What the files beside it say."""
     rules: Rules
     queue: QueueSettings
     store: StoreSettings
     web: WebSettings
-    backups: Plan | None
+    backups: BackupPlan
     log_style: LogStyle
 
     @classmethod
     def read(cls, config: Config, data_dir: Path) -> Self:
-        """Read what lies beside the configuration, and tell what all of it means.
+        """Read the lists beside the configuration, and derive all settings.
 
-        Takes a long time where lists are long; for any thread. Raises ConfigError.
+        Takes long where the lists are long; may run in any thread. Raises ConfigError.
         """
         lists = load_lists(config)
         return cls(
             config=config,
-            lists=lists.texts,
             rules=rules(config, lists),
             queue=queue_settings(config),
             store=store_settings(config),
@@ -179,12 +177,12 @@ class Replaceable:
 
 
 def log_style(config: Config) -> LogStyle:
-    """Return what the log looks like."""
+    """Return the format and level of the log."""
     return LogStyle(config.log.format, config.log.level)
 
 
 def needing_restart(old: Config, new: Config) -> list[str]:
-    """Name the keys that differ and take effect only at the next start."""
+    """Return the changed keys that take effect only at the next start."""
     return [
         f"{section}.{key}"
         for section, key in RESTART_KEYS

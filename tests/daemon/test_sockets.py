@@ -138,7 +138,7 @@ def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path)
         for each in authorities.values():
             each.renew()
         configure(daemon, "")
-        until(lambda: "the configuration was read again" in daemon.log)
+        until(lambda: "the configuration was reloaded" in daemon.log)
         answer_each()
     finally:
         assert daemon.stop() == 0

@@ -428,7 +428,7 @@ async def test_what_hits_need_is_loaded_while_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = threading.Event()
-    monkeypatch.setattr("medamad.service.load_tables", loaded.set)
+    monkeypatch.setattr("medamad.daemon.service.load_tables", loaded.set)
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.startService()

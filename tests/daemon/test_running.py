@@ -86,8 +86,8 @@ def test_a_good_file_takes_effect(tmp_path: Path) -> None:
             max_body_bytes = 2048
             """,
         )
-        until(lambda: "the configuration was read again" in daemon.log)
-        late = "to take effect at the next start: server.listen, store.map_size"
+        until(lambda: "the configuration was reloaded" in daemon.log)
+        late = "takes effect at the next start: server.listen, store.map_size"
         # --listen goes before the file.
         assert late.replace("server.listen, ", "") in daemon.log
         assert "pulse/" in client.request("GET", "/s.js").body.decode()
@@ -109,7 +109,7 @@ def test_a_good_file_takes_effect(tmp_path: Path) -> None:
 def test_a_bad_file_changes_nothing(tmp_path: Path, text: str, reason: str) -> None:
     with running(tmp_path, configuration='[server]\nscript_name = "s.js"') as daemon:
         configure(daemon, text)
-        until(lambda: "the configuration stays as it was: " in daemon.log)
+        until(lambda: "the configuration was not changed: " in daemon.log)
         assert reason in daemon.log
         assert daemon.client().request("GET", "/s.js").status == 200
 
@@ -283,7 +283,7 @@ def test_a_reload_of_a_file_that_was_cut_deletes_nothing(tmp_path: Path) -> None
         ):
             (daemon.folder / "medamad.toml").write_text(cut + "\n" * (number - 1), "utf-8")
             os.kill(daemon.pid, signal.SIGHUP)
-            until(lambda: daemon.log.count("stays as it was") == number)  # noqa: B023
+            until(lambda: daemon.log.count("was not changed") == number)  # noqa: B023
         assert "was read again" not in daemon.log
         assert "expected a line end at the end" in daemon.log
         assert "it came last before and is missing" in daemon.log
@@ -301,7 +301,7 @@ def test_a_reload_of_a_list_that_was_cut_blocks_as_before(tmp_path: Path) -> Non
         for number, cut in enumerate(("198.51.100.0/2", "198.51.100.0/24\n", ""), 1):
             blocked.write_text(cut, "utf-8")
             os.kill(daemon.pid, signal.SIGHUP)
-            until(lambda: daemon.log.count("stays as it was") == number)  # noqa: B023
+            until(lambda: daemon.log.count("was not changed") == number)  # noqa: B023
             hit = client.request("POST", "/api/event/hit", json.loads(load("")))
             assert hit.headers["x-medamad-ignored"] == "blocked"
         os.kill(daemon.pid, signal.SIGHUP)
@@ -315,9 +315,9 @@ def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
         configure(daemon, '[log]\nformat = "json"')
         until(lambda: "was read again" in daemon.log)
         configure(daemon, "[log]\nformat = 1")
-        until(lambda: "stays as it was" in daemon.log)
+        until(lambda: "was not changed" in daemon.log)
     read, refused, stopped = (json.loads(line) for line in daemon.log.splitlines()[-3:])
-    assert read["message"] == "the configuration was read again"
-    assert (refused["level"], refused["source"]) == ("error", "medamad.reloading.Reloading")
+    assert read["message"] == "the configuration was reloaded"
+    assert (refused["level"], refused["source"]) == ("error", "medamad.config.reload.Reloading")
     assert refused["fields"]["error"].endswith("log.format: expected one of text, json")
     assert stopped["message"] == "stopped"

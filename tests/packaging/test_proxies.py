@@ -28,7 +28,7 @@ from support.daemon import (
 
 pytestmark = pytest.mark.daemon
 
-EXAMPLES = Path(__file__).parents[1] / "etc" / "proxies"
+EXAMPLES = Path(__file__).parents[2] / "etc" / "proxies"
 CONFIGURATION = """
 [server]
 trusted_proxies = ["127.0.0.1"]
@@ -183,7 +183,7 @@ def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> N
     client.add_website("example.com")
     (proxy.daemon.folder / "blocked.txt").write_text(f"{VISITOR}\n", "utf-8")
     os.kill(proxy.daemon.pid, signal.SIGHUP)
-    until(lambda: "the configuration was read again" in proxy.daemon.log)
+    until(lambda: "the configuration was reloaded" in proxy.daemon.log)
     answer = proxy.request("POST", "/api/event/hit", load("a"))
     assert "x-medamad-ignored" not in answer.headers
     for claimed in ({}, {"X_Forwarded_For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
