@@ -8,11 +8,12 @@ from typing import Final
 
 from attrs import frozen
 
-from medamad.storage.backup import SUFFIX, Note, clear_unfinished, dated_names
+from medamad.storage.backup import Note, clear_unfinished, dated_names
+from medamad.storage.environment.folder import BACKUP_SUFFIX
 
 _PREFIX: Final = "medamad-"
 _NAME: Final = re.compile(
-    rf"{_PREFIX}(?P<made>[0-9]{{8}}-[0-9]{{6}}Z)(-(?P<number>[0-9]+))?{re.escape(SUFFIX)}\Z"
+    rf"{_PREFIX}(?P<made>[0-9]{{8}}-[0-9]{{6}}Z)(-(?P<number>[0-9]+))?{re.escape(BACKUP_SUFFIX)}\Z"
 )
 
 
@@ -35,7 +36,7 @@ def rotate(folder: Path, keep: int, now: float, make: Callable[[Path], Note]) ->
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     clear_unfinished(folder, _PREFIX)
-    names = dated_names(_PREFIX, SUFFIX, now)
+    names = dated_names(_PREFIX, BACKUP_SUFFIX, now)
     target = next(file for name in names if not (file := folder / name).exists())
     note = make(target)
     backups = sorted(backup for backup in _backups(folder) if backup[0] <= now)
