@@ -9,11 +9,7 @@ one write, which leaves room for twice the throughput. h11 would cost more than 
 
 import re
 from collections.abc import Callable
-from fcntl import ioctl
 from math import inf
-from socket import SO_SNDBUF, SOL_SOCKET
-from struct import Struct
-from termios import FIONREAD, TIOCOUTQ
 from typing import Any, Final, Protocol
 
 from twisted.internet.error import ConnectionDone
@@ -27,23 +23,15 @@ from twisted.internet.protocol import Protocol as TwistedProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from medamad.domain.errors import ApiError, BadRequest
+from medamad.domain.errors import ApiError
 from medamad.ingest.networks import Address
 from medamad.web.responses import Headers, Response, encoded_last, error_response
-from medamad.web.server.admission import State
+from medamad.web.server.admission import Connections, Scheduled, State, TurnScheduler
 from medamad.web.server.clients import peer_address
-from medamad.web.server.parser import (
-    MAX_HEAD_BYTES,
-    ChunkedBody,
-    RequestHead,
-    read_head,
-    too_large,
-)
+from medamad.web.server.parser import RequestHead, RequestParser
+from medamad.web.server.sockets import limit_send_buffer, unread_bytes, unsent_bytes
 from medamad.web.settings import WebSettings
 
-SEND_BUFFER_BYTES: Final = 65_536
-"""The kernel's send buffer for a connection (Linux doubles it). By default it grows to megabytes
-for each client that requests much and receives nothing."""
 LINGER_SECONDS: Final = 2.0
 """How long a refused client may go on sending, so that it gets to read the error."""
 LINGER_BYTES: Final = 1_000_000
@@ -58,30 +46,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
 """The connection option `close`, in a list of options."""
 _CLOSED: Final = Failure(ConnectionDone())
-_INT: Final = Struct("@i")
-
-
-def _socket_bytes(transport: Any, request: int) -> int:
-    """Return a number of bytes that the kernel reports about a socket; 0 without a socket."""
-    socket = getattr(transport, "socket", None)
-    if socket is None or socket.fileno() < 0:
-        return 0
-    count: int
-    (count,) = _INT.unpack(ioctl(socket.fileno(), request, _INT.pack(0)))
-    return count
-
-
-def unread_bytes(transport: Any) -> int:
-    """Return how many bytes have arrived at the socket and were not read."""
-    return _socket_bytes(transport, FIONREAD)
-
-
-def unsent_bytes(transport: Any) -> int:
-    """Return how many bytes the other end has not acknowledged.
-
-    What the transport itself still buffers comes on top, but only if the kernel's buffer is full.
-    """
-    return _socket_bytes(transport, TIOCOUTQ)
 
 
 _OPEN: Final = (State.IDLE, State.READING)
@@ -91,6 +55,9 @@ _ENDING: Final = (State.REFUSED, State.CLOSING, State.CLOSED)
 
 class Owner(Protocol):
     """The site that a connection belongs to."""
+
+    connections: "Connections[Channel]"
+    requests: TurnScheduler[Scheduled]
 
     @property
     def settings(self) -> WebSettings:
@@ -111,18 +78,6 @@ class Owner(Protocol):
 
     def sender_network(self, channel: "Channel", arrived: bytes, /) -> bytes | None:
         """Return the network of the client that sent this, also behind a trusted proxy."""
-
-    def opened(self, channel: "Channel", /) -> None:
-        """Count a new connection."""
-
-    def entered(self, channel: "Channel", state: State, /) -> None:
-        """Record that a connection has become idle, or is reading, responding or paused."""
-
-    def try_request(self) -> bool:
-        """Return whether one more request may be parsed in this reactor turn, and count it."""
-
-    def schedule(self, channel: "Channel", /) -> None:
-        """Call the connection's `run_turn` in a later reactor turn."""
 
     def closed(self, channel: "Channel", /) -> None:
         """Forget a connection."""
@@ -156,15 +111,7 @@ class Channel(TwistedProtocol):
         self.keep_alive = True
         self._request: Any = None
         """The request that is being read or answered."""
-        self._buffer = b""
-        """What has arrived and was not parsed."""
-        self._searched = 0
-        """How much of the buffer is known not to contain the end of a head."""
-        self._body = bytearray()
-        """What was read of a body of known length."""
-        self._missing = 0
-        """How much of that has not arrived."""
-        self._chunks: ChunkedBody | None = None
+        self._parser = RequestParser()
         self._received = 0
         """How much has arrived of the request that is being read."""
         self._dropped = 0
@@ -198,12 +145,10 @@ class Channel(TwistedProtocol):
         self.peer: Address | None = peer_address(transport.getPeer())
         if ITCPTransport.providedBy(transport):
             transport.setTcpNoDelay(True)
-        socket = getattr(transport, "socket", None)
-        if socket is not None:
-            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+        limit_send_buffer(transport)
         transport.registerProducer(self, True)
         self._is_tls = INegotiated.providedBy(transport)
-        self.site.opened(self)
+        self.site.connections.add(self)
         settings = self.site.settings
         if self._is_tls:
             self._enter(State.HANDSHAKE, settings.request_seconds)
@@ -219,7 +164,8 @@ class Channel(TwistedProtocol):
         self.state = State.CLOSED
         self.expires = inf
         self.site.closed(self)
-        request, self._request, self._producer, self._buffer = self._request, None, None, b""
+        self._parser.buffer = b""
+        request, self._request, self._producer = self._request, None, None
         if request is not None:
             request.connectionLost(reason)
 
@@ -227,7 +173,7 @@ class Channel(TwistedProtocol):
         self.expires = self.site.seconds() + seconds
         if self.state not in _ENDING:
             self.state = state
-            self.site.entered(self, state)
+            self.site.connections.enter(self, state)
 
     # Reading
 
@@ -239,7 +185,7 @@ class Channel(TwistedProtocol):
     def encrypted_data_pending(self) -> None:
         """Count the connection as reading: encrypted data is scheduled to be decrypted."""
         if self.state in (State.HANDSHAKE, State.IDLE):
-            self.site.entered(self, State.READING)
+            self.site.connections.enter(self, State.READING)
 
     def dataReceived(self, data: bytes) -> None:
         """Parse what arrived, or schedule it; the first byte of a request starts its time limit."""
@@ -250,24 +196,20 @@ class Channel(TwistedProtocol):
             return
         if self.state is State.IDLE:
             self._enter(State.READING, self.site.settings.request_seconds)
-        self._buffer = self._buffer + data if self._buffer else data
+        self._parser.feed(data)
         self._received += len(data)
         if self._is_scheduled:
             self._pause_reading()
         elif self.state in _ANSWERING:
-            if len(self._buffer) > MAX_AHEAD_BYTES:
+            if len(self._parser.buffer) > MAX_AHEAD_BYTES:
                 self._pause_reading()
-        elif self._is_long() or not self.site.try_request():
+        elif self._is_long() or not self.site.requests.try_start():
             self._schedule()
         else:
             self._parse()
 
     def _is_long(self) -> bool:
-        return self._received > SHORT_BYTES or self._chunks is not None
-
-    @property
-    def _reads_body(self) -> bool:
-        return self._missing > 0 or self._chunks is not None
+        return self._received > SHORT_BYTES or self._parser.is_in_chunks
 
     def run_turn(self) -> None:
         """Parse what was scheduled for this reactor turn."""
@@ -278,84 +220,60 @@ class Channel(TwistedProtocol):
 
     def _parse(self, *, scheduled: bool = False) -> None:
         """Parse at most one request, as far as it has arrived."""
+        parser = self._parser
         self._has_responded = False
         self._is_parsing = True
         try:
-            while self._buffer and self.state is State.READING:
-                if self._is_client_slow and not self._reads_body:
+            while parser.buffer and self.state is State.READING:
+                if not self._parse_part(scheduled=scheduled):
                     break
-                if self._chunks is not None and not scheduled:
-                    self._schedule()
-                    return
-                if not (self._parse_body() if self._reads_body else self._parse_head()):
-                    return
         except ApiError as error:
             self.refuse(error)
         finally:
             self._is_parsing = False
-        if self.state in _OPEN:
-            if self._buffer:
+        if self.state in _ANSWERING:
+            if len(parser.buffer) > MAX_AHEAD_BYTES:
+                self._pause_reading()
+        elif self._has_responded and self.state is State.IDLE:
+            if parser.buffer:
                 self._defer_buffered()
-            elif self._has_responded and self._is_tls:
+            elif self._is_tls:
                 # One read may be decrypted in many parts, each of which would be parsed at once.
                 self._schedule()
-        elif len(self._buffer) > MAX_AHEAD_BYTES:
-            self._pause_reading()
 
-    def _parse_head(self) -> bool:
-        """Begin a request. Return False if its head is incomplete. Raises ApiError."""
-        buffer = self._buffer
-        # An empty line before a request is ignored (RFC 9112 section 2.2).
-        start = 2 if buffer.startswith(b"\r\n") else 0
-        end = buffer.find(b"\r\n\r\n", max(start, self._searched - 3))
-        if (end if end >= 0 else len(buffer)) > MAX_HEAD_BYTES:
-            raise BadRequest(f"expected at most {MAX_HEAD_BYTES} bytes before the body")
-        if end < 0:
-            self._searched = len(buffer)
+    def _parse_part(self, *, scheduled: bool) -> bool:
+        """Parse a head or a body. Return whether there may be more to parse. Raises ApiError."""
+        parser = self._parser
+        if parser.is_in_chunks and not scheduled:
+            self._schedule()
             return False
-        self._searched = 0
-        self._buffer = buffer[end + 4 :]
-        head = read_head(buffer[start : end + 2])
+        if parser.is_in_body:
+            body = parser.next_body()
+            if body is not None:
+                self._respond(body)
+            return body is not None
+        if self._is_client_slow:
+            self._pause_reading()
+            return False
+        head = parser.next_head()
+        if head is not None:
+            self._begin(head)
+        return head is not None
+
+    def _begin(self, head: RequestHead) -> None:
+        """Make a request, and answer it unless its body is still to come. Raises TooLarge."""
         self._request = self.site.make_request(self, head)
-        max_bytes = self.site.settings.max_body_bytes
-        if head.length is not None and head.length > max_bytes:
-            raise too_large(max_bytes)
         is_http_1_1 = head.version == b"HTTP/1.1"
         options = head.headers.joined(b"connection")
         wants_close = options is not None and _CLOSE.search(options)
         self.keep_alive = is_http_1_1 and not wants_close
+        if head.length != 0:
+            self._parser.begin_body(head.length, self.site.settings.max_body_bytes)
         expected = head.headers.values(b"expect")
         if expected and is_http_1_1 and expected[0].lower() == b"100-continue":
             self.transport.write(_CONTINUE)
         if head.length == 0:
             self._respond(b"")
-        elif head.length is None:
-            self._chunks = ChunkedBody(max_bytes)
-        else:
-            self._missing = head.length
-        return True
-
-    def _parse_body(self) -> bool:
-        """Read on in a body. Return False if it is incomplete. Raises ApiError."""
-        data = self._buffer
-        if self._chunks is not None:
-            self._buffer = b""
-            rest = self._chunks.feed(data)
-            if rest is None:
-                return False
-            body, self._buffer, self._chunks = bytes(self._chunks.data), rest, None
-        else:
-            part, self._buffer = data[: self._missing], data[self._missing :]
-            self._missing -= len(part)
-            if self._missing or self._body:
-                self._body += part
-            if self._missing:
-                return False
-            body = part
-            if self._body:
-                body, self._body = bytes(self._body), bytearray()
-        self._respond(body)
-        return True
 
     def _respond(self, body: bytes) -> None:
         """Hand a complete request to the application."""
@@ -366,12 +284,12 @@ class Channel(TwistedProtocol):
 
     def _schedule(self) -> None:
         """Parse what has arrived in a later reactor turn, and meanwhile read little more."""
-        if not self._is_scheduled and self.network is None and not self._reads_body:
-            self.sender = self.site.sender_network(self, self._buffer)
+        if not self._is_scheduled and self.network is None and not self._parser.is_in_body:
+            self.sender = self.site.sender_network(self, self._parser.buffer)
         self._is_scheduled = True
         if self._received > SHORT_BYTES:
             self._pause_reading()
-        self.site.schedule(self)
+        self.site.requests.add(self)
 
     def _defer_buffered(self) -> None:
         """Schedule pipelined requests, unless the client has to receive something first."""
@@ -420,13 +338,13 @@ class Channel(TwistedProtocol):
         """Wait for the next request, and first of all for the client to receive the response."""
         self._request = None
         self._may_be_unreceived = self._has_responded = True
-        self._received = len(self._buffer)
+        self._received = len(self._parser.buffer)
         self._enter(State.IDLE, self.site.settings.reading_seconds)
         if not self.keep_alive:
             self.close()
             return
         self._resume_reading()
-        if self._buffer and not self._is_parsing and self.state is State.IDLE:
+        if self._parser.buffer and not self._is_parsing and self.state is State.IDLE:
             self._defer_buffered()
 
     def pauseProducing(self) -> None:
@@ -447,7 +365,7 @@ class Channel(TwistedProtocol):
         self._resume_reading()
         if self.state is State.IDLE:
             self.expires = self.site.seconds() + self.site.settings.reading_seconds
-        if self._buffer and not self._is_parsing and self.state in _OPEN:
+        if self._parser.buffer and not self._is_parsing and self.state in _OPEN:
             self._defer_buffered()
 
     def stopProducing(self) -> None:
@@ -520,7 +438,9 @@ class Channel(TwistedProtocol):
 
     def has_unread(self) -> bool:
         """Return whether something has arrived that was not parsed yet."""
-        scheduled = (self._buffer and self._is_scheduled) or getattr(self.transport, "held", b"")
+        scheduled = (self._parser.buffer and self._is_scheduled) or getattr(
+            self.transport, "held", b""
+        )
         return bool(scheduled) or unread_bytes(self.transport) > 0
 
     def drain(self) -> None:

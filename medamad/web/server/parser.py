@@ -115,7 +115,7 @@ def _body_length(headers: RequestHeaders, *, may_be_chunked: bool) -> int | None
     return int(lengths[0])
 
 
-def too_large(max_bytes: int) -> TooLarge:
+def _too_large(max_bytes: int) -> TooLarge:
     """Return the error for a body that exceeds the limit."""
     return TooLarge(f"body: expected at most {max_bytes} bytes")
 
@@ -186,7 +186,7 @@ class ChunkedBody:
             raise _malformed()
         size = int(match[1], 16)
         if len(self.data) + size > self._max_bytes:
-            raise too_large(self._max_bytes)
+            raise _too_large(self._max_bytes)
         if size:
             self._allowance += size - BYTES_PER_FURTHER_CHUNK
             if self._allowance < 0:
@@ -201,3 +201,79 @@ class ChunkedBody:
 
 def _malformed() -> BadRequest:
     return BadRequest("body: expected well-formed chunks")
+
+
+class RequestParser:
+    """Takes what arrives over a connection apart into heads and bodies.
+
+    `buffer` is what has arrived and was not parsed. Call `next_head`, `begin_body` with what it
+    says, and `next_body`; None stands for what has not arrived completely.
+    """
+
+    def __init__(self) -> None:
+        self.buffer = b""
+        self._searched = 0
+        """How much of the buffer is known not to contain the end of a head."""
+        self._body = bytearray()
+        """What was read of a body of known length."""
+        self._missing = 0
+        """How much of that has not arrived."""
+        self._chunks: ChunkedBody | None = None
+
+    @property
+    def is_in_body(self) -> bool:
+        """Whether a body is to be read next."""
+        return self._missing > 0 or self._chunks is not None
+
+    @property
+    def is_in_chunks(self) -> bool:
+        """Whether a chunked body is to be read next."""
+        return self._chunks is not None
+
+    def feed(self, data: bytes) -> None:
+        """Add what arrived."""
+        self.buffer = self.buffer + data if self.buffer else data
+
+    def next_head(self) -> RequestHead | None:
+        """Return the next head. Raises BadRequest."""
+        buffer = self.buffer
+        # An empty line before a request is ignored (RFC 9112 section 2.2).
+        start = 2 if buffer.startswith(b"\r\n") else 0
+        end = buffer.find(b"\r\n\r\n", max(start, self._searched - 3))
+        if (end if end >= 0 else len(buffer)) > MAX_HEAD_BYTES:
+            raise BadRequest(f"expected at most {MAX_HEAD_BYTES} bytes before the body")
+        if end < 0:
+            self._searched = len(buffer)
+            return None
+        self._searched = 0
+        self.buffer = buffer[end + 4 :]
+        return read_head(buffer[start : end + 2])
+
+    def begin_body(self, length: int | None, max_bytes: int) -> None:
+        """Read a body next, of a length as in RequestHead. Raises TooLarge."""
+        if length is None:
+            self._chunks = ChunkedBody(max_bytes)
+        elif length > max_bytes:
+            raise _too_large(max_bytes)
+        else:
+            self._missing = length
+
+    def next_body(self) -> bytes | None:
+        """Return the body that was begun. Raises BadRequest, TooLarge."""
+        data = self.buffer
+        if self._chunks is not None:
+            self.buffer = b""
+            rest = self._chunks.feed(data)
+            if rest is None:
+                return None
+            body, self.buffer, self._chunks = bytes(self._chunks.data), rest, None
+            return body
+        part, self.buffer = data[: self._missing], data[self._missing :]
+        self._missing -= len(part)
+        if not self._missing and not self._body:
+            return part
+        self._body += part
+        if self._missing:
+            return None
+        body, self._body = bytes(self._body), bytearray()
+        return body

@@ -23,7 +23,6 @@ from medamad.web.server.admission import (
     HANDSHAKES_PER_TURN,
     Connections,
     Scheduled,
-    State,
     TurnScheduler,
 )
 from medamad.web.server.channel import Channel
@@ -172,22 +171,6 @@ class Site(Factory):
                 channel.expire()
         if channels:
             self.reactor.callLater(0, self._expire, channels, now)
-
-    def opened(self, channel: Channel) -> None:
-        """Count a new connection."""
-        self.connections.add(channel)
-
-    def entered(self, channel: Channel, state: State) -> None:
-        """Record that a connection has become idle, or is reading, responding or paused."""
-        self.connections.enter(channel, state)
-
-    def try_request(self) -> bool:
-        """Return whether one more request may be parsed in this reactor turn, and count it."""
-        return self.requests.try_start()
-
-    def schedule(self, channel: Channel) -> None:
-        """Call the connection's `run_turn` in a later reactor turn."""
-        self.requests.add(channel)
 
     def closed(self, channel: Channel) -> None:
         """Forget a connection."""

@@ -1,0 +1,41 @@
+"""What the kernel holds of a connection: what was not read yet, and what was not received."""
+
+from fcntl import ioctl
+from socket import SO_SNDBUF, SOL_SOCKET
+from struct import Struct
+from termios import FIONREAD, TIOCOUTQ
+from typing import Any, Final
+
+SEND_BUFFER_BYTES: Final = 65_536
+"""The kernel's send buffer for a connection (Linux doubles it). By default it grows to megabytes
+for each client that requests much and receives nothing."""
+_INT: Final = Struct("@i")
+
+
+def limit_send_buffer(transport: Any) -> None:
+    """Set the size of a connection's send buffer, if it has a socket."""
+    socket = getattr(transport, "socket", None)
+    if socket is not None:
+        socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
+
+
+def unread_bytes(transport: Any) -> int:
+    """Return how many bytes have arrived at the socket and were not read."""
+    return _bytes(transport, FIONREAD)
+
+
+def unsent_bytes(transport: Any) -> int:
+    """Return how many bytes the other end has not acknowledged.
+
+    What the transport itself still buffers comes on top, but only if the kernel's buffer is full.
+    """
+    return _bytes(transport, TIOCOUTQ)
+
+
+def _bytes(transport: Any, request: int) -> int:
+    socket = getattr(transport, "socket", None)
+    if socket is None or socket.fileno() < 0:
+        return 0
+    count: int
+    (count,) = _INT.unpack(ioctl(socket.fileno(), request, _INT.pack(0)))
+    return count
