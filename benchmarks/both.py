@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import cycle
 from pathlib import Path
 
+from asking import Asker
 from content import HOSTNAME
 from fill import add_plan, plan_of
 from measured import Times, machine
@@ -25,7 +26,6 @@ from questions import dashboard
 from results import OUT, command, keep
 from sending import Sent, pace
 from serving import address, daemon_on, filled, folder_or_temporary
-from support.abuse.query_load import Asker
 from visits import requests
 
 _CONNECTIONS = 128

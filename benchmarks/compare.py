@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import msgspec
+from asking import Asker
 from bars import group_of
 from duck import Duck
 from duck_answers import answer
@@ -25,7 +26,6 @@ from measured import Times, machine, private_bytes
 from questions import Question, dashboard, questions
 from results import OUT, command, keep
 from serving import SMALL, Filled, address, asker, daemon_on, filled, folder_or_temporary
-from support.abuse.query_load import Asker
 from tables import bars_table, machine_lines, questions_table
 from traffic import batches
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
+from asking import Asker
 from attrs import asdict, evolve, frozen
 from content import HOSTNAME
 from plan import Plan
 from questions import Question
-from support.abuse.query_load import Asker
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
