@@ -36,9 +36,9 @@ from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
-from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
-from medamad.ingest.write_queue import HitQueue
+from medamad.ingest.write_queue import WriteQueue
 from medamad.storage.errors import StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
@@ -182,14 +182,14 @@ class Daemon(Service):
             environ=self.environ,
         )
         first_login = await accounts.ensure_first()
-        queue = HitQueue(store.append, self.reactor, settings.queue_settings(self.config))
+        queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))
         giving_up = partial(_give_up_on_standstill, store, queue)
         opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
         pipeline = Pipeline(
             store.websites,
             queue,
             Rejections(),
-            Rates(self.config.limits.hits_per_minute),
+            RateLimiter(self.config.limits.hits_per_minute),
             settings.rules(self.config, lists),
             self.clock,
         )
@@ -351,7 +351,7 @@ def _started(
     )
 
 
-async def _give_up_on_standstill(store: Store, queue: HitQueue) -> None:
+async def _give_up_on_standstill(store: Store, queue: WriteQueue) -> None:
     if lack := store.stall_watch.tell():
         queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
 

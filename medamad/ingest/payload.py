@@ -56,7 +56,7 @@ class Custom(msgspec.Struct, frozen=True):
     beacon: str = ""
 
 
-class Stated(msgspec.Struct, frozen=True):
+class ServerFields(msgspec.Struct, frozen=True):
     """What a server says of a hit beside what a tracker would; None for what it does not say.
 
     `time_ms` in Unix milliseconds; `visitor` is any name by which it tells visitors apart, ""
@@ -78,33 +78,33 @@ def decode(body: bytes) -> Load | Unload | Custom:
     """
     wire = _decode_wire(body)
     if not (_UNSET is wire.time is wire.visitor is wire.userAgent is wire.language is wire.country):
-        for name in _Stated.__struct_fields__:
+        for name in _ServerFields.__struct_fields__:
             if getattr(wire, name) is not _UNSET:
                 raise Unauthorised(f"{name}: may be stated with a token only")
     return _payload(wire, by_visitor=False)
 
 
-def decode_stated(body: bytes) -> tuple[Load | Unload | Custom, Stated]:
+def decode_server_hit(body: bytes) -> tuple[Load | Unload | Custom, ServerFields]:
     """Decode a body that a server sends. Raises BadRequest.
 
     A load that names its visitor may leave out `p` and `q`.
     """
     wire = _decode_wire(body)
-    visitor = _said(wire.visitor) or ""
+    visitor = _sent(wire.visitor) or ""
     # Several, with commas between, are what proxies say that a request came by.
     if any(address_of(each.strip()) for each in visitor.split(",")):
         raise BadRequest(f"visitor: {_NO_ADDRESS}")
     if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
         visitor = ""
-    country = _said(wire.country)
-    stated = Stated(
+    country = _sent(wire.country)
+    fields = ServerFields(
         time_ms=_milliseconds(wire.time),
         visitor=visitor,
-        user_agent=_said(wire.userAgent),
-        language=_said(wire.language),
+        user_agent=_sent(wire.userAgent),
+        language=_sent(wire.language),
         country=None if country is None else country_of_code(country),
     )
-    return _payload(wire, by_visitor=bool(visitor)), stated
+    return _payload(wire, by_visitor=bool(visitor)), fields
 
 
 def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | Unload | Custom:
@@ -136,7 +136,7 @@ def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | U
 _Beacon = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class _Stated(msgspec.Struct, frozen=True, kw_only=True):
+class _ServerFields(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[datetime, msgspec.Meta(tz=True)] | float | msgspec.UnsetType = msgspec.UNSET
     visitor: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | msgspec.UnsetType = (
         msgspec.UNSET
@@ -148,7 +148,7 @@ class _Stated(msgspec.Struct, frozen=True, kw_only=True):
     )
 
 
-class _Load(_Stated, tag_field="e", tag="load", frozen=True):
+class _Load(_ServerFields, tag_field="e", tag="load", frozen=True):
     b: _Beacon
     u: str
     p: bool | msgspec.UnsetType = msgspec.UNSET
@@ -160,12 +160,12 @@ class _Load(_Stated, tag_field="e", tag="load", frozen=True):
     w: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-class _Unload(_Stated, tag_field="e", tag="unload", frozen=True):
+class _Unload(_ServerFields, tag_field="e", tag="unload", frozen=True):
     b: _Beacon
     m: Annotated[float, msgspec.Meta(gt=0)]
 
 
-class _Custom(_Stated, tag_field="e", tag="custom", frozen=True):
+class _Custom(_ServerFields, tag_field="e", tag="custom", frozen=True):
     g: str
     d: dict[str, Any]
     b: _Beacon = ""
@@ -212,16 +212,16 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
     try:
         wire: _Load | _Unload | _Custom = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        _refuse(str(error))
+        _raise_for(str(error))
     except msgspec.DecodeError:
-        _refuse_unfit(_loosely_decoded(body))
+        _check_fit(_loosely_decoded(body))
         raise BadRequest("body: expected JSON") from None
     except UnicodeDecodeError:
         raise BadRequest("body: expected JSON in UTF-8") from None
     except RecursionError:
         raise BadRequest("body: nested too deeply") from None
     if _NUL in body:
-        _refuse_unfit(msgspec.structs.asdict(wire))
+        _check_fit(msgspec.structs.asdict(wire))
     return wire
 
 
@@ -232,7 +232,7 @@ def _whole(field: str, number: float) -> int:
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
 
 
-def _said(value: str | msgspec.UnsetType) -> str | None:
+def _sent(value: str | msgspec.UnsetType) -> str | None:
     return None if value is msgspec.UNSET else value
 
 
@@ -273,7 +273,7 @@ def _text(name: str, value: Any) -> str:
             raise BadRequest(f"d.{name}: expected a text, a whole number or a boolean")
 
 
-def _refuse(message: str) -> NoReturn:
+def _raise_for(message: str) -> NoReturn:
     """Raise BadRequest for what msgspec says of a value that does not fit."""
     if message.startswith(_MISSING):
         field = message.removeprefix(_MISSING).rstrip("`")
@@ -285,7 +285,7 @@ def _refuse(message: str) -> NoReturn:
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
 
 
-def _refuse_unfit(fields: Mapping[str, Any]) -> None:
+def _check_fit(fields: Mapping[str, Any]) -> None:
     """Raise BadRequest for a field of which a text holds a NUL or half a surrogate pair.
 
     Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8. Rarely called.

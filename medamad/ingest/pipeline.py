@@ -1,23 +1,41 @@
-"""The path of a hit: who sends it, what it says, whether it counts; then into the write queue."""
+"""The path of a hit, from its bytes to the write queue.
 
-from collections.abc import Callable, Coroutine
+Every hit takes it, whether it comes from the tracker, from the pixel or from a server with a token:
+
+    receive         counts it against the rate limit and decodes it (`payload`), then one of
+    _view           for a page that was shown: `_website`, `_reason_to_ignore`, `page`, `user_agent`
+    _event          for something that happened on a website
+    _unload         for a page that was left
+    _write          hands the hit to the write queue, and returns once it is on disk
+
+`web/routes/events.py` calls `receive` and makes the response of what it returns or raises.
+"""
+
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
+from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import Event, Hit, Leaving, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Networks, Sender, prefix_of
 from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
-from medamad.ingest.payload import Custom, Load, Stated, Unload, decode, decode_stated
-from medamad.ingest.rate_limit import Rates
+from medamad.ingest.payload import (
+    Custom,
+    Load,
+    ServerFields,
+    Unload,
+    decode,
+    decode_server_hit,
+)
+from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections, Tally, UnknownHostnames
 from medamad.ingest.user_agent import BotRule, describe, is_bot
-from medamad.ingest.write_queue import HitQueue
+from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
 from medamad.lookup.referrers import SpamHosts
@@ -27,9 +45,9 @@ from medamad.storage.websites import Websites
 
 @frozen(kw_only=True, eq=False)
 class Rules:
-    """What to ignore, and whose midnight begins a day. Replaced as a whole on a reload.
+    """Which hits to ignore, and the time zone of a day. Replaced as a whole on a reload.
 
-    `hits_per_minute` holds for each /24 or /48; 0 is no limit.
+    `hits_per_minute` is the rate limit of each /24 or /48; 0 means no limit.
     """
 
     bots: BotRule = "declared"
@@ -41,7 +59,7 @@ class Rules:
     """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000
     logs_rejections: bool = False
-    """Whether the log tells of each hit that does not count."""
+    """Whether each hit that does not count is logged."""
 
 
 BOT: Final = "bot"
@@ -49,57 +67,54 @@ SPAM: Final = "spam"
 BLOCKED: Final = "blocked"
 GPC: Final = "gpc"
 ORIGIN: Final = "origin"
-"""Reasons for which a hit is answered like any other and not stored."""
+"""Reasons to ignore a hit: it gets the same response as any other, and is not stored."""
 
 RATE: Final = "rate"
 MALFORMED: Final = "malformed"
 UNKNOWN: Final = "unknown-website"
 CAPACITY: Final = "capacity"
-"""Reasons for which a hit is refused."""
+"""Reasons to reject a hit with an error."""
 
 REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
 
-
 MAX_AGE_S: Final = 7 * 86_400
-"""How long ago a hit may have been that a server states the time of."""
+"""The greatest age of a hit whose time a server states."""
 _SKEW_S: Final = 60
-"""By how much a server's clock may be ahead of ours."""
+"""How far a server's clock may be ahead of ours."""
 
 
 @frozen
-class _Said:
-    """What a server says of a hit, and for which websites it may."""
+class _Source:
+    """Who sent a hit and when, and what a server with a token states about it."""
 
+    sender: Sender
+    now: float
     websites: frozenset[int] | None = None
+    """The numbers of the websites that the token is for, None for all or without a token."""
     happened_ms: int = 0
     visitor: Visitor | None = None
     country: str | None = None
 
 
-_NOTHING: Final = _Said()
+@frozen
+class _Ignored:
+    """A hit that does not count, and the number of its website, None if that is not known."""
 
-
-def _happened_ms(stated: Stated, now: float) -> int:
-    """Return when a hit was; 0 for now. Raises BadRequest."""
-    if stated.time_ms is None:
-        return 0
-    happened_s = stated.time_ms / 1000
-    if not now - MAX_AGE_S <= happened_s <= now + _SKEW_S:
-        raise BadRequest("time: expected one of the last 7 days")
-    return min(stated.time_ms, round(now * 1000))
+    reason: str
+    website: int | None = None
 
 
 @define(eq=False)
 class Pipeline:
     """Takes hits in the reactor's thread. `rules` may be replaced at any time.
 
-    `clock` gives Unix seconds; a hit's time is the server's.
+    `clock` returns Unix seconds; the time of a hit is when it arrived.
     """
 
     websites: Websites
-    queue: HitQueue
+    queue: WriteQueue
     rejections: Rejections
-    rates: Rates
+    rate_limiter: RateLimiter
     rules: Rules
     _clock: Callable[[], float]
     accepted: Tally = field(factory=Tally, init=False)
@@ -107,212 +122,216 @@ class Pipeline:
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
     _log = Logger()
 
-    def collect(self, body: bytes, sender: Sender) -> Coroutine[Any, Any, str | None]:
-        """Take one hit. Returns once it is stored and synced, or at once when it is ignored.
-
-        Returns the reason for which it was ignored, None when it counts. Raises BadRequest naming
-        the field that is malformed, NotFound when no website is registered for it, TooMany and
-        Unavailable when it was not stored and may be sent again.
-        """
-        return self._collect(partial(decode, body), sender)
-
-    def collect_load(self, load: Load, sender: Sender) -> Coroutine[Any, Any, str | None]:
-        """Take a view that no tracker told of, in the same way."""
-        return self._collect(lambda: load, sender)
-
-    async def collect_stated(
-        self, body: bytes, sender: Sender, websites: frozenset[int] | None
+    async def receive(
+        self, sent: bytes | Load, sender: Sender, token: Token | None = None
     ) -> str | None:
-        """Take a hit that a server sends for its visitors, of some websites or, by None, of all.
+        """Take one hit, and return once it is on disk, or at once if it is ignored.
 
-        The sender's address says nothing of the visitor: neither blocked networks nor rates count.
-        Otherwise as `collect`; raises Forbidden for another website.
+        `sent` is the body of the request, or the view that the pixel counts. With a `token`, the
+        hit comes from a server on behalf of its visitors: it may state things that no tracker may,
+        and as its address is not the visitor's, neither blocked networks nor the rate limit apply.
+
+        Returns the reason the hit is ignored, None if it counts. Raises BadRequest naming the
+        malformed field, Unauthorised and Forbidden for what the token does not permit, NotFound if
+        no website is registered for the hit, TooMany and Unavailable if it was not stored and may
+        be sent again.
         """
         now = self._clock()
         try:
-            payload, stated = decode_stated(body)
-            happened_ms = _happened_ms(stated, now)
+            payload: Load | Unload | Custom
+            hit: Hit | _Ignored
+            if token is None or isinstance(sent, Load):
+                self._check_rate(sender, now)
+                payload = sent if isinstance(sent, Load) else decode(sent)
+                source = _Source(sender, now)
+            else:
+                if token.scope is Scope.READ:
+                    raise Forbidden("this takes a token whose scope is full or send")
+                payload, fields = decode_server_hit(sent)
+                source = self._server_source(sender, fields, token, now)
+            match payload:
+                case Load():
+                    hit = self._view(payload, source)
+                case Custom():
+                    hit = self._event(payload, source)
+                case Unload():
+                    hit = self._unload(payload, source)
+            if isinstance(hit, _Ignored):
+                if hit.website is not None:
+                    self._reject(hit.website, hit.reason, now)
+                return hit.reason
+            await self._write(hit, source)
         except BadRequest:
-            self._refuse(None, MALFORMED, now)
+            self._reject(None, MALFORMED, now)
             raise
+        except NotFound:
+            self._reject(None, UNKNOWN, now)
+            raise
+        return None
+
+    def _check_rate(self, sender: Sender, now: float) -> None:
+        """Raise TooMany if the sender's network is over its rate; blocked networks use none up."""
+        wait_s = 0 if self._is_blocked(sender) else self.rate_limiter.take(sender.address, now)
+        if wait_s:
+            self._reject(None, RATE, now)
+            raise TooMany("too many hits from your network", retry_after=wait_s)
+
+    def _server_source(
+        self, sender: Sender, fields: ServerFields, token: Token, now: float
+    ) -> _Source:
+        """Return the visitor as a server describes it. Raises BadRequest."""
+        happened_ms = _happened_ms(fields, now)
         visitor = None
-        if stated.visitor:
+        if fields.visitor:
             moment = datetime.fromtimestamp((happened_ms or now * 1000) / 1000, self.rules.zone)
-            visitor = Visitor(stated.visitor, moment.toordinal())
-        agent, language = stated.user_agent, stated.language
-        named = Sender(
+            visitor = Visitor(fields.visitor, moment.toordinal())
+        agent, language = fields.user_agent, fields.language
+        described = Sender(
             address=None,
             user_agent=sender.user_agent if agent is None else agent,
             accept_language=sender.accept_language if language is None else language,
             gpc=sender.gpc,
             sent_bytes=sender.sent_bytes,
         )
-        said = _Said(websites, happened_ms, visitor, stated.country)
-        return await self._collect(lambda: payload, named, said)
+        websites = None if token.websites is None else frozenset(token.websites)
+        return _Source(described, now, websites, happened_ms, visitor, fields.country)
 
-    async def _collect(
-        self,
-        read: Callable[[], Load | Unload | Custom],
-        sender: Sender,
-        said: _Said = _NOTHING,
-    ) -> str | None:
-        now = self._clock()
-        wait_s = 0 if self._is_blocked(sender) else self.rates.take(sender.address, now)
-        if wait_s:
-            self._refuse(None, RATE, now)
-            raise TooMany("too many hits from your network", retry_after=wait_s)
-        try:
-            payload = read()
-            match payload:
-                case Load():
-                    return await self._load(payload, sender, now, said)
-                case Custom():
-                    return await self._custom(payload, sender, now, said)
-                case Unload():
-                    return await self._unload(payload, sender, now, said)
-        except BadRequest:
-            self._refuse(None, MALFORMED, now)
-            raise
-        except NotFound:
-            self._refuse(None, UNKNOWN, now)
-            raise
-
-    async def _load(self, load: Load, sender: Sender, now: float, said: _Said) -> str | None:
+    def _view(self, load: Load, source: _Source) -> View | _Ignored:
+        sender, rules = source.sender, self.rules
         page = page_of(load.url)
-        website = self._website("u", page.host, now, said)
-        reason = self._ignored(sender) or self._foreign(website, sender)
+        website = self._website("u", page.host, source)
+        reason = self._reason_to_ignore(sender, website)
         referrer = ""
         if reason is None and load.referrer:
             referrer = referrer_of(load.referrer, (website.hostname, page.host))
-            reason = SPAM if referrer.partition("/")[0] in self.rules.spam else None
+            reason = SPAM if referrer.partition("/")[0] in rules.spam else None
         if reason is not None:
-            self._refuse(website.number, reason, now)
-            return reason
+            return _Ignored(reason, website.number)
         agent = describe(sender.user_agent)
-        await self._store(
-            View(
-                website=website.number,
-                time_ms=round(now * 1000),
-                beacon=load.beacon,
-                first_today=load.first_today,
-                first_of_page=load.first_of_page,
-                path=page.path,
-                referrer=referrer,
-                utm_source=page.utm_source,
-                utm_medium=page.utm_medium,
-                utm_campaign=page.utm_campaign,
-                utm_term=page.utm_term,
-                utm_content=page.utm_content,
-                browser=agent.browser,
-                browser_version=agent.browser_version,
-                os=agent.os,
-                os_version=agent.os_version,
-                device=agent.device,
-                country=country_of_zone(load.zone) if said.country is None else said.country,
-                locale=locale_of(sender.accept_language),
-                host=page.host,
-                number_today=load.number_today,
-                width_px=load.width_px,
-                properties=load.properties,
-                happened_ms=said.happened_ms,
-                visitor=said.visitor,
-            ),
-            sender,
-            now,
+        return View(
+            website=website.number,
+            time_ms=round(source.now * 1000),
+            beacon=load.beacon,
+            first_today=load.first_today,
+            first_of_page=load.first_of_page,
+            path=page.path,
+            referrer=referrer,
+            utm_source=page.utm_source,
+            utm_medium=page.utm_medium,
+            utm_campaign=page.utm_campaign,
+            utm_term=page.utm_term,
+            utm_content=page.utm_content,
+            browser=agent.browser,
+            browser_version=agent.browser_version,
+            os=agent.os,
+            os_version=agent.os_version,
+            device=agent.device,
+            country=country_of_zone(load.zone) if source.country is None else source.country,
+            locale=locale_of(sender.accept_language),
+            host=page.host,
+            number_today=load.number_today,
+            width_px=load.width_px,
+            properties=load.properties,
+            happened_ms=source.happened_ms,
+            visitor=source.visitor,
         )
-        return None
 
-    async def _custom(self, custom: Custom, sender: Sender, now: float, said: _Said) -> str | None:
-        website = self._website("g", custom.hostname, now, said)
-        reason = self._ignored(sender) or self._foreign(website, sender)
+    def _event(self, custom: Custom, source: _Source) -> Event | _Ignored:
+        website = self._website("g", custom.hostname, source)
+        reason = self._reason_to_ignore(source.sender, website)
         if reason is not None:
-            self._refuse(website.number, reason, now)
-            return reason
-        await self._store(
-            Event(
-                website=website.number,
-                time_ms=round(now * 1000),
-                properties=custom.properties,
-                beacon=custom.beacon,
-                happened_ms=said.happened_ms,
-            ),
-            sender,
-            now,
+            return _Ignored(reason, website.number)
+        return Event(
+            website=website.number,
+            time_ms=round(source.now * 1000),
+            properties=custom.properties,
+            beacon=custom.beacon,
+            happened_ms=source.happened_ms,
         )
-        return None
 
-    async def _unload(self, unload: Unload, sender: Sender, now: float, said: _Said) -> str | None:
-        reason = self._ignored(sender)
+    def _unload(self, unload: Unload, source: _Source) -> Leaving | _Ignored:
+        """Return the end of a view. Only the store knows, by the beacon, which website it is of."""
+        reason = self._reason_to_ignore(source.sender)
         if reason is not None:
-            return reason
-        websites = self._reported(sender) if said.websites is None else said.websites
+            return _Ignored(reason)
+        websites = source.websites
+        if websites is None:
+            websites = self._websites_of_origin(source.sender)
         if websites is not None and not websites:
-            return ORIGIN
-        await self._store(
-            Leaving(
-                time_ms=round(now * 1000),
-                beacon=unload.beacon,
-                duration_ms=unload.duration_ms,
-                websites=websites,
-            ),
-            sender,
-            now,
+            return _Ignored(ORIGIN)
+        return Leaving(
+            time_ms=round(source.now * 1000),
+            beacon=unload.beacon,
+            duration_ms=unload.duration_ms,
+            websites=websites,
         )
-        return None
 
-    def _refuse(self, number: int | None, reason: str, now: float) -> None:
-        """Note that a hit does not count; of no website, or the one with a number."""
-        self.rejections.count(number, reason, now)
-        if self.rules.logs_rejections:
-            website = None if number is None else self.websites.by_number(number)
-            where = "no website" if website is None else website.hostname
-            self._log.debug(
-                "a hit of {website} does not count: {reason}", website=where, reason=reason
-            )
-
-    def _website(self, field: str, hostname: str, now: float, said: _Said) -> Website:
+    def _website(self, field: str, hostname: str, source: _Source) -> Website:
+        """Return the website of a hostname. Raises NotFound, Forbidden."""
         website = self.websites.serving(hostname)
         if website is None:
-            self.unknown_hostnames.count(hostname, now)
+            self.unknown_hostnames.count(hostname, source.now)
             raise NotFound(f"{field}: no website is registered for {hostname}")
-        if said.websites is not None and website.number not in said.websites:
+        if source.websites is not None and website.number not in source.websites:
             raise Forbidden(f"{field}: the token is not for {website.hostname}")
         return website
 
-    def _ignored(self, sender: Sender) -> str | None:
+    def _reason_to_ignore(self, sender: Sender, website: Website | None = None) -> str | None:
+        """Return why a sender's hit does not count, None if it does."""
         if self._is_blocked(sender):
             return BLOCKED
         if is_bot(sender.user_agent, self.rules.bots):
             return BOT
         if self.rules.respect_gpc and sender.gpc:
             return GPC
+        if website is not None:
+            websites = self._websites_of_origin(sender)
+            if websites is not None and website.number not in websites:
+                return ORIGIN
         return None
-
-    def _foreign(self, website: Website, sender: Sender) -> str | None:
-        """Return the reason for which a page may not report for a website, None when it may."""
-        websites = self._reported(sender)
-        return None if websites is None or website.number in websites else ORIGIN
-
-    def _reported(self, sender: Sender) -> frozenset[int] | None:
-        """Return the websites that the sender's page may report for, None for all."""
-        host = host_of(sender.origin) if self.rules.origins == "website" else None
-        return None if host is None else websites_of(host, self.websites)
 
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked
 
-    async def _store(self, hit: Hit, sender: Sender, now: float) -> None:
+    def _websites_of_origin(self, sender: Sender) -> frozenset[int] | None:
+        """Return the websites that the sender's page may send hits for, None for all."""
+        host = host_of(sender.origin) if self.rules.origins == "website" else None
+        return None if host is None else websites_of(host, self.websites)
+
+    async def _write(self, hit: Hit, source: _Source) -> None:
+        """Return once a hit is on disk. Raises Unavailable, NotFound."""
+        sender = source.sender
         network = None if sender.address is None else prefix_of(sender.address)
         try:
             outcome = await self.queue.add(hit, network, sender.sent_bytes)
         except Unavailable:
             website = None if isinstance(hit, Leaving) else hit.website
-            self._refuse(website, CAPACITY, now)
+            self._reject(website, CAPACITY, source.now)
             raise
         if outcome is Outcome.STORED:
-            self.accepted.count(now)
+            self.accepted.count(source.now)
         if outcome is Outcome.NO_WEBSITE:
             raise NotFound("the website was deleted while the hit was being stored")
+
+    def _reject(self, number: int | None, reason: str, now: float) -> None:
+        """Count a hit that does not count, for the website of that number or for none."""
+        self.rejections.count(number, reason, now)
+        if self.rules.logs_rejections:
+            website = None if number is None else self.websites.by_number(number)
+            hostname = "no website" if website is None else website.hostname
+            self._log.debug(
+                "a hit of {website} does not count: {reason}", website=hostname, reason=reason
+            )
+
+
+def _happened_ms(fields: ServerFields, now: float) -> int:
+    """Return when a hit happened, in Unix milliseconds; 0 for now. Raises BadRequest."""
+    if fields.time_ms is None:
+        return 0
+    happened_s = fields.time_ms / 1000
+    if not now - MAX_AGE_S <= happened_s <= now + _SKEW_S:
+        raise BadRequest("time: expected one of the last 7 days")
+    return min(fields.time_ms, round(now * 1000))
 
 
 _USUAL_USER_AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
@@ -320,9 +339,9 @@ _LIBRARY_USER_AGENT: Final = "curl/8.5.0"
 
 
 def load_tables() -> None:
-    """Load what hits need, so that none has to wait for it. For any thread.
+    """Load the tables that hits need. May be called in any thread.
 
-    It takes more than a tenth of a second, for which the first hit would hold up all others.
+    This takes more than a tenth of a second; without it, the first hit would delay all others.
     """
     describe(_USUAL_USER_AGENT)
     is_bot(_LIBRARY_USER_AGENT, "strict")

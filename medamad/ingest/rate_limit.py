@@ -13,7 +13,7 @@ _TOLERANCE_S: Final = 1e-6
 
 
 @define(eq=False)
-class Rates:
+class RateLimiter:
     """Counts hits by /24 or /48, in bounded memory: the least recently seen is forgotten first.
 
     Each network has a bucket of `per_minute` hits that refills in a minute. Kept of it is one

@@ -170,7 +170,7 @@ class QueueSettings:
 
 
 @define(eq=False)
-class HitQueue:
+class WriteQueue:
     """Used in the reactor's thread."""
 
     _append: Append

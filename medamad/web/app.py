@@ -1,12 +1,14 @@
-"""The web side put together: one set of routes under /api and at the root, and the documents."""
+"""The HTTP side of the daemon: every request, at the root and under /api, to its routes."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
@@ -14,18 +16,18 @@ from medamad.accounts.tokens import Tokens
 from medamad.domain.errors import ApiError, BadRequest
 from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
+from medamad.web import cors
+from medamad.web.auth import Access
 from medamad.web.backend import Ask, Backend
-from medamad.web.cors import may_look_inside
-from medamad.web.dispatch import Routes
+from medamad.web.dispatch import Route, Routes
 from medamad.web.parameters import decode
-from medamad.web.responses import Response
+from medamad.web.responses import Response, failure_response
 from medamad.web.routes import (
     authentication,
     documents,
     events,
     exports,
     monitoring,
-    pixel,
     scripts,
     shares,
     statistics,
@@ -39,30 +41,27 @@ from medamad.web.settings import EVENTS, WebSettings
 from medamad.web.usage import Usage
 
 PREFIX: Final = "api"
-"""The first segment under which the interface answers, as it does without."""
+"""The first segment of a path under which the API is served, besides the root."""
 
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Stands in a segment for what no name contains, so that its route refuses it."""
+"""Replaces a character or segment that no name contains, so that no route matches."""
 
-_MOST_SEGMENTS: Final = 32
-"""How many segments a path may have: no address has near so many, not even of the dashboard."""
+_MAX_SEGMENTS: Final = 32
+"""Segments of a path that are decoded; no route has as many, nor has the dashboard."""
 
 _OPTIONS_OF_ALL: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
 _DOCUMENTS: Final = (*documents.FIRST_SEGMENTS, *scripts.FIRST_SEGMENTS)
-
-Lane: TypeAlias = Callable[[Request], None]
-Lanes: TypeAlias = Mapping[tuple[bytes, str], Lane]
+_log = Logger()
 
 
 def interface_routes(backend: Backend) -> Routes:
-    """Make the routes of the interface."""
+    """Return the routes of the API."""
     routes = Routes(Klein(), backend)
     for section in (
         authentication,
         events,
-        pixel,
         user,
         tokens,
         websites,
@@ -76,7 +75,7 @@ def interface_routes(backend: Backend) -> Routes:
 
 
 def documents_routes(backend: Backend) -> Routes:
-    """Make the routes of what lies beside the interface, at the root alone."""
+    """Return the routes of the dashboard and the tracker, at the root only."""
     routes = Routes(Klein(), backend)
     documents.add_to(routes)
     scripts.add_to(routes)
@@ -84,49 +83,63 @@ def documents_routes(backend: Backend) -> Routes:
 
 
 def operating_routes(backend: Backend, site: Site) -> Routes:
-    """Make the routes of what watches over the daemon, at the root alone."""
+    """Return the routes of health checks and metrics, at the root only."""
     routes = Routes(Klein(), backend)
     monitoring.add_to(routes, site)
     return routes
 
 
 class Root:
-    """What every request comes to first.
+    """Finds the route of every request.
 
-    The few requests that trackers send all the time have lanes of their own: they are answered
-    without a router, by the same rules.
+    Klein routes all of them but events, which are so many that its work would cost as much as the
+    rest: those are found by their exact paths, and go to the same handlers through the same checks.
     """
 
-    def __init__(self, backend: Backend, site: Site, lanes: Lanes) -> None:
+    def __init__(self, backend: Backend, site: Site) -> None:
         self._backend = backend
+        self._site = site
         self._interface = interface_routes(backend)
         self._documents = documents_routes(backend)
         self._operating = operating_routes(backend, site)
-        self._lanes = lanes
         self._event_name = EVENTS
-        self._named_lanes = _named(lanes, EVENTS)
+        self._events = _event_paths(self._interface, EVENTS)
 
     def serve(self, request: Request) -> None:
-        """Answer a request, now or later."""
+        """Respond to a request, now or later."""
         event_name = self._backend.settings.event_name
         if event_name != self._event_name:
-            self._event_name, self._named_lanes = event_name, _named(self._lanes, event_name)
-        lane = self._named_lanes.get((request.method, request.path))
-        if lane is not None:
-            lane(request)
-            return
-        if (request.method, request.path) == _OPTIONS_OF_ALL:
+            self._event_name = event_name
+            self._events = _event_paths(self._interface, event_name)
+        event = self._events.get((request.method, request.path))
+        if event is not None:
+            self._serve_event(request, event)
+        elif (request.method, request.path) == _OPTIONS_OF_ALL:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
-            return
-        resource = self._routes_of(request).resource
-        resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+        else:
+            resource = self._routes_of(request).resource
+            resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+
+    def _serve_event(self, request: Request, route: Route) -> None:
+        responding = Deferred.fromCoroutine(self._interface.respond(request, route))
+        responding.addErrback(failure_response, route.name)
+        responding.addCallback(self._answer_event, request)
+        responding.addErrback(
+            lambda failure: _log.failure("an event could not be answered", failure)
+        )
+
+    def _answer_event(self, response: Response, request: Request) -> None:
+        if response is events.STORED and request.keeps_connection:
+            request.respond_encoded(self._site.encoded_no_content())
+        else:
+            request.respond(response, cors.ANY_EXPOSED)
 
     def error_response(self, request: Request, error: ApiError) -> Response:
-        """Answer a request of which the body cannot be taken."""
+        """Return the response to a request whose body cannot be read."""
         return self._routes_of(request).error_response(request, error)
 
     def _routes_of(self, request: Request) -> Routes:
-        """Return the routes among which a request's is, and note its path as they know it."""
+        """Return the routes that a request is for, and set its path as they name it."""
         segments = _segments(request)
         routes = self._interface
         request.prepath = []
@@ -136,34 +149,35 @@ class Root:
             segments, routes = [scripts.SCRIPT], self._documents
         elif segments[0] in _DOCUMENTS:
             routes = self._documents
-        elif segments[0] in monitoring.FIRST_SEGMENTS and self._is_insider(request):
+        elif segments[0] in monitoring.FIRST_SEGMENTS and self._may_monitor(request):
             routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
             segments[0] = EVENTS
         if segments[0] == "" and len(segments) > 1:
-            # The router would pass over a further slash.
+            # The router would ignore another slash.
             segments[0] = _UNROUTABLE
         request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
         return routes
 
-    def _is_insider(self, request: Request) -> bool:
-        settings = self._backend.settings
-        return may_look_inside(request.peer, request.headers, settings)
+    def _may_monitor(self, request: Request) -> bool:
+        return cors.may_monitor(request.peer, request.headers, self._backend.settings)
 
 
 _API: Final = b"/" + PREFIX.encode("ascii")
 
 
-def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
-    """Return the lanes by method and path, under both prefixes and both names of events.
+def _event_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:
+    """Return the routes of events by method and path, under both prefixes and both names.
 
-    A tracker whose tag names the interface with a slash at its end sends two.
+    A tracker whose tag names the API with a slash at its end sends two.
     """
     return MappingProxyType(
         {
-            (method, prefix + path.replace(EVENTS, name, 1).encode("ascii")): lane
-            for (method, path), lane in lanes.items()
+            (method.encode("ascii"), prefix + path.replace(EVENTS, name, 1).encode("ascii")): route
+            for route in routes.by_name.values()
+            if route.access is Access.EVENT
+            for method, path in [route.name.split(" ")]
             for prefix in (b"", b"/", _API, _API + b"/")
             for name in (EVENTS, event_name)
         }
@@ -171,8 +185,8 @@ def _named(lanes: Lanes, event_name: str) -> Mapping[tuple[bytes, bytes], Lane]:
 
 
 def _segments(request: Request) -> list[str]:
-    """Return the decoded segments of a request's path, and note whether they are well-formed."""
-    if not request.path.startswith(b"/") or request.path.count(b"/") > _MOST_SEGMENTS:
+    """Return the decoded segments of a request's path, and set whether they are well-formed."""
+    if not request.path.startswith(b"/") or request.path.count(b"/") > _MAX_SEGMENTS:
         return [_UNROUTABLE]
     segments = []
     for raw in request.path.removeprefix(b"/").split(b"/"):
@@ -195,7 +209,7 @@ def make_site(
     clock: Callable[[], float],
     reactor: Reactor,
 ) -> Site:
-    """Make the site. Its `settings` may be replaced while it runs."""
+    """Return the site. Its `settings` may be replaced while it runs."""
     backend = Backend(
         store=store,
         pipeline=pipeline,
@@ -210,5 +224,5 @@ def make_site(
         usage=Usage(),
     )
     site = Site(backend, reactor)
-    site.root = Root(backend, site, events.lanes(backend, site.encoded_no_content))
+    site.root = Root(backend, site)
     return site

@@ -1,12 +1,14 @@
-"""Authentication: the account by its cookie, a program by a token, a reader by a share link."""
+"""Who may call what: the account by its cookie, a program by a token, a reader by a share link."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
 
 from medamad.accounts.tokens import PREFIX
-from medamad.domain.accounts import Token
+from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import Forbidden, Unauthorised
 from medamad.domain.websites import Website
 from medamad.ingest.networks import prefix_of
@@ -16,15 +18,15 @@ from medamad.web.server import clients
 from medamad.web.server.request import Request
 
 SHARE: Final = b"X-Medamad-Share"
-"""The header that a page of a share link shows its key by."""
+"""The header in which the page of a share link sends the link's key."""
 
 _BEARER: Final = b"bearer "
-_FOREIGN: Final = f"the token is none of this service: those begin with {PREFIX}"
+_FOREIGN: Final = f"this is not a token of this service: those begin with {PREFIX}"
 
 
 @frozen
 class Caller:
-    """Who asks. `websites` are the numbers of those that may be asked about, None for all."""
+    """Who makes a request. `websites` are the numbers of those it may see, None for all."""
 
     websites: frozenset[int] | None = None
     token: Token | None = None
@@ -32,43 +34,109 @@ class Caller:
 
     @property
     def is_account(self) -> bool:
-        """Whether it is the account, by its cookie, which a browser sends whoever is behind."""
+        """Whether it is the account, by the cookie that a browser sends on its own."""
         return self.token is None and not self.is_share
 
     @property
-    def who(self) -> Hashable:
-        """Who it is, among those who ask at a time: those behind one share link are one."""
+    def identity(self) -> Hashable:
+        """What tells callers apart who take turns; readers of one website's share are one."""
         return self.websites if self.token is None else self.token.id
 
     def may_see(self, website: Website) -> bool:
-        """Return whether a website may be asked about."""
+        """Return whether the caller may see a website."""
         return self.websites is None or website.number in self.websites
 
     def check_website(self, hostname: str, website: Website | None) -> None:
-        """Raise Forbidden for what may not be asked about: of some websites only, None neither.
+        """Raise Forbidden for a website that the caller may not see, None if there is no such one.
 
-        So nobody learns which others are registered.
+        The error is the same in both cases, so that it does not reveal what is registered.
         """
         if self.websites is not None and (website is None or not self.may_see(website)):
             what = "share link" if self.is_share else "token"
             raise Forbidden(f"hostname: the {what} is not for {hostname}")
 
     def check_all(self) -> None:
-        """Raise Forbidden unless all websites may be asked about."""
+        """Raise Forbidden unless the caller may see all websites."""
         if self.websites is not None:
             raise Forbidden("this takes a token for all websites")
 
 
-def token_text(request: Request) -> str | None:
-    """Return the token that a request shows, None for none.
+class Access(Enum):
+    """Who may call a route.
 
-    What others give out is none of ours: a proxy in front may have logins of its own.
+    Changes made by cookie have to come from our own pages, and are forbidden in demo mode.
+    """
+
+    COOKIE = "the account, by its cookie"
+    LOGOUT = "the account, by its cookie, in demo mode too"
+    CHANGE = "the account, or a full token"
+    READ = "the account, or a token that may read"
+    STATISTICS = "the account, a token that may read, or a share link"
+    LOGIN = "anyone, from our own pages only"
+    EVENT = "anyone, from any page"
+    SCRIPT = "anyone, under any hostname, since a website may proxy it as its own"
+    OPEN = "anyone"
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the caller has to be known."""
+        return self in _SCOPES
+
+    def check(self, caller: Caller) -> None:
+        """Raise Forbidden if this caller may not use the route."""
+        if caller.is_share and self is not Access.STATISTICS:
+            raise Forbidden("a share link shows the figures of its website, and nothing else")
+        if caller.token is not None and caller.token.scope not in _SCOPES[self]:
+            scopes = " or ".join(sorted(_SCOPES[self]))
+            raise Forbidden(
+                f"this takes a token whose scope is {scopes}"
+                if scopes
+                else "this takes the account's own login; no token is accepted"
+            )
+
+
+_READERS: Final = frozenset((Scope.READ, Scope.FULL))
+_SCOPES: Final[Mapping[Access, frozenset[Scope]]] = MappingProxyType(
+    {
+        Access.COOKIE: frozenset(),
+        Access.LOGOUT: frozenset(),
+        Access.CHANGE: frozenset((Scope.FULL,)),
+        Access.READ: _READERS,
+        Access.STATISTICS: _READERS,
+    }
+)
+"""The scopes of the tokens that each authenticated access accepts."""
+
+
+def caller_of(request: Request, backend: Backend) -> Caller:
+    """Return who makes a request. A token or the key of a share link goes before the cookie.
+
+    Raises Unauthorised if the caller is unknown, TooMany after many invalid tokens.
+    """
+    token = token_of(request, backend)
+    if token is not None:
+        return Caller(None if token.websites is None else frozenset(token.websites), token)
+    key = request.headers.joined(SHARE)
+    if key is not None:
+        share = backend.shares.authenticate(key.decode("latin-1"))
+        return Caller(frozenset((share.website,)), is_share=True)
+    cookie = cookies.session_token(request)
+    if cookie is None and any(map(_is_bearer, _authorizations(request))):
+        raise Unauthorised(_FOREIGN)
+    backend.accounts.authenticate(cookie)
+    return Caller()
+
+
+def token_of(request: Request, backend: Backend) -> Token | None:
+    """Return the valid token that a request carries, None for none. Raises Unauthorised, TooMany.
+
+    Bearer tokens of others do not count: a proxy in front may have logins of its own.
     """
     for value in _authorizations(request):
         if _is_bearer(value):
             text = value[len(_BEARER) :].strip().decode("latin-1")
             if text.startswith(PREFIX):
-                return text
+                return backend.tokens.authenticate(text, network_of(request, backend))
     return None
 
 
@@ -80,39 +148,7 @@ def _is_bearer(value: bytes) -> bool:
     return value[: len(_BEARER)].lower() == _BEARER
 
 
-def token_of(request: Request, backend: Backend) -> Token | None:
-    """Return the good token that a request shows, None for none. Raises Unauthorised, TooMany."""
-    text = token_text(request)
-    if text is None:
-        return None
-    return backend.tokens.authenticate(text, network_of(request, backend))
-
-
 def network_of(request: Request, backend: Backend) -> bytes:
-    """Return the network that a sender is counted under."""
+    """Return the /24 or /48 of the sender, b"" if its address is unknown."""
     sender = clients.sender_address(request.peer, request.headers, backend.settings)
     return b"" if sender is None else prefix_of(sender)
-
-
-def caller_of(request: Request, backend: Backend) -> Caller:
-    """Tell who asks: what a request shows of itself counts before the cookie.
-
-    Raises Unauthorised when nobody is known by it, TooMany after many bad tokens.
-    """
-    token = token_of(request, backend)
-    if token is not None:
-        return Caller(websites_of(token), token)
-    key = request.headers.joined(SHARE)
-    if key is not None:
-        share = backend.shares.authenticate(key.decode("latin-1"))
-        return Caller(frozenset((share.website,)), is_share=True)
-    cookie = cookies.token_of(request)
-    if cookie is None and any(map(_is_bearer, _authorizations(request))):
-        raise Unauthorised(_FOREIGN)
-    backend.accounts.authenticate(cookie)
-    return Caller()
-
-
-def websites_of(token: Token) -> frozenset[int] | None:
-    """Return the numbers of the websites that a token is for, None for all."""
-    return None if token.websites is None else frozenset(token.websites)

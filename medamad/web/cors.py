@@ -45,7 +45,7 @@ def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSetti
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
 
 
-def may_look_inside(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> bool:
+def may_monitor(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> bool:
     """Return whether a sender may see health and metrics: by the address, if that is certain.
 
     It is not where a proxy has passed the request on that is not trusted, or hides for whom. One

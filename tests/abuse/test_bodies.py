@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Iterator[House]:
 async def outcome(place: House, body: bytes, sender: Sender) -> str:
     """Return what becomes of a body; raises whatever is no refusal of the body."""
     try:
-        return await place.pipeline.collect(body, sender) or "stored"
+        return await place.pipeline.receive(body, sender) or "stored"
     except (BadRequest, NotFound) as refusal:
         return type(refusal).__name__ if len(str(refusal)) < 600 else "a long story"
 

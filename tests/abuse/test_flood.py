@@ -139,7 +139,7 @@ async def test_from_many_networks_new_values_take_bounded_memory_and_disk(
     assert after.objects - before.objects <= OBJECTS_A_HIT * count
     assert after.memory_bytes - before.memory_bytes <= MEMORY_A_HIT * count + ANY_BYTES
     assert after.disk_bytes - before.disk_bytes <= DISK_A_HIT * count
-    assert len(place.pipeline.rates) <= place.kept.networks
+    assert len(place.pipeline.rate_limiter) <= place.kept.networks
     for _ in range(2):
         check_names(place)
         check_counts(place, first + count, KNOWN)

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from medamad.domain.errors import BadRequest
-from medamad.ingest.payload import Custom, Load, Unload, decode, decode_stated
+from medamad.ingest.payload import Custom, Load, Unload, decode, decode_server_hit
 
 LOAD = {"e": "load", "b": "1", "u": "https://a.test/", "p": True, "q": False}
 UNLOAD = {"e": "unload", "b": "1", "m": 1000}
@@ -220,13 +220,13 @@ def test_nothing_beside_a_nul_lets_it_pass(base: dict[str, Any], other: bytes) -
 def test_what_a_server_states_holds_no_nul(field: str) -> None:
     body = json.dumps(LOAD | {field: "a\0", "x": "?"}).encode().replace(b"?", b"\xff")
     with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
-        decode_stated(body)
+        decode_server_hit(body)
 
 
 @pytest.mark.parametrize("country", ["D", "DEU", "D1", "DE\n", "\nDE"])
 def test_a_country_is_stated_by_two_letters(country: str) -> None:
     with pytest.raises(BadRequest, match=r"^country: expected a country's code of two letters"):
-        decode_stated(sent(LOAD, country=country))
+        decode_server_hit(sent(LOAD, country=country))
 
 
 def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:

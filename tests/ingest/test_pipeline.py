@@ -16,9 +16,9 @@ from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import Load
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
-from medamad.ingest.write_queue import HitQueue, QueueSettings
+from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.lookup.referrers import SpamHosts
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
@@ -55,16 +55,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def pipeline(store: Store) -> Pipeline:
     return Pipeline(
         store.websites,
-        HitQueue(store.append, reactor),
+        WriteQueue(store.append, reactor),
         Rejections(),
-        Rates(0),
+        RateLimiter(0),
         Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
         lambda: NOW,
     )
 
 
 async def send(pipeline: Pipeline, sender: Sender = SENDER, **changes: object) -> str | None:
-    return await pipeline.collect(json.dumps(LOAD | changes).encode(), sender)
+    return await pipeline.receive(json.dumps(LOAD | changes).encode(), sender)
 
 
 def stored_views(store: Store) -> list[dict[str, object]]:
@@ -143,7 +143,7 @@ async def test_leaving_and_custom_find_their_view(pipeline: Pipeline, store: Sto
         {"e": "unload", "b": "beacon-1", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}, "b": "beacon-1"},
     ):
-        assert await pipeline.collect(json.dumps(body).encode(), SENDER) is None
+        assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
     assert stored_views(store)[0]["duration_ms"] == 4200
     (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
     assert len(set(events.view.tolist())) == 1
@@ -222,7 +222,7 @@ async def test_a_page_leaves_no_view_of_another_website(
         ("null", 4_000, None),
     ):
         body = json.dumps({"e": "unload", "b": "beacon-1", "m": duration_ms}).encode()
-        assert await pipeline.collect(body, of_page(origin)) == ignored
+        assert await pipeline.receive(body, of_page(origin)) == ignored
     if early:
         await send(pipeline)
     assert [view["duration_ms"] for view in stored_views(store)] == [5_000]
@@ -235,7 +235,7 @@ async def test_any_page_reports_where_the_operator_says_so(
     pipeline.rules = evolve(pipeline.rules, origins="any")
     assert await send(pipeline, of_page("https://evil.example")) is None
     body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
-    assert await pipeline.collect(body, of_page("https://evil.example")) is None
+    assert await pipeline.receive(body, of_page("https://evil.example")) is None
     assert [view["duration_ms"] for view in stored_views(store)] == [8_000]
 
 
@@ -244,7 +244,7 @@ async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, sto
     await store.add_website("other.example", 1)
     await send(pipeline, d={})
     body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
-    assert await pipeline.collect(json.dumps(body).encode(), SENDER) is None
+    assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
     (events,) = store.ask(store.websites.by_hostname("other.example"), lambda seen: seen.events)
     assert events.view.tolist() == [0]
 
@@ -252,7 +252,7 @@ async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, sto
 @pytest_twisted.ensureDeferred
 async def test_a_bots_leaving_is_ignored_as_well(pipeline: Pipeline) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'
-    assert await pipeline.collect(body, BOT) == "bot"
+    assert await pipeline.receive(body, BOT) == "bot"
 
 
 @pytest_twisted.ensureDeferred
@@ -268,10 +268,10 @@ async def test_a_view_without_a_tracker_is_taken_as_any_other(
     pipeline: Pipeline, store: Store
 ) -> None:
     load = Load("b1", "https://example.com/a", first_today=True, first_of_page=True)
-    assert await pipeline.collect_load(load, SENDER) is None
-    assert await pipeline.collect_load(load, BLOCKED) == "blocked"
+    assert await pipeline.receive(load, SENDER) is None
+    assert await pipeline.receive(load, BLOCKED) == "blocked"
     with pytest.raises(NotFound):
-        await pipeline.collect_load(structs.replace(load, url="https://x.example/"), SENDER)
+        await pipeline.receive(structs.replace(load, url="https://x.example/"), SENDER)
     (view,) = stored_views(store)
     assert (view["path"], view["flags"]) == ("/a", 3)
     assert pipeline.rejections.totals() == {"blocked": 1, "unknown-website": 1}
@@ -286,7 +286,7 @@ async def test_what_is_stored_is_counted_once(pipeline: Pipeline) -> None:
         {"e": "unload", "b": "of-no-view", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}},
     ):
-        await pipeline.collect(json.dumps(body).encode(), SENDER)
+        await pipeline.receive(json.dumps(body).encode(), SENDER)
     assert pipeline.accepted.last_day(NOW) == 3
 
 
@@ -340,7 +340,7 @@ async def test_a_refusal_says_why_and_is_counted(
 
 @pytest_twisted.ensureDeferred
 async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> None:
-    pipeline.rates = Rates(2)
+    pipeline.rate_limiter = RateLimiter(2)
     for number in range(2):
         await send(pipeline, b=f"beacon-{number}")
     with pytest.raises(TooMany) as refused:

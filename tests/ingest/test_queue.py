@@ -6,7 +6,7 @@ from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
 from medamad.domain.hits import Event, Hit, Leaving
-from medamad.ingest.write_queue import HitQueue, QueueSettings
+from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.storage.wal.journal import Outcome
 
 
@@ -60,8 +60,8 @@ def store() -> RecordingStore:
 
 
 @pytest.fixture
-def queue(reactor: Reactor, store: RecordingStore) -> HitQueue:
-    return HitQueue(
+def queue(reactor: Reactor, store: RecordingStore) -> WriteQueue:
+    return WriteQueue(
         store.append, reactor, QueueSettings(interval_s=1, max_records=3, max_waiting=5)
     )
 
@@ -78,7 +78,7 @@ def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:
 
 
 def test_a_lone_hit_is_written_when_the_next_turn_brings_no_more(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     got = results([queue.add(hit("a"))])
     reactor.turn()
@@ -90,7 +90,7 @@ def test_a_lone_hit_is_written_when_the_next_turn_brings_no_more(
 
 
 def test_hits_of_several_turns_share_a_batch_up_to_its_size(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     for name in "abcd":
         queue.add(hit(name))
@@ -102,7 +102,7 @@ def test_hits_of_several_turns_share_a_batch_up_to_its_size(
 
 
 def test_a_batch_gathers_no_longer_than_its_time(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(interval_s=1, max_records=100)
     for name in "abc":
@@ -113,7 +113,7 @@ def test_a_batch_gathers_no_longer_than_its_time(
 
 
 def test_the_next_batch_gathers_while_one_is_written(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     first = results([queue.add(hit("a"))])
     reactor.turn(2)
@@ -129,7 +129,7 @@ def test_the_next_batch_gathers_while_one_is_written(
 
 
 def test_a_failed_batch_fails_exactly_its_callers(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     failing = results([queue.add(hit("a")), queue.add(hit("b"))])
     reactor.turn(2)
@@ -142,7 +142,7 @@ def test_a_failed_batch_fails_exactly_its_callers(
 
 
 def test_too_many_waiting_hits_are_refused(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.add(hit("written"))
     reactor.turn(2)
@@ -159,7 +159,7 @@ def test_too_many_waiting_hits_are_refused(
     assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
 
 
-def test_what_was_long_takes_the_place_of_several(queue: HitQueue) -> None:
+def test_what_was_long_takes_the_place_of_several(queue: WriteQueue) -> None:
     sizes = [1_023, 3_072, 0]
     (short, long, late) = (queue.add(hit(str(size)), size, size) for size in sizes)
     assert_refused(long)
@@ -167,14 +167,14 @@ def test_what_was_long_takes_the_place_of_several(queue: HitQueue) -> None:
     assert len(queue) == 2
 
 
-def test_no_hit_is_too_long_for_a_queue_in_which_nothing_waits(queue: HitQueue) -> None:
+def test_no_hit_is_too_long_for_a_queue_in_which_nothing_waits(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=2)
     longest = queue.add(hit("longest"), "a", 16_384)
     assert (longest.called, queue.places) == (False, 2)
 
 
 def test_whoever_has_most_that_waits_gives_way(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=1, max_waiting=6)
     many = [queue.add(hit(name), "many") for name in "abcd"]
@@ -190,7 +190,7 @@ def test_whoever_has_most_that_waits_gives_way(
     assert sorted(name for batch in store.batches for name in batch) == [*"abc", "o", *"xy"]
 
 
-def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: HitQueue) -> None:
+def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=20)
     many = [queue.add(hit(str(number)), "many") for number in range(20)]
     long = queue.add(hit("long"), "other", 3 * 1_024)
@@ -199,7 +199,7 @@ def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: H
     assert [one.called for one in (*many[:16], long)] == [False] * 17
 
 
-def test_a_caller_that_no_longer_waits_may_give_way(queue: HitQueue) -> None:
+def test_a_caller_that_no_longer_waits_may_give_way(queue: WriteQueue) -> None:
     waiting = [queue.add(hit(name)) for name in "abcde"]
     gone = results(waiting[4:])
     waiting[4].cancel()
@@ -220,7 +220,7 @@ def event(name: str, properties: int) -> Event:
 
 
 def test_properties_count_to_the_size_of_a_batch(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=6)
     for name in "abcde":
@@ -239,7 +239,7 @@ def test_properties_count_to_the_size_of_a_batch(
 
 
 def test_batches_are_larger_where_much_waits(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=2)
     for number in range(40):
@@ -253,7 +253,7 @@ def test_batches_are_larger_where_much_waits(
 
 @pytest.mark.parametrize(("properties", "most_hits"), [(99, 50), (0, 1_000)])
 def test_however_much_waits_others_do_not_wait_for_long(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor, properties: int, most_hits: int
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor, properties: int, most_hits: int
 ) -> None:
     queue.settings = QueueSettings()
     for number in range(9_000):
@@ -263,7 +263,7 @@ def test_however_much_waits_others_do_not_wait_for_long(
 
 
 def test_senders_take_turns_where_more_wait_than_fit(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
     for name in "abcdefg":
@@ -279,7 +279,7 @@ def test_senders_take_turns_where_more_wait_than_fit(
 
 
 def test_others_that_keep_coming_keep_nobody_waiting(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
     for name in "abcdef":
@@ -302,7 +302,7 @@ def test_others_that_keep_coming_keep_nobody_waiting(
 
 
 def test_drained_fires_when_every_hit_was_answered(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     assert results([queue.drained()]) == [None]
     got = results([queue.add(hit("a"))])
@@ -313,7 +313,7 @@ def test_drained_fires_when_every_hit_was_answered(
     assert (got, drained) == ([Outcome.STORED], [None])
 
 
-def test_drained_fires_when_what_waited_gave_way(queue: HitQueue, reactor: Reactor) -> None:
+def test_drained_fires_when_what_waited_gave_way(queue: WriteQueue, reactor: Reactor) -> None:
     refused = [queue.add(hit("a"))]
     drained = results([queue.drained()])
     queue.settings = QueueSettings(max_waiting=0)
@@ -325,7 +325,7 @@ def test_drained_fires_when_what_waited_gave_way(queue: HitQueue, reactor: React
 
 
 def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     gone = queue.add(hit("a"))
     got = results([gone, queue.add(hit("b"))])
@@ -336,7 +336,7 @@ def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
 
 
 def test_given_up_are_those_that_wait_and_not_those_being_written(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     written = results([queue.add(hit(name)) for name in "abc"])
     reactor.turn(2)
@@ -358,7 +358,7 @@ def test_given_up_are_those_that_wait_and_not_those_being_written(
 
 
 def test_settings_take_effect_while_it_runs(
-    queue: HitQueue, store: RecordingStore, reactor: Reactor
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=1)
     for name in "ab":

@@ -16,13 +16,13 @@ from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
 from medamad.domain.websites import MAX_HOSTNAME
-from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, Stated
+from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, ServerFields
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.request import MAX_ROWS
 from medamad.web.app import documents_routes, interface_routes, operating_routes
+from medamad.web.auth import Access
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Access
 from medamad.web.routes.statistics import MAX_OFFSET
 from medamad.web.server.site import Site
 
@@ -172,8 +172,8 @@ def test_what_the_guide_has_a_server_send_fits() -> None:
     assert hit.keys() <= SCHEMAS["ServerLoad"]["properties"].keys()
     for wrong in ({"visitor": "192.0.2.1"}, {"time": "yesterday"}, {"country": "AUT"}):
         assert not schema_of(body["schema"]).is_valid(hit | wrong), wrong
-    stated = {name.title().replace("_", "") for name in Stated.__struct_fields__}
-    assert {f"Stated{name}" for name in (stated - {"TimeMs"}) | {"Time"}} <= SCHEMAS.keys()
+    fields = {name.title().replace("_", "") for name in ServerFields.__struct_fields__}
+    assert {f"Stated{name}" for name in (fields - {"TimeMs"}) | {"Time"}} <= SCHEMAS.keys()
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

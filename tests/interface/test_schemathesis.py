@@ -28,7 +28,7 @@ AT_THE_ROOT = ("/script", "/health", "/metrics")
 WITH_HITS = "with-hits.example"
 BEYOND_THE_DOCUMENT = re.compile(
     "start: expected a date-time that is not after end|previous: expected start and end"
-    "|u: expected the URL of the page, since no Referer gives it"
+    "|u: expected the URL of the page, since there is no Referer"
     "|interval: expected at most|hostname: .* is the name of another website"
     "|websites: no website .* is registered|dateExpires: expected a Unix second to come"
     "|name: expected 1 to 64 characters, got 0"

@@ -40,7 +40,7 @@ async def test_what_is_not_ours_to_know_does_not_matter(
     assert (await owner.ask("GET", "/user", headers=headers)).status == 200
     refused = await stranger.ask("GET", PAGES, headers=headers)
     is_token = value.startswith("Bearer ")
-    reason = "the token is none of this service" if is_token else "the session cookie is missing"
+    reason = "this is not a token of this service" if is_token else "the session cookie is missing"
     assert (refused.status, refused.error.startswith(reason)) == (401, True), refused.error
 
 

@@ -10,7 +10,7 @@ from support.web.client import headers_of
 from medamad.domain.errors import BadRequest, Forbidden
 from medamad.ingest.networks import Address, Networks
 from medamad.lookup.referrers import Sources
-from medamad.web.cors import check_change, check_host, cors_headers, may_look_inside
+from medamad.web.cors import check_change, check_host, cors_headers, may_monitor
 from medamad.web.server.parser import RequestHeaders
 from medamad.web.settings import WebSettings
 
@@ -171,5 +171,5 @@ def test_no_long_origin_is_normalised() -> None:
 @pytest.mark.parametrize("peer", [STRANGER, PROXY])
 def test_little_is_read_of_a_long_list_of_proxies(peer: Address) -> None:
     headers = headers_of({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
-    assert not may_look_inside(peer, headers, SETTINGS)
-    assert calls_of(lambda: may_look_inside(peer, headers, SETTINGS)) < 2_000
+    assert not may_monitor(peer, headers, SETTINGS)
+    assert calls_of(lambda: may_monitor(peer, headers, SETTINGS)) < 2_000

@@ -4,7 +4,7 @@ import pytest
 from attrs import frozen
 from support.web.client import headers_of
 
-from medamad.web.cookies import device_of, token_of
+from medamad.web.cookies import device_text, session_token
 from medamad.web.server.parser import RequestHeaders
 
 
@@ -38,9 +38,9 @@ def request(*cookies: bytes) -> Any:
 def test_the_session_is_the_last_cookie_of_its_name(
     cookies: list[bytes], token: str | None
 ) -> None:
-    assert token_of(request(*cookies)) == token
+    assert session_token(request(*cookies)) == token
 
 
 def test_the_device_has_a_cookie_of_its_own() -> None:
     sent = request(b"_me_sess=abc; _me_device=d.1")
-    assert (token_of(sent), device_of(sent)) == ("abc", "d.1")
+    assert (session_token(sent), device_text(sent)) == ("abc", "d.1")

@@ -7,7 +7,8 @@ import msgspec
 
 from medamad.ingest.networks import prefix_of
 from medamad.web import cookies
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import Access
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_STORE, Response, no_content
 
 
@@ -27,17 +28,17 @@ async def log_in(call: Call) -> Response:
     sender = call.sender
     network = b"" if sender is None else prefix_of(sender)
     begun = await call.backend.accounts.log_in(
-        details.username, details.password, network, cookies.device_of(call.request)
+        details.username, details.password, network, cookies.device_text(call.request)
     )
     path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
-    issued = cookies.begun(begun.token), cookies.known(begun.device, path)
+    issued = cookies.set_session(begun.token), cookies.set_device(begun.device, path)
     return Response(HTTPStatus.OK, headers=(NO_STORE, *issued))
 
 
 async def log_out(call: Call) -> Response:
     """End the login and destroy the cookie."""
-    await call.backend.accounts.log_out(call.token)
-    return no_content(cookies.ENDED)
+    await call.backend.accounts.log_out(call.session_token)
+    return no_content(cookies.DELETE_SESSION)
 
 
 def add_to(routes: Routes) -> None:

@@ -11,7 +11,8 @@ from attrs import evolve
 from medamad.build import GENERATED
 from medamad.domain.errors import NotFound
 from medamad.web.assets import ASK_AGAIN, TYPES, Asset, files_below, make_asset, read_asset
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import Access
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 
 FIRST_SEGMENTS: Final = ("", "dashboard", "share")

@@ -1,46 +1,118 @@
-"""The events that trackers send, and servers for their visitors."""
+"""What pages send: hits, pings and pixels; and hits that servers send for their visitors.
 
-from collections.abc import Callable, Coroutine, Mapping
+Each is decoded, checked and stored by `ingest/pipeline.py`. What is here turns a request into what
+the pipeline takes, and what it returns or raises into a response.
+"""
+
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from secrets import token_urlsafe
+from typing import Final
 
-from attrs import frozen
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
-from twisted.python.failure import Failure
+from attrs import evolve
 
-from medamad.domain.accounts import Scope
-from medamad.domain.errors import BadRequest, Forbidden
+from medamad.domain.errors import BadRequest
+from medamad.ingest import ping as pings
 from medamad.ingest.networks import Sender
-from medamad.ingest.ping import Ping
-from medamad.ingest.ping import answer as answer_ping
-from medamad.web import cors
-from medamad.web.auth import token_of, websites_of
-from medamad.web.backend import Backend
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.ingest.payload import Load
+from medamad.web.auth import Access, token_of
+from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import parse_query
-from medamad.web.responses import Headers, Response, failure_response
-from medamad.web.server import clients
+from medamad.web.responses import Headers, Response
 from medamad.web.server.request import Request
 
 HIT: Final = "/event/hit"
 PING: Final = "/event/ping"
-IGNORED: Final = b"X-Medamad-Ignored"
+PIXEL: Final = "/event/pixel.gif"
+
+STORED: Final = Response(HTTPStatus.NO_CONTENT)
+"""The response to a hit that counts."""
+
+_IGNORED: Final = b"X-Medamad-Ignored"
 _COUNTED: Final = b"n="
 _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
+_GIF: Final = bytes.fromhex(
+    "474946383961 0100 0100 80 00 00 000000 ffffff"  # GIF89a of one pixel and two colours
+    "21 f9 04 01 0000 00 00"  # the first colour is transparent
+    "2c 0000 0000 0100 0100 00 02 02 44 01 00 3b"
+)
+_BEACON_BYTES: Final = 12
+_ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
-EncodedNoContent: TypeAlias = Callable[[], bytes]
+
+async def hit(call: Call) -> Response:
+    """Take a hit of a tracker, or of a server that sends a token."""
+    request, token = call.request, None
+    if b"Authorization" in request.headers:
+        token = token_of(request, call.backend)
+    backend, begun_s = call.backend, call.backend.seconds()
+    try:
+        ignored = await backend.pipeline.receive(request.body, _sender(call), token)
+    finally:
+        backend.times.hits.add(backend.seconds() - begun_s)
+    return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored)) if ignored else STORED
 
 
-def sender_of(request: Request, backend: Backend) -> Sender:
-    """Tell who sends a hit."""
-    headers = request.headers
+async def pixel(call: Call) -> Response:
+    """Take a view from an image, for pages where no script runs.
+
+    The browser keeps one date for each URL of the pixel, so that it cannot tell the first view of
+    a page (`q`) from the first of the day (`p`): both are what the date says.
+    """
+    request, query = call.request, parse_query(call.request.query)
+    referer = (request.headers.joined(b"Referer") or b"").decode("latin-1")
+    ping = _ping(call)
+    page = query.text("u")
+    if page is None:
+        if not referer.startswith(("http://", "https://")):
+            raise BadRequest("u: expected the URL of the page, since there is no Referer")
+        page = referer
+    ignored = None
+    if request.method != b"HEAD":
+        is_first = ping.views_before == 0
+        load = Load(
+            beacon=token_urlsafe(_BEACON_BYTES),
+            url=page,
+            first_today=is_first,
+            first_of_page=is_first,
+            referrer=query.text("r") or "",
+            number_today=ping.views_before + 1,
+        )
+        sender = _sender(call)
+        if not sender.origin:
+            # Browsers send no Origin for an image; the Referer begins with it.
+            sender = evolve(sender, origin="/".join(referer.split("/", 3)[:3]))
+        ignored = await call.backend.pipeline.receive(load, sender)
+    headers = (*_remembered(ping), _ANY_PAGE, *_ignored(ignored))
+    return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)
+
+
+def ping(call: Call) -> Response:
+    """Tell a browser whether its visitor was here today, or how often with `n`, and count it.
+
+    After `n=` comes whatever makes the URL unique for the browser's cache, encoded or not.
+    """
+    query = call.request.query
+    is_counted = query.startswith(_COUNTED)
+    if query and not is_counted:
+        parse_query(query)
+    elif b"%00" in query:
+        raise BadRequest("n: expected text without NUL")
+    answer = _ping(call)
+    body = str(answer.views_before) if is_counted else answer.body
+    return Response(
+        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", _remembered(answer)
+    )
+
+
+def _sender(call: Call) -> Sender:
+    """Return who sends a hit, as the headers describe it."""
+    request, rules = call.request, call.backend.pipeline.rules
     return Sender(
-        address=clients.sender_address(request.peer, headers, backend.settings),
+        address=call.sender,
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
         origin=_text(request, b"Origin"),
-        gpc=backend.pipeline.rules.respect_gpc and headers.joined(b"Sec-GPC") == b"1",
+        gpc=rules.respect_gpc and request.headers.joined(b"Sec-GPC") == b"1",
         sent_bytes=request.sent_bytes,
     )
 
@@ -50,128 +122,25 @@ def _text(request: Request, name: bytes) -> str:
     return values[0].decode("latin-1") if values else ""
 
 
-def _stored(ignored: str | None) -> Response:
-    return Response(HTTPStatus.NO_CONTENT, headers=ignored_headers(ignored))
+def _ignored(reason: str | None) -> Headers:
+    """Return the header that names why a hit is ignored, if it is."""
+    return ((_IGNORED, reason.encode("ascii")),) if reason else ()
 
 
-def ignored_headers(ignored: str | None) -> Headers:
-    """Return what tells why a hit is ignored, if it is."""
-    return ((IGNORED, ignored.encode("ascii")),) if ignored else ()
-
-
-async def hit(call: Call) -> Response:
-    """Take a hit; the answer comes once it is on disk, or names why it is ignored."""
-    backend, request = call.backend, call.request
-    return _stored(await _collect(request, backend))
-
-
-def _collect(request: Request, backend: Backend) -> Coroutine[Any, Any, str | None]:
-    """Have a hit taken: of a tracker, or of a server that shows a token."""
-    sender = sender_of(request, backend)
-    if b"Authorization" in request.headers:
-        return _collect_of_server(request, backend, sender)
-    return backend.pipeline.collect(request.body, sender)
-
-
-async def _collect_of_server(request: Request, backend: Backend, sender: Sender) -> str | None:
-    token = token_of(request, backend)
-    if token is None:
-        return await backend.pipeline.collect(request.body, sender)
-    if token.scope is Scope.READ:
-        raise Forbidden("this takes a token whose scope is full or send")
-    return await backend.pipeline.collect_stated(request.body, sender, websites_of(token))
-
-
-def ping(call: Call) -> Response:
-    """Tell a visitor's browser whether it was here today, and let it count."""
-    return _ping(call.request, call.backend)
-
-
-def _ping(request: Request, backend: Backend) -> Response:
-    answer = ping_of(request, backend)
-    body = str(answer.views_before) if _is_counted(request) else answer.body
-    return Response(
-        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", ping_headers(answer)
-    )
-
-
-def _is_counted(request: Request) -> bool:
-    """Return whether the number of views is asked for. What follows is for the browser's cache."""
-    return request.query.startswith(_COUNTED)
-
-
-def _check_query(request: Request) -> None:
-    """Raise BadRequest for a query that is badly encoded; with `n` it need not be encoded."""
-    if request.query and not _is_counted(request):
-        parse_query(request.query)
-    elif b"%00" in request.query:
-        raise BadRequest("n: expected text without NUL")
-
-
-def ping_of(request: Request, backend: Backend) -> Ping:
-    """Return what a visitor's browser remembers of today. Raises BadRequest."""
-    value = request.headers.joined(b"If-Modified-Since")
+def _ping(call: Call) -> pings.Ping:
+    """Return what the visitor's browser remembers of today. Raises BadRequest."""
+    value = call.request.headers.joined(b"If-Modified-Since")
     since = None if value is None else value.decode("latin-1")
-    return answer_ping(since, backend.clock(), backend.pipeline.rules.zone)
+    return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone)
 
 
-def ping_headers(answer: Ping) -> Headers:
-    """Return what makes the browser remember."""
+def _remembered(answer: pings.Ping) -> Headers:
+    """Return the headers that make the browser remember its views of today."""
     return (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii")))
 
 
-@frozen
-class Lanes:
-    """The same without a router."""
-
-    backend: Backend
-    encoded_no_content: EncodedNoContent
-    _log = Logger()
-
-    def hit(self, request: Request) -> None:
-        """Take a hit."""
-        begun = self.backend.seconds()
-        collected = Deferred.fromCoroutine(_collect(request, self.backend))
-        collected.addCallback(self._collected, request)
-        collected.addErrback(self._failed, request, HIT)
-        collected.addCallback(self._answered, begun)
-        collected.addErrback(self._unanswered)
-
-    def ping(self, request: Request) -> None:
-        """Answer a ping."""
-        try:
-            _check_query(request)
-            response = _ping(request, self.backend)
-        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
-            self._failed(Failure(), request, PING)
-        else:
-            request.respond(response, cors.ANY_EXPOSED)
-
-    def _collected(self, ignored: str | None, request: Request) -> None:
-        if ignored is None and request.keeps_connection:
-            request.respond_encoded(self.encoded_no_content())
-        else:
-            request.respond(_stored(ignored), cors.ANY_EXPOSED)
-
-    def _answered(self, _: object, begun: float) -> None:
-        self.backend.times.hits.add(self.backend.seconds() - begun)
-
-    def _failed(self, failure: Failure, request: Request, where: str) -> None:
-        request.respond(failure_response(failure, where), cors.ANY_EXPOSED)
-
-    def _unanswered(self, failure: Failure) -> None:
-        self._log.failure("a hit could not be answered", failure)
-
-
-def lanes(
-    backend: Backend, encoded_no_content: EncodedNoContent
-) -> Mapping[tuple[bytes, str], Callable[[Request], None]]:
-    """Return what answers the requests that are many, by method and path."""
-    short = Lanes(backend, encoded_no_content)
-    return {(b"POST", HIT): short.hit, (b"GET", PING): short.ping}
-
-
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("POST", HIT, hit, Access.EVENT)
     routes.add("GET", PING, ping, Access.EVENT)
+    routes.add("GET", PIXEL, pixel, Access.EVENT)

@@ -17,9 +17,9 @@ from medamad.query.result import NO_GAPS, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported, Written
 from medamad.transfer.formats.registry import FORMATS
 from medamad.transfer.tables import STATISTICS
-from medamad.web.auth import network_of
+from medamad.web.auth import Access, network_of
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
 MOST_EXPORTS: Final = 4

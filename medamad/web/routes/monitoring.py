@@ -8,7 +8,8 @@ from http import HTTPStatus
 from typing import Final
 
 from medamad.domain.errors import Unavailable
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import Access
+from medamad.web.dispatch import Call, Routes
 from medamad.web.metrics import Exposition, lacks
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, json_response
 from medamad.web.server.site import Site

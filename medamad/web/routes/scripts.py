@@ -10,7 +10,8 @@ from medamad.build import GENERATED
 from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import NotFound
 from medamad.web.assets import Asset, files_below, make_asset, read_asset
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import Access
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 from medamad.web.settings import EVENTS
 

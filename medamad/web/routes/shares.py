@@ -8,8 +8,8 @@ import msgspec
 from medamad.domain.accounts import Share
 from medamad.domain.errors import NotFound, Unauthorised
 from medamad.domain.websites import Website
-from medamad.web.auth import SHARE, network_of
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import SHARE, Access, network_of
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

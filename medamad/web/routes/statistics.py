@@ -17,7 +17,8 @@ from medamad.query.request import MAX_ROWS, Cancellation, Query
 from medamad.query.result import Result
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, chosen, zipped
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.auth import Access
+from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import QueryParameters
 from medamad.web.responses import Response, json_response, partial_headers
 

@@ -8,8 +8,9 @@ import msgspec
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest
 from medamad.domain.websites import canonical_hostname
+from medamad.web.auth import Access
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

@@ -8,8 +8,9 @@ from medamad.build import LICENCE, VERSION
 from medamad.domain.accounts import Account
 from medamad.transfer.formats.registry import written_here
 from medamad.web import cookies
+from medamad.web.auth import Access
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
 
@@ -51,7 +52,7 @@ async def change(call: Call) -> Response:
     """Change the account, all that is given or nothing."""
     wanted = call.body(_CHANGE)
     account = await call.backend.accounts.change(
-        call.token,
+        call.session_token,
         username=_given(wanted.username),
         password=_given(wanted.password),
         settings=_given(wanted.settings),
@@ -63,10 +64,10 @@ async def delete(call: Call) -> Response:
     """Remove the account and all that is its own."""
     backend = call.backend
     vanishing = backend.store.websites.all()
-    await backend.accounts.delete(call.token)
+    await backend.accounts.delete(call.session_token)
     for website in vanishing:
         backend.pipeline.rejections.forget(website.number)
-    return no_content(cookies.ENDED)
+    return no_content(cookies.DELETE_SESSION)
 
 
 def usage(call: Call) -> Response:

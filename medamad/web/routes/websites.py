@@ -6,8 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from medamad.domain.websites import Website, canonical_hostname
+from medamad.web.auth import Access
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Access, Call, Routes
+from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

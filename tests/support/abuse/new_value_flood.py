@@ -21,9 +21,9 @@ from medamad.domain.errors import TooMany
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Address, Sender
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
-from medamad.ingest.write_queue import HitQueue
+from medamad.ingest.write_queue import WriteQueue
 from medamad.query.reports import dimensions, pages
 from medamad.query.reports.properties import report as report_properties
 from medamad.query.request import Cancellation, Query
@@ -108,9 +108,9 @@ class Place:
         ]
         self.pipeline = Pipeline(
             self.store.websites,
-            HitQueue(self.store.append, reactor),
+            WriteQueue(self.store.append, reactor),
             Rejections(),
-            Rates(PER_MINUTE, self.kept.networks),
+            RateLimiter(PER_MINUTE, self.kept.networks),
             Rules(),
             lambda: self.now,
         )
@@ -136,7 +136,7 @@ class Place:
         )
         try:
             for body in (load, custom):
-                await self.pipeline.collect(body.encode(), sender)
+                await self.pipeline.receive(body.encode(), sender)
         except TooMany:
             return False
         return True
@@ -158,7 +158,7 @@ class Place:
         for first in range(0, len(durations_ms), AT_ONCE):
             some = [
                 Deferred.fromCoroutine(
-                    self.pipeline.collect(
+                    self.pipeline.receive(
                         f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
                         Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
                     )

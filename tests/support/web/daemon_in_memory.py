@@ -18,9 +18,9 @@ from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import View
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.rate_limit import Rates
+from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
-from medamad.ingest.write_queue import HitQueue
+from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
@@ -102,9 +102,9 @@ async def build_house(
     )
     pipeline = Pipeline(
         store.websites,
-        HitQueue(store.append, reactor),
+        WriteQueue(store.append, reactor),
         Rejections(),
-        Rates(0),
+        RateLimiter(0),
         Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
         clock,
     )

@@ -128,12 +128,12 @@ async def test_another_websites_page_reports_for_none_but_itself(
 @pytest.mark.parametrize(
     ("target", "headers", "message"),
     [
-        (PIXEL, {}, "u: expected the URL of the page, since no Referer gives it"),
-        (PIXEL, {"Referer": ""}, "u: expected the URL of the page, since no Referer gives it"),
+        (PIXEL, {}, "u: expected the URL of the page, since there is no Referer"),
+        (PIXEL, {"Referer": ""}, "u: expected the URL of the page, since there is no Referer"),
         (
             PIXEL,
             {"Referer": "about:blank"},
-            "u: expected the URL of the page, since no Referer gives it",
+            "u: expected the URL of the page, since there is no Referer",
         ),
         (PIXEL, {"Referer": "https://["}, "u: expected an http or https URL"),
         (f"{PIXEL}?u=", PAGE, "u: expected an http or https URL"),
