@@ -1,4 +1,4 @@
-// Elements of cally, as JSX knows them.
+// The JSX types of cally's elements.
 
 import type { HTMLAttributes } from "preact";
 

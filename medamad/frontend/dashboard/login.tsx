@@ -1,4 +1,4 @@
-// The login: name, password, and a plain word about whatever may stand between them and the page.
+// The login: name, password, and an explanation of whatever prevents logging in.
 
 import { Eye, EyeOff } from "lucide";
 import type { TargetedSubmitEvent } from "preact";
@@ -97,7 +97,7 @@ function obstacleOf(error: ApiError): Obstacle {
   return error;
 }
 
-/** Seconds that count down to 0 once they are set. */
+/** Seconds that count down to 0 once set. */
 function useSeconds(): [number, (seconds: number) => void] {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
@@ -153,7 +153,7 @@ function Obstructed({ by }: { by: Obstacle }) {
   return <p class="refusal">{by instanceof ApiError ? <Why error={by} /> : t(`login.${by}`)}</p>;
 }
 
-/** The server accepted the login, yet the browser did not send the cookie back. */
+/** The server accepted the login, but the browser did not send the cookie back. */
 function NoCookie() {
   const { protocol, hostname, port } = location;
   return (

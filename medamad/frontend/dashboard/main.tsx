@@ -1,4 +1,4 @@
-// The dashboard's start.
+// The entry point of the dashboard.
 
 import "uplot/dist/uPlot.min.css";
 import "./style/base.css";

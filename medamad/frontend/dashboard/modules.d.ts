@@ -1,4 +1,4 @@
-// Modules that the build makes, and files that it takes along.
+// Modules that the build generates, and files that it bundles.
 
 declare module "*.css";
 
@@ -16,7 +16,7 @@ declare module "world-map" {
 }
 
 declare module "names" {
-  /** The codes of countries (ISO 3166) and of languages (BCP 47) by their English names. */
+  /** Country codes (ISO 3166) and language codes (BCP 47) by English name. */
   const names: {
     countries: Record<string, string>;
     languages: Record<string, string>;
@@ -25,6 +25,6 @@ declare module "names" {
 }
 
 declare module "punycode/punycode.es6.js" {
-  /** Throws a RangeError where the text is no punycode. */
+  /** Throws a RangeError if the text is not punycode. */
   export function decode(text: string): string;
 }

@@ -1,4 +1,4 @@
-// What surrounds every page: the bar above it, the keys that work everywhere, word of trouble.
+// What surrounds every page: the top bar, global shortcuts, connection errors.
 
 import {
   Globe,
@@ -29,7 +29,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const { path, route } = useLocation();
   const shown = useRef(path);
   useEffect(() => {
-    // What was pressed to come here may be gone with its page: the focus begins with the new one.
+    // The element that was pressed may be gone with its page: focus the new page.
     if (path !== shown.current && document.activeElement === document.body) {
       document.getElementById("content")?.focus({ preventScroll: true });
     }

@@ -1,8 +1,8 @@
-// Shows the chosen theme before anything is painted. Runs before the page's body is read.
+// Applies the chosen theme before the first paint. Runs before the body is parsed.
 
 try {
   const theme = localStorage.getItem("medamad.theme");
   if (theme) document.documentElement.dataset.theme = theme;
 } catch {
-  // In the frame of another website a browser may keep nothing, see state/kept.ts.
+  // Embedded in another website, a browser may refuse storage: see state/kept.ts.
 }

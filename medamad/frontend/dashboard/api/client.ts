@@ -1,4 +1,4 @@
-// Speaks to the daemon: requests, what can go wrong with them, and whether a new build is there.
+// The API client: requests, their errors, and detection of a new build.
 
 import { signal } from "@preact/signals";
 import { session } from "../state/kept.ts";
@@ -8,12 +8,12 @@ const ROOT = "/api";
 const RELOADED_FOR = "medamad.reloaded-for";
 const SHARE_KEY = `medamad.share-key.${shareId}`;
 
-/** An answer that is no success. `status` is 0 when the daemon could not be reached. */
+/** An unsuccessful response. `status` is 0 if the daemon could not be reached. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** Seconds after which it may be tried again, as the daemon says. */
+    /** Seconds until a retry, as the daemon says. */
     readonly retryAfter = 0,
   ) {
     super(message);
@@ -24,20 +24,20 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether the daemon did not answer when it was last asked. */
+/** Whether the last request got no response. */
 export const isAway = signal(false);
 
-/** Called when an answer says that nobody is logged in. */
+/** Called when a response says that nobody is logged in. */
 let loggedOut = () => {};
 
 export function onLoggedOut(call: () => void): void {
   loggedOut = call;
 }
 
-/** What opens the share link that the page is of: its id, or what its password gave. */
+/** The key of the page's share link: its id, or the key obtained with its password. */
 let shareKey = shareId && (session?.getItem(SHARE_KEY) ?? shareId);
 
-/** Show what a key opens, in this tab also after a reload; the daemon decides how long it does. */
+/** Use a share key, in this tab also after a reload; the daemon decides when it expires. */
 export function showShare(key: string): void {
   shareKey = key;
   session?.setItem(SHARE_KEY, key);
@@ -45,7 +45,7 @@ export function showShare(key: string): void {
 
 type Parameters = URLSearchParams | Record<string, string>;
 
-/** The address of a resource of the interface. */
+/** The URL of an API resource. */
 export function address(path: string, parameters?: Parameters): string {
   const query = new URLSearchParams(parameters).toString();
   return `${ROOT}${path}${query && `?${query}`}`;
@@ -61,7 +61,7 @@ export function read<T>(path: string, parameters?: Parameters, cancel?: AbortSig
   return send<T>("GET", address(path, parameters), undefined, cancel);
 }
 
-/** Read a resource, and what the daemon says its answer is without. Throws as `read` does. */
+/** Read a resource, and what its response does not cover. Throws like `read`. */
 export async function readWithPartial<T>(
   path: string,
   parameters?: Parameters,
@@ -74,7 +74,7 @@ export async function readWithPartial<T>(
   return { data, partial };
 }
 
-/** Read what a resource would be without, as the daemon says it. Throws as `read` does. */
+/** Read what a resource's response would not cover. Throws like `read`. */
 export async function readPartial(
   path: string,
   parameters: Parameters,
@@ -107,7 +107,7 @@ async function send<T>(
   try {
     answer = await fetch(url, {
       method,
-      // Whoever looks at a share link is nobody's account, even in the browser of its owner.
+      // A share link is viewed without the account, even in its owner's browser.
       credentials: shareKey ? "omit" : "same-origin",
       headers: {
         ...(shareKey && { "X-Medamad-Share": shareKey }),
@@ -144,7 +144,7 @@ async function messageOf(answer: Response): Promise<string> {
 
 let build: string | null = null;
 
-/** Load the page once more when the daemon was replaced by another build; never twice for one. */
+/** Reload the page when the daemon runs another build; never twice for the same one. */
 function reloadForNewBuild(commit: string | null): void {
   if (!commit) return;
   build ??= commit;

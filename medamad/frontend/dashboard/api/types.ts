@@ -1,4 +1,4 @@
-// The values of the interface, as /openapi.yaml describes them. Durations are in milliseconds,
+// The types of the API, as in /openapi.yaml. Durations are in milliseconds,
 // times in Unix seconds, percentages fractions from 0 to 1.
 
 export const LANGUAGES = ["en", "de", "fr", "es", "ja", "zh"] as const;
@@ -56,7 +56,7 @@ export interface Summary {
   interval?: Bucket[];
 }
 
-/** A row of any statistic: the value that it stands for is under the statistic's own name. */
+/** A row of any statistic: its value is under the statistic's own name. */
 export interface Row {
   visitors: number;
   visitors_percentage: number;
@@ -103,7 +103,7 @@ export interface Share {
   dateCreated: number;
 }
 
-/** What a share link tells of itself; the hostname once it is open. */
+/** What a share link reveals: the hostname only once it is unlocked. */
 export interface Shared {
   protected: boolean;
   hostname?: string;

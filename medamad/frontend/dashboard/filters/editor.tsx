@@ -1,4 +1,4 @@
-// Making a filter, or another one of one that is there.
+// Create or edit a filter.
 
 import { X } from "lucide";
 import { useContext, useId, useMemo, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ const GROUPS = {
 
 interface Properties {
   filter: Filter | undefined;
-  /** The other filters in force: values are suggested under these. */
+  /** The other active filters, which apply to suggestions. */
   others: Filter[];
   apply: (filter: Filter) => void;
   onClose: () => void;
@@ -43,7 +43,7 @@ export function Editor({ filter, others, apply, onClose }: Properties) {
   );
 }
 
-/** What is typed for a value: its name where whole values are compared. */
+/** What is typed for a value: its name if whole values are compared. */
 function textOf(field: Field, operator: Operator, value: string): string {
   return value && comparesWhole(operator) ? wordOf(field, value) : value;
 }
@@ -191,7 +191,7 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
   );
 }
 
-/** Whether a part of a name is compared that the reader knows by another one. */
+/** Whether part of a name is compared that the user knows in another language. */
 function comparesEnglish(field: Field, operator: Operator): boolean {
   const isNamed = field === "country" || field === "language" || field === "device";
   return isNamed && !comparesWhole(operator) && language.value !== "en";

@@ -1,4 +1,4 @@
-// The filters in force, in words: each to change, to turn into its opposite and to take away.
+// The active filters in words; each can be edited, inverted and removed.
 
 import { Ban, Filter as FilterIcon, X } from "lucide";
 import { useRef, useState } from "preact/hooks";
@@ -23,7 +23,7 @@ export function FilterBar() {
 
   const put = (place: number, filter?: Filter) => show({ filters: placed(filters, place, filter) });
   const remove = (place: number) => {
-    // Chips move up, and with them the focus; the last one leaves it to what comes after.
+    // Chips move up with the focus; the last one passes it on.
     if (place === filters.length - 1) adding.current?.focus();
     put(place);
   };

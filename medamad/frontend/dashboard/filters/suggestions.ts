@@ -1,4 +1,4 @@
-// What a filter may look for: values that there are in the period shown.
+// Suggestions for filters: values that occur in the current period.
 
 import { type ListRow, listingOf } from "../panels/listings.ts";
 import { wordOf } from "../panels/words.ts";
@@ -9,17 +9,17 @@ import type { Field } from "../view/filters.ts";
 export interface Suggestion {
   value: string;
   word: string;
-  /** Its visitors, or events. */
+  /** Its visitors or events. */
   count: number;
 }
 
 const SHOWN = 50;
 
-/** Fields of which there are few values, that have other names in other languages. */
+/** Fields with few values, whose names are translated. */
 const SEARCHED_HERE: readonly Field[] = ["country", "language", "device", "prop_name"];
 const MOST_SEARCHED = "400";
 
-/** Values of a field that hold what was typed, the most frequent first. */
+/** Values of a field that contain what was typed, most frequent first. */
 export function useSuggestions(field: Field, typed: string): Suggestion[] | undefined {
   const isSearchedHere = SEARCHED_HERE.includes(field);
   const sought = useSettled(isSearchedHere ? "" : typed);
@@ -28,7 +28,7 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
     ...listing.further,
     summary: "true",
     limit: isSearchedHere ? MOST_SEARCHED : String(SHOWN),
-    // It is a filter on names that gives values.
+    // A filter on names returns values.
     ...(field === "prop_value" && { "prop_name[contains]": "" }),
     ...(sought && { [`${field}[contains]`]: sought }),
   });

@@ -1,4 +1,4 @@
-// A field to type a value into, with the values that there are below it: arrows move along them,
+// A text field with suggestions below it: arrows move through them,
 // Enter takes one.
 
 import type { TargetedKeyboardEvent } from "preact";
@@ -11,11 +11,11 @@ interface Properties {
   label: string;
   text: string;
   suggestions: readonly Suggestion[] | undefined;
-  /** The id of what else is said of the value. */
+  /** The id of the field's description. */
   describedBy: string;
   onText: (text: string) => void;
   onChoose: (value: string) => void;
-  /** Take what was typed; gives whether there was anything to take. */
+  /** Accept what was typed; returns whether there was anything. */
   onEnter: () => boolean;
 }
 
@@ -77,7 +77,7 @@ export function ValueField(properties: Properties) {
           aria-label={t("filters.suggestions")}
         >
           {all.map(({ value, word, count }, place) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the field above hears the keys
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the field above handles the keys
             // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
             <div
               key={value}

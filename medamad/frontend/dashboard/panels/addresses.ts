@@ -1,8 +1,8 @@
-// Safe links to where a page or a referrer is. What hits say can only ever become an https address.
+// Safe links to a page or a referrer: what a hit says can only become an https URL.
 
 const HOST = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i;
 
-/** The address of a referrer, "host/path" or the name of a host; undefined if it is none. */
+/** The URL of a referrer, "host/path" or a host; undefined otherwise. */
 export function addressOfReferrer(referrer: string): string | undefined {
   const host = referrer.split("/", 1)[0] ?? "";
   if (!HOST.test(host)) return undefined;
@@ -14,7 +14,7 @@ export function addressOfPage(hostname: string, path: string): string | undefine
   return path.startsWith("/") ? safe(hostname, path) : undefined;
 }
 
-/** What the parser of addresses would drop or read as something else. */
+/** What a URL parser would drop or interpret. */
 const MISREAD = /[\t\n\r\\]|%(?![0-9a-f]{2})/gi;
 
 /** Paths are stored decoded: a "?" or "#" in one is part of it. */

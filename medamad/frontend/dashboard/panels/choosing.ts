@@ -1,4 +1,4 @@
-// What choosing a row does: the page shows only that, or all again if it did already.
+// Choosing a row toggles its filter.
 
 import { useViewing } from "../view/asking.ts";
 import { type Filter, isSame, toggled } from "../view/filters.ts";
@@ -16,7 +16,7 @@ export function useChoosing(listing: Listing): (row: ListRow) => void {
   };
 }
 
-/** A value alone says little: its property's name goes with it. */
+/** A value alone says little, so its property's name is filtered too. */
 function toggledProperty(filters: readonly Filter[], name: string, value: string): Filter[] {
   const wanted: Filter[] = [
     { field: "prop_name", operator: "eq", values: [name] },

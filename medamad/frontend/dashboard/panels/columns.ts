@@ -1,4 +1,4 @@
-// The columns of a full list: what each is called, how its figures are written, on the page and in
+// The columns of a full list: their titles and how their figures are formatted on the page and in
 // a file.
 
 import { duration, figure, type Key, percent, t } from "../i18n/index.ts";
@@ -10,11 +10,11 @@ export interface Column {
   name: string;
   label: string;
   isText: boolean;
-  /** What sorting goes by, and a search looks at. */
+  /** The value for sorting and searching. */
   value: (row: ListRow) => string | number;
   /** What the page shows. */
   shown: (row: ListRow) => string;
-  /** What a file says: figures as they are, times in seconds, shares in percents, or nothing. */
+  /** The value in a file: raw figures, times in seconds, shares in percent, or nothing. */
   inFile: (row: ListRow) => string | number;
   fileLabel: string;
 }
@@ -53,7 +53,7 @@ function numbers(name: string): Column {
     name,
     label,
     isText: false,
-    // What is unknown comes below 0.
+    // Unknown values sort below 0.
     value: (row) => told(row, Number, -1),
     shown: (row) => told(row, written, "–"),
     inFile: (row) => told(row, inFile, ""),
@@ -74,7 +74,7 @@ export interface Order {
   falls: boolean;
 }
 
-/** Rows in the order of a column. Equal ones stay as they came. */
+/** Rows sorted by a column, stably. */
 export function inOrder(rows: readonly ListRow[], column: Column, falls: boolean): ListRow[] {
   const sign = falls ? -1 : 1;
   const keyed = rows.map((row) => [column.value(row), row] as const);

@@ -1,17 +1,17 @@
-// Tables as files of comma-separated values (RFC 4180) that are safe to open in a spreadsheet.
+// CSV files (RFC 4180) that are safe to open in a spreadsheet.
 
-/** What a spreadsheet may take for the beginning of a formula, or of a marked text. */
+/** What a spreadsheet may interpret as the start of a formula or of an escaped text. */
 const FORMULA = new Set("'\"=+-@\uff1d\uff0b\uff0d\uff20\t\r\n");
 
 /** Where a spreadsheet may split a cell, as it does at semicolons in many languages. */
 const SPLIT = new Set(";\t\r\n");
 
-/** Excel takes a file for UTF-8 only if it begins with this. */
+/** Excel recognises UTF-8 only with this mark. */
 const BYTE_ORDER_MARK = "\ufeff";
 
 const KEPT_MS = 10_000;
 
-/** Write rows of cells. A text that looks like a formula gets an apostrophe before it, as in exports. */
+/** Write rows of cells. A text that looks like a formula is preceded by an apostrophe, as in exports. */
 export function writeCsv(rows: readonly (readonly (string | number)[])[]): string {
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
@@ -22,7 +22,7 @@ function cell(value: string | number): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Put an apostrophe before whatever may be taken for a formula: the text, and each part of it. */
+/** Put an apostrophe before anything that may be read as a formula: the text and each part. */
 function marked(text: string): string {
   let found = "";
   let begins = true;
@@ -34,7 +34,7 @@ function marked(text: string): string {
   return found;
 }
 
-/** Have the browser save a table as a file. */
+/** Save a table as a file. */
 export function saveCsv(name: string, table: string): void {
   const address = URL.createObjectURL(new Blob([BYTE_ORDER_MARK, table], { type: "text/csv" }));
   const link = document.createElement("a");

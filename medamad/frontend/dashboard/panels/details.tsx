@@ -1,4 +1,4 @@
-// A list in full: every column, to search, sort, page through and take along as a file.
+// A full list: every column, with search, sorting, paging and download.
 
 import { TZDateMini } from "@date-fns/tz";
 import { ArrowDown, ArrowLeft, ArrowRight, ArrowUp, Download } from "lucide";
@@ -23,7 +23,7 @@ const PAGE_ROWS = 100;
 interface Properties {
   listing: Listing;
   further: Record<string, string>;
-  /** What the list is a part of. */
+  /** The parent of a sublist. */
   of?: string;
   onClose: () => void;
 }
@@ -34,8 +34,8 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const [page, setPage] = useState(0);
   const whole = useStatistic<ListRow[]>(listing.statistic, asked(listing, further));
   const isCapped = (whole.data?.length ?? 0) >= MOST_ROWS;
-  // The interface looks for more than it can give at once; all else is quicker found here. Asked
-  // for names that hold something, it would give their values.
+  // The API searches more rows than it returns; otherwise searching here is faster. Filtered
+  // by names, it would return their values.
   const sought = useSettled(isCapped && listing.name !== "properties" ? typed : "");
   const found = useStatistic<ListRow[]>(
     sought ? listing.statistic : null,
@@ -136,7 +136,7 @@ function Table(properties: TableProperties) {
       ref={place}
       class={isStale ? "details stale" : "details"}
       aria-label={title}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll what is longer than its place
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll overflowing content
       tabIndex={0}
     >
       <table>
@@ -260,7 +260,7 @@ function DownloadButton({ listing, of, columns, rows }: DownloadProperties) {
   const { hostname, view, zone } = useViewing();
   const save = () => {
     const { start, end } = spanUntilNow(view.period, zone);
-    // The end itself is no more part of the period.
+    // The end is exclusive.
     const days = [start, new Date(end.valueOf() - 1)].map(
       (date) => date && dayOf(new TZDateMini(date, zone)),
     );
@@ -276,7 +276,7 @@ function DownloadButton({ listing, of, columns, rows }: DownloadProperties) {
   );
 }
 
-/** What of a text may stand in the name of a file. */
+/** The part of a text that is valid in a file name. */
 function plain(text: string): string {
   return text.replace(/[^\p{L}\p{N}.]+/gu, "-").slice(0, 40);
 }

@@ -1,4 +1,4 @@
-// What every panel has: a heading, the way to its full list, and the way back from a part of it.
+// What every panel has: a heading, a link to the full list, and a way back from a sublist.
 
 import { ArrowLeft, List } from "lucide";
 import type { ComponentChildren } from "preact";
@@ -13,16 +13,16 @@ const Details = later(() => import("./details.tsx").then(({ Details }) => Detail
 interface FrameProperties {
   title: string;
   head?: ComponentChildren;
-  /** The list that is there in full. */
+  /** The full list. */
   listing: Listing;
   further?: Record<string, string>;
-  /** What the list is a part of. */
+  /** The parent of a sublist. */
   of?: string;
   class?: string;
   children: ComponentChildren;
 }
 
-/** A panel's heading, its content, and the way to its full list. */
+/** A panel: heading, content, and a link to the full list. */
 export function Frame(properties: FrameProperties) {
   const { title, head, listing, further, of, children } = properties;
   const heading = useId();
@@ -65,11 +65,11 @@ interface BackProperties {
   children: ComponentChildren;
 }
 
-/** Above a part of a list: which part it is, and the way back to the whole. */
+/** Above a sublist: its name, and a way back. */
 export function Back({ label, onClick, children }: BackProperties) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // The row that was pressed to come here is gone.
+    // The row that was pressed is gone.
     if (document.activeElement === document.body) button.current?.focus();
   }, []);
   return (

@@ -1,5 +1,5 @@
-// The lists that a website's page shows: which statistic each one is of, what its rows are called
-// and counted by, and which filter a row stands for.
+// The lists of a website's page: the statistic of each, what its rows are called
+// and counted by, and the filter of a row.
 
 import { type Key, t } from "../i18n/index.ts";
 import { type Field, type Filter, isSame } from "../view/filters.ts";
@@ -23,20 +23,20 @@ export type ListingName =
   | "properties"
   | "values";
 
-/** A row of any list. What it stands for is under the list's `column`. */
+/** A row of any list. Its value is under the list's `column`. */
 export type ListRow = Record<string, string | number | undefined>;
 
 export interface Listing {
   name: ListingName;
   statistic: string;
   further: Record<string, string>;
-  /** What a row calls the value that it stands for. */
+  /** The name of a row's value. */
   column: string;
   field: Field;
   /** The figure of a row, and its share of all. */
   figure: "visitors" | "duration" | "events";
   share: "visitors_percentage" | "duration_percentage" | "events_percentage";
-  /** The columns beside the value that the full list has. */
+  /** The columns of the full list besides the value. */
   columns: readonly string[];
 }
 
@@ -121,27 +121,27 @@ export function listingOf(field: Field): Listing {
   return usual as Listing;
 }
 
-/** What a row's value stands under in the answer: `time` is the total that pages call duration. */
+/** The response's member with a row's value: `time` is the total that pages call duration. */
 export function keyOf(column: string): string {
   return column === "time" ? "duration" : column;
 }
 
-/** What a list is called where it stands alone. */
+/** The title of a list on its own. */
 export function listLabel({ name }: Listing): string {
   return t(`panels.list.${name}` as Key);
 }
 
-/** What a list is called on its tab, beside others of the same panel. */
+/** The title of a list's tab within a panel. */
 export function tabLabel(name: ListingName): string {
   return t(`panels.tab.${name}` as Key);
 }
 
-/** What the values of a list are called. */
+/** The title of a list's value column. */
 export function columnLabel({ name, field }: Listing): string {
   return name === "locales" ? t("panels.locale") : t(`filters.field.${field}`);
 }
 
-/** Whether the page shows only what a row stands for. */
+/** Whether the page is filtered by a row. */
 export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
   return filters.some((filter) => isSame(filter, { field, operator: "eq", values: [value] }));
 }

@@ -1,4 +1,4 @@
-// All panels of a website's page, each with its tabs, and the way to the full lists.
+// All panels of a website's page, with their tabs and full lists.
 
 import { ListTree } from "lucide";
 import type { ComponentChildren } from "preact";
@@ -43,7 +43,7 @@ type Name = ListingName | "map";
 
 interface Properties {
   title: string;
-  /** The name under which the chosen tab is kept. */
+  /** The key under which the selected tab is stored. */
   kept: string;
   names: readonly Name[];
 }
@@ -119,12 +119,12 @@ function Panel({ title, kept, names }: Properties) {
   );
 }
 
-/** What asks for the addresses behind a source. */
+/** The query for the URLs of a source. */
 function behind(source: string): Record<string, string> {
   return { "referrer[eq]": source };
 }
 
-/** Shows its content once it is near to what the reader sees. */
+/** Renders its content once it is near the viewport. */
 function WhenNear({ children }: { children: ComponentChildren }) {
   const place = useRef<HTMLDivElement>(null);
   const [isNear, setNear] = useState(false);

@@ -1,4 +1,4 @@
-// The panel of properties: their names, and the values of one of them.
+// The properties panel: their names, or the values of one.
 
 import { useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
@@ -11,7 +11,7 @@ import { wordOf } from "./words.ts";
 export function PropertiesPanel() {
   const { view } = useViewing();
   const [chosen, setChosen] = useState<string>();
-  // With a filter on names the interface gives values, of every name that passes it.
+  // With a filter on names the API returns the values of every matching name.
   const named = view.filters.filter(({ field }) => field === "prop_name");
   const exact = named.find(({ operator }) => operator === "eq")?.values[0];
   const name = exact ?? chosen;

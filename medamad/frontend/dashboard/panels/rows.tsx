@@ -1,4 +1,4 @@
-// The first rows of a list: a bar behind each, and what it stands for as a filter.
+// The first rows of a list, each with a bar and a filter.
 
 import { ExternalLink } from "lucide";
 import type { ComponentChildren } from "preact";
@@ -15,15 +15,15 @@ export const SHOWN_ROWS = 9;
 
 interface Properties {
   listing: Listing;
-  /** What is asked for beside what the list asks for. */
+  /** Additional query parameters. */
   further?: Record<string, string>;
-  /** What else there is to do with a row. */
+  /** Further actions on a row. */
   more?: (row: ListRow) => ComponentChildren;
-  /** What choosing a row does, if it is not to filter. */
+  /** The action of choosing a row, if not to filter. */
   choose?: ((row: ListRow) => void) | undefined;
-  /** What is said where there is no row. */
+  /** The text if there are no rows. */
   empty?: ComponentChildren;
-  /** What a row is called, if that is not its value. */
+  /** The label of a row, if not its value. */
   words?: (row: ListRow) => string;
 }
 
@@ -95,7 +95,7 @@ function exact({ figure: name }: Listing, row: ListRow): string {
   return name === "duration" ? duration(value) : figure(value);
 }
 
-/** A way to where a page or a referrer is, where that can be told. */
+/** A link to a page or a referrer, if its URL is known. */
 export function LinkOut({ listing, value }: { listing: Listing; value: string }) {
   const { hostname } = useViewing();
   const address =
@@ -118,7 +118,7 @@ export function LinkOut({ listing, value }: { listing: Listing; value: string })
   ) : null;
 }
 
-/** What stands in the place of rows that have not come yet. */
+/** A placeholder for rows that are loading. */
 function Waiting() {
   return (
     <div class="rows-waiting" aria-busy="true">

@@ -1,13 +1,13 @@
-// Tabs: one of several contents is shown, and which one is kept. Arrow keys go from one to the next.
+// Tabs: the selected one is remembered. Arrow keys move between them.
 
 import type { TargetedKeyboardEvent } from "preact";
 import { useState } from "preact/hooks";
 import { local } from "../state/kept.ts";
 
 interface Properties<Name extends string> {
-  /** What the tabs are tabs of. */
+  /** The label of the tab list. */
   label: string;
-  /** The id of the element that shows what is chosen. */
+  /** The id of the element that shows the selected tab. */
   panel: string;
   names: readonly Name[];
   words: (name: Name) => string;
@@ -53,7 +53,7 @@ export function Tabs<Name extends string>(properties: Properties<Name>) {
   );
 }
 
-/** The chosen one of some tabs, as it was left in this browser; the first one otherwise. */
+/** The selected tab as last left in this browser; otherwise the first. */
 export function useTab<Name extends string>(
   kept: string,
   names: readonly Name[],

@@ -1,5 +1,5 @@
-// What values of the interface are called in the reader's language: it gives countries, languages
-// and devices by their English names, and nothing at all where there was nothing.
+// The names of API values in the user's language: the API returns countries, languages
+// and devices by their English names, and an empty string for none.
 
 import { signal } from "@preact/signals";
 import { type Key, language, locale, t } from "../i18n/index.ts";
@@ -7,11 +7,11 @@ import type { Field } from "../view/filters.ts";
 
 type Names = typeof import("names").default;
 
-/** The codes of English names, once they were fetched. */
+/** The codes by English name, once loaded. */
 export const names = signal<Names>();
 let asked = false;
 
-/** Have the codes of the English names fetched; until they are here the English names are shown. */
+/** Load the codes by English name; until then the English names are shown. */
 function codes(): Names | undefined {
   if (!asked) {
     asked = true;
@@ -30,7 +30,7 @@ function codes(): Names | undefined {
 const DEVICES = ["Desktop", "Mobile", "Tablet", "TV", "Console"];
 const MAY_BE_UNKNOWN: readonly Field[] = ["country", "language", "browser", "os", "device"];
 
-/** Give what a value of a field is called. */
+/** Return the name of a field's value. */
 export function wordOf(field: Field, value: string): string {
   if (value === "") return t(field === "referrer" ? "panels.direct" : "panels.none");
   if (value === "(other)") return t("panels.other");
@@ -42,12 +42,12 @@ export function wordOf(field: Field, value: string): string {
   return value;
 }
 
-/** Give what a country is called, by its ISO code. */
+/** Return the name of a country by its ISO code. */
 export function countryWord(code: string | undefined): string | undefined {
   return code && word("region", code);
 }
 
-/** English names of locales are those of the language, with what further there is in brackets. */
+/** English names of locales are those of the language, with details in brackets. */
 const LOCALE = /^(.+?)(?: \(([^()]+)\))?$/;
 
 function languageWord(name: string): string | undefined {

@@ -1,4 +1,4 @@
-// What this software is.
+// About this software.
 
 import { t } from "../i18n/index.ts";
 import { useUsage } from "../state/usage.ts";

@@ -1,4 +1,4 @@
-// The account: name, password, language; and what this browser keeps: theme and login.
+// The account: name, password, language; and this browser's theme and session.
 
 import type { TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
@@ -170,7 +170,7 @@ function NewPassword({ label, hint, value, onInput, disabled }: NewPasswordPrope
   );
 }
 
-/** A demonstration keeps no language, but it can be heard in each: once it is known for one. */
+/** A demo stores no language, but can be viewed in each. */
 function Speech({ isDemo, isKnown }: { isDemo: boolean; isKnown: boolean }) {
   const saving = useSaving();
   const choose = (wanted: Language) =>

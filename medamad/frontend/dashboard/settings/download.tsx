@@ -1,4 +1,4 @@
-// What is stored of a website, as a file to download.
+// Download the data of a website.
 
 import { addDays } from "date-fns";
 import { useEffect, useId, useState } from "preact/hooks";
@@ -28,7 +28,7 @@ type Chosen = (typeof PERIODS)[number];
 
 export function Download({ hostname, onClose }: { hostname: string; onClose: () => void }) {
   const { data: usage } = useUsage();
-  // The days of the daemon: statistics are of these, and so are the sums of days.
+  // The daemon's days, which statistics and daily totals use.
   const zone = readZone(usage?.service.timezone) ?? ownZone();
   const month = daysOf("30d", zone);
   const [what, setWhat] = useState<What>("views");
@@ -130,13 +130,13 @@ function daysOf(period: NamedPeriod, zone: string): Range {
   return daysBetween(start as Date, addDays(end, -1));
 }
 
-/** What is asked for: without a start it is all that is stored. */
+/** The query: everything that is stored if there is no start. */
 function asked(span: Span, further: Record<string, string>): URLSearchParams {
   const query = new URLSearchParams(further);
   return span.start ? writeSpan(span, query) : query;
 }
 
-/** The first and the last of the days that some of a file would be without: they are sums alone. */
+/** The first and last day that a file would not cover, because only daily totals remain. */
 function useSummed(path: string, what: What, span: Span | undefined) {
   const [summed, setSummed] = useState<ReturnType<typeof daysIn>>();
   const question = span ? `${path}?${asked(span, { what }).toString()}` : "";
@@ -149,7 +149,7 @@ function useSummed(path: string, what: What, span: Span | undefined) {
     readPartial(path, new URLSearchParams(query), abort.signal).then(
       (partial) => setSummed(daysIn(partial ?? "")),
       (error) => {
-        // The download itself will tell what is wrong.
+        // The download itself reports what is wrong.
         if (!abort.signal.aborted && !(error instanceof ApiError)) throw error;
       },
     );
@@ -161,10 +161,10 @@ function useSummed(path: string, what: What, span: Span | undefined) {
 interface ChoiceProperties<T extends string> {
   label: string;
   value: T;
-  /** What there is to choose from, each with its name. */
+  /** The choices and their names. */
   of: readonly (readonly [T, string])[];
   onChoose: (value: T) => void;
-  /** The id of what says more. */
+  /** The id of the description. */
   text?: string;
   hasFocus?: boolean;
 }

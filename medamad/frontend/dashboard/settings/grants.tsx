@@ -1,4 +1,4 @@
-// What tokens and share links have in common: each has a name, is listed and can be revoked.
+// What tokens and share links share: a name, a list, and revocation.
 
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { change } from "../api/client.ts";
@@ -10,12 +10,12 @@ import { useSaving } from "./saving.ts";
 
 export const MAX_NAME = 64;
 
-/** Why one cannot be made, by status. */
+/** Why one cannot be created, by status. */
 export function refusals(): Record<number, string> {
   return { 409: t("grants.full") };
 }
 
-/** A day, written as its readers write one. */
+/** A day in the user's format. */
 export function dayOf(unixSeconds: number): string {
   return moment(new Date(unixSeconds * 1000), { dateStyle: "medium" });
 }
@@ -71,7 +71,7 @@ export function Grant({ name, children, isDemo, onRevoke }: GrantProperties) {
 interface RevokeProperties {
   name: string;
   path: string;
-  /** Called with what was done, or with nothing. */
+  /** Called with a message about what was done, or with nothing. */
   onClose: (done?: string) => void;
 }
 

@@ -1,4 +1,4 @@
-// How long something has lasted, in words.
+// A duration in words.
 
 import { locale } from "../i18n/index.ts";
 
@@ -9,7 +9,7 @@ const UNITS = [
   ["second", 1],
 ] as const;
 
-/** Whole seconds in the largest unit that they fill. */
+/** Whole seconds in the largest unit that fits. */
 export function lasting(seconds: number): string {
   const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? ["second", 1];
   return new Intl.NumberFormat(locale.value, {

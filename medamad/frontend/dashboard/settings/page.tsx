@@ -1,4 +1,4 @@
-// The settings: a page of sections, each with an address of its own.
+// The settings: sections with addresses of their own.
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";

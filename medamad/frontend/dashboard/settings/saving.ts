@@ -1,4 +1,4 @@
-// Forms that change something: whether they are busy, were refused, or have been saved.
+// The state of a form: busy, refused or saved.
 
 import { useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
@@ -7,9 +7,9 @@ export interface Saving {
   isBusy: boolean;
   isSaved: boolean;
   error: ApiError | undefined;
-  /** Run a change. Gives whether it was made; what was refused is in `error`. */
+  /** Run a change. Returns whether it succeeded; otherwise `error` is set. */
   save: (change: () => Promise<unknown>) => Promise<boolean>;
-  /** Forget how the last change went, once something else is typed. */
+  /** Clear the result of the last change when something else is typed. */
   forget: () => void;
 }
 

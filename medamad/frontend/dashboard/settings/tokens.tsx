@@ -1,4 +1,4 @@
-// Tokens, by which programs make themselves known.
+// API tokens.
 
 import type { TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";

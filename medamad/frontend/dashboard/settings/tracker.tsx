@@ -1,4 +1,4 @@
-// The tracker: what it counts, its tags, and how pages and visitors speak to it.
+// The tracker: what it counts, its tags, and its settings for pages and visitors.
 
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useId, useState } from "preact/hooks";

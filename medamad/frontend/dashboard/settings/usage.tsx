@@ -1,4 +1,4 @@
-// What the server uses, and what hits came.
+// Resource usage of the server, and hits received.
 
 import { useId } from "preact/hooks";
 import type { Usage } from "../api/types.ts";

@@ -1,4 +1,4 @@
-// The registered websites: rename and delete them.
+// The registered websites, to rename and delete.
 
 import { Plus } from "lucide";
 import type { TargetedSubmitEvent } from "preact";
@@ -148,7 +148,7 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
 
 interface DialogProperties {
   hostname: string;
-  /** Called with what was done, or with nothing. */
+  /** Called with a message about what was done, or with nothing. */
   onClose: (done?: string) => void;
 }
 

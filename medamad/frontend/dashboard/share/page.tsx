@@ -1,4 +1,4 @@
-// The page of a share link: the figures of one website, for whoever has the link.
+// The page of a share link: the figures of one website for anyone with the link.
 
 import type { Shared } from "../api/types.ts";
 import { t } from "../i18n/index.ts";

@@ -1,4 +1,4 @@
-// A text to take elsewhere, with a button that copies it.
+// A text with a button that copies it.
 
 import { Check, Copy } from "lucide";
 import { useState } from "preact/hooks";
@@ -27,7 +27,7 @@ export function Copyable({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** Browsers give the clipboard's interface to https and localhost alone. */
+/** Browsers expose the clipboard API only on HTTPS and localhost. */
 async function writeToClipboard(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

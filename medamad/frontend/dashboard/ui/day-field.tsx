@@ -1,12 +1,12 @@
-// A field for one day.
+// A date field.
 
 interface Properties {
   label: string;
   value: string;
-  /** The last day that may be chosen. */
+  /** The last day that can be chosen. */
   last: string;
   onInput: (day: string) => void;
-  /** Whether the focus begins here. */
+  /** Whether this field has the focus first. */
   hasFocus?: boolean;
 }
 

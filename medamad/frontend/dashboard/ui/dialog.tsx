@@ -1,4 +1,4 @@
-// A dialog over the page: it holds the focus, and Escape or a click beside it closes it.
+// A modal dialog: it keeps the focus, and Escape or a click outside closes it.
 
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
@@ -6,14 +6,14 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "./icon.tsx";
 
-/** Whether a dialog may put the focus into a field: on phones the keyboard would cover it. */
+/** Whether a dialog may focus a field: on phones the keyboard would cover it. */
 export function hasKeyboard(): boolean {
   return matchMedia("(hover: hover)").matches;
 }
 
 interface Properties {
   title: string;
-  /** Called when it was closed. */
+  /** Called after it was closed. */
   onClose: () => void;
   wide?: boolean;
   children: ComponentChildren;
@@ -28,12 +28,12 @@ export function Dialog({ title, onClose, wide = false, children }: Properties) {
     dialog?.showModal();
     return () => {
       dialog?.close();
-      // One that goes before it was closed would take the focus along.
+      // Removing it before it is closed would lose the focus.
       before?.focus({ preventScroll: true });
     };
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog without our doing
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog natively
     <dialog
       ref={element}
       class={wide ? "dialog wide" : "dialog"}

@@ -1,11 +1,11 @@
-// A text with elements in it, where t() alone gives nothing but text.
+// A translated text with elements in it; t() returns only strings.
 
 import type { ComponentChildren } from "preact";
 import { Fragment } from "preact";
 
 interface Properties {
   text: string;
-  /** What takes the place of `{name}`, by its name. */
+  /** The replacement for each `{name}`. */
   values: Record<string, ComponentChildren>;
 }
 

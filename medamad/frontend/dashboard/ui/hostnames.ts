@@ -1,4 +1,4 @@
-// Hostnames as their readers write them: the interface gives those of other letters in ASCII.
+// Hostnames as people write them: the API returns international ones in ASCII.
 
 import { signal } from "@preact/signals";
 
@@ -7,7 +7,7 @@ const ENCODED = /\bxn--[a-z\d-]+/g;
 const decoding = signal<(label: string) => string>();
 let asked = false;
 
-/** Give a hostname in its own letters; until what reads them was fetched, as it is. */
+/** Return a hostname decoded; unchanged until the decoder has been loaded. */
 export function nameOf(hostname: string): string {
   if (hostname.search(ENCODED) < 0) return hostname;
   if (!asked) {
@@ -25,7 +25,7 @@ export function nameOf(hostname: string): string {
   return decode ? hostname.replace(ENCODED, decode) : hostname;
 }
 
-/** Whether a website's name has a text in it, in its own letters or in ASCII. */
+/** Whether a website's name contains a text, decoded or in ASCII. */
 export function isCalled(hostname: string, text: string): boolean {
   const sought = text.trim().toLowerCase();
   return [hostname, nameOf(hostname)].some((name) => name.includes(sought));

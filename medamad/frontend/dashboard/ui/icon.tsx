@@ -1,4 +1,4 @@
-// Icons, drawn from those of Lucide. They say nothing that the text beside them does not.
+// Icons, based on Lucide. They are decorative: the text next to them says the same.
 
 import type { IconNode } from "lucide";
 import { h } from "preact";

@@ -1,10 +1,10 @@
-// A component whose code is fetched when it is first shown.
+// A component whose code is loaded when it is first shown.
 
 import { type ComponentType, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 
-/** Give a component that stands for the one that `load` fetches; nothing is shown until then. */
+/** Return a component that renders what `load` imports, and nothing until then. */
 export function later<Properties extends object>(
   load: () => Promise<ComponentType<Properties>>,
 ): ComponentType<Properties> {
@@ -27,7 +27,7 @@ export function later<Properties extends object>(
   };
 }
 
-/** The server is away, or another build has taken the place of the one that this page is of. */
+/** The server is unreachable, or runs another build than the one this page is from. */
 function Failed() {
   return (
     <div class="trouble" role="alert">

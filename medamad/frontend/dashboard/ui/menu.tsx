@@ -9,19 +9,19 @@ const MARGIN_PX = 8;
 
 export interface Choice {
   label: ComponentChildren;
-  /** The text that typing a letter looks for, where the label is none. */
+  /** The text that typing a letter searches, if the label is not a text. */
   text?: string;
   isChosen?: boolean;
-  /** A key that does the same on the page, shown beside the label. */
+  /** The page's shortcut for the same action, shown next to the label. */
   keys?: string;
   choose: () => void;
 }
 
 interface Properties {
   label: ComponentChildren;
-  /** What the button is for, where the label alone does not say it. */
+  /** The purpose of the button, if the label alone does not say it. */
   title: string;
-  /** Groups of choices, parted by lines. */
+  /** Groups of choices, separated by lines. */
   groups: Choice[][];
   isOpen?: boolean;
   onToggle?: (isOpen: boolean) => void;
@@ -96,7 +96,7 @@ export function Menu({
   };
 
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it hears the keys of what it holds
+    // biome-ignore lint/a11y/noStaticElementInteractions: it handles the keys of its content
     <div class={`menu ${rest.class ?? ""}`} ref={root} onKeyDown={onKeyDown}>
       <button
         ref={button}
@@ -114,7 +114,7 @@ export function Menu({
       {isOpen && (
         <div ref={list} class={`menu-list ${align}`} role="menu" aria-label={title}>
           {groups.map((group, place) => (
-            // biome-ignore lint/a11y/useSemanticElements: a menu's group is no form's
+            // biome-ignore lint/a11y/useSemanticElements: a menu's group is not a form group
             <div role="group" key={place}>
               {group.map((choice, place) => (
                 <button
@@ -141,7 +141,7 @@ export function Menu({
   );
 }
 
-/** Move a list that would reach beyond the window's side, as it would on a phone. */
+/** Move a list that would extend beyond the window, as on a phone. */
 function keepInWindow(list: HTMLElement): void {
   const { left, right } = list.getBoundingClientRect();
   const most = document.documentElement.clientWidth - MARGIN_PX;

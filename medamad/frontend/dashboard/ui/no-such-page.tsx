@@ -1,4 +1,4 @@
-// What an address shows that names no page, or none that is there.
+// The page for an unknown address.
 
 import { useLocation } from "preact-iso";
 import { t } from "../i18n/index.ts";
@@ -8,7 +8,7 @@ export function NoSuchPage() {
   return <Nothing said={t("error.not-found")} />;
 }
 
-/** In the place of a page of a website that is not registered. */
+/** Shown instead of the page of an unregistered website. */
 export function NoWebsite({ hostname }: { hostname: string }) {
   return <Nothing said={t("view.no-website", { hostname: nameOf(hostname) })} />;
 }

@@ -1,4 +1,4 @@
-// The letters that a part of a hostname stands for in ASCII (punycode, RFC 3492).
+// Decode a hostname's labels from punycode (RFC 3492).
 
 import { decode } from "punycode/punycode.es6.js";
 
@@ -12,7 +12,7 @@ const TOGETHER = [
   ...["Thai", "Tibt", "Latn Hani Hira Kana", "Latn Hani Bopo", "Latn Hani Hang"],
 ];
 
-/** Give a label in its own letters, or as it is where they could mislead or are none. */
+/** Return a label decoded, or unchanged if decoding fails or could mislead. */
 export function inOwnLetters(label: string): string {
   try {
     const letters = decode(label.slice("xn--".length));

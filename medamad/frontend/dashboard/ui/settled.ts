@@ -1,10 +1,10 @@
-// A text that is being typed, once its reader pauses: what is asked for need not follow each letter.
+// Debounce a text that is being typed, so that not every letter causes a request.
 
 import { useEffect, useState } from "preact/hooks";
 
 const TYPING_MS = 250;
 
-/** A text once it has not changed for a moment; an empty one at once. */
+/** A text once it has not changed for a moment; an empty text immediately. */
 export function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

@@ -1,24 +1,24 @@
-// Keys that do something anywhere on the page, and the list of those that do at the moment.
+// Keyboard shortcuts for the whole page, and the list of those that are active.
 
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Shortcut {
-  /** The keys, one after another: "?", "t", "g w". As KeyboardEvent.key names them. */
+  /** The keys in sequence, as in KeyboardEvent.key: "?", "t", "g w". */
   keys: string;
-  /** What they do, in the reader's language. */
+  /** What they do, in the user's language. */
   label: string;
   act: () => void;
 }
 
 const inForce = signal<readonly (() => readonly Shortcut[])[]>([]);
 
-/** The shortcuts of everything that is shown. */
+/** The shortcuts of all mounted components. */
 export function shortcuts(): Shortcut[] {
   return inForce.value.flatMap((given) => given());
 }
 
-/** Have shortcuts as long as the component is shown. */
+/** Register shortcuts while the component is mounted. */
 export function useShortcuts(given: readonly Shortcut[]): void {
   const latest = useRef(given);
   latest.current = given;

@@ -1,10 +1,10 @@
-// What is shown in the place of something that could not be read or done.
+// What is shown when something could not be loaded or done.
 
 import type { ApiError } from "../api/client.ts";
 import { type Key, t } from "../i18n/index.ts";
 import { refresh } from "../state/ask.ts";
 
-/** What each status means, where nothing nearer is known. */
+/** The meaning of each status, unless something more specific is known. */
 const STATUSES: Record<number, Key> = {
   403: "refused.forbidden",
   404: "refused.gone",
@@ -13,7 +13,7 @@ const STATUSES: Record<number, Key> = {
   429: "refused.too-many",
 };
 
-/** What is expected of fields that a 400 names. */
+/** What is expected of the fields that a 400 names. */
 const FIELDS: Record<string, Key> = {
   hostname: "hostname.refused",
   password: "refused.password",
@@ -22,11 +22,11 @@ const FIELDS: Record<string, Key> = {
 
 interface RefusalProperties {
   error: ApiError | undefined;
-  /** What a status means here, in the reader's language. */
+  /** The meaning of a status here, in the user's language. */
   meaning?: Record<number, string>;
 }
 
-/** Why something was refused, in the reader's language; in the server's too where it says more. */
+/** Why something was refused, in the user's language, with the server's own message if it says more. */
 export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiError }) {
   const { status, message } = error;
   if (error.isAway) return <>{t("away.title")}</>;
@@ -45,7 +45,7 @@ function fieldOf(message: string): string {
   return message.split(": ", 1)[0] as string;
 }
 
-/** In the place of figures: says why, and offers to try again. */
+/** Replaces figures: says why they are missing and offers to retry. */
 export function Trouble({ error }: { error: ApiError }) {
   return (
     <div class="trouble" role="alert">
@@ -62,7 +62,7 @@ export function Trouble({ error }: { error: ApiError }) {
   );
 }
 
-/** Below a form: what was refused. */
+/** Below a form: the error. */
 export function Refusal({ error, meaning }: RefusalProperties) {
   return (
     <p class="refusal" role="alert">

@@ -1,4 +1,4 @@
-// The note on a website that used to be visited and is not any more.
+// The note on a website that has gone silent.
 
 import { moment, t } from "../i18n/index.ts";
 

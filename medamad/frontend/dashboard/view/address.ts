@@ -1,5 +1,5 @@
-// What a website's page shows, as its address says it: period, comparison, zone, filters. The
-// filters are written as the interface takes them: browser[eq]=Firefox.
+// What a website's page shows, as its address says: period, comparison, zone, filters. The
+// filters are written as in the API: browser[eq]=Firefox.
 
 import { type Filter, filtersIn, writeFilters } from "./filters.ts";
 
@@ -34,7 +34,7 @@ export type Interval = (typeof INTERVALS)[number];
 export const MEASURES = ["visitors", "pageviews", "duration", "bounce_percentage"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** What a website's page shows. Without `zone` it is the reader's own. */
+/** What a website's page shows. Without `zone` the browser's zone is used. */
 export interface View {
   period: Period;
   zone: string | undefined;
@@ -49,7 +49,7 @@ export const DEFAULT_PERIOD: NamedPeriod = "30d";
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d([+-]\d\d:\d\d)?$/;
 
-/** Read a view from the query of an address. What is not understood counts as not said. */
+/** Parse a view from a query string. Anything invalid is ignored. */
 export function readView(query: URLSearchParams): View {
   return {
     period: readPeriod(query),
@@ -69,12 +69,12 @@ function readPeriod(query: URLSearchParams): Period {
   return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
 }
 
-/** Tell whether a day has begun, if only where days begin first. */
+/** Return whether a day has begun anywhere on earth. */
 function hasBegun(from: string): boolean {
   return Date.parse(`${from.slice(0, 10)}T00:00+14:00`) <= Date.now();
 }
 
-/** Days may be the same one; a time has to lie before the other, by their offsets at least. */
+/** Days may be equal; a time must be before the other, at least by their offsets. */
 function isInOrder(from: string, to: string): boolean {
   const [first, last] = [clockIn(from), clockIn(to)];
   if (first !== last || DAY.test(from)) return first <= last;
@@ -91,7 +91,7 @@ function isDate(text: string): boolean {
   return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(clock);
 }
 
-/** Read the name of a time zone; gives none where this browser has no such zone. */
+/** Parse the name of a time zone; returns nothing if this browser does not know it. */
 export function readZone(text: string | null | undefined): string | undefined {
   try {
     return text
@@ -102,7 +102,7 @@ export function readZone(text: string | null | undefined): string | undefined {
   }
 }
 
-/** Write a view as the query of an address; what is usual is left out. */
+/** Write a view as a query string without defaults. */
 export function writeView(view: View): string {
   const query = new URLSearchParams();
   if (typeof view.period === "object") {
@@ -120,7 +120,7 @@ export function writeView(view: View): string {
   return text && `?${readable(text)}`;
 }
 
-/** An address that people can read: what a query may hold as it is, is not escaped. */
+/** A readable address: characters that are allowed in a query are not escaped. */
 function readable(query: string): string {
   return query.replace(/%(5B|5D|2F|3A|2C|40)/g, decodeURIComponent);
 }

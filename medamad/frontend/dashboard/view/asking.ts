@@ -1,4 +1,4 @@
-// The questions of a website's page: its view, how to change it, and what to ask for.
+// The state of a website's page: its view, how to change it, and the query for it.
 
 import { createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
@@ -14,13 +14,13 @@ export interface Viewing {
   hostname: string;
   view: View;
   zone: string;
-  /** Show something else of the same website. `replaces` leaves no step to go back. */
+  /** Change the view. `replaces` adds no history entry. */
   show: (change: Partial<View>, replaces?: boolean) => void;
 }
 
 export const ViewingContext = createContext<Viewing | undefined>(undefined);
 
-/** The view that the address of the page names. */
+/** The view in the page's address. */
 export function useAddressedView(hostname: string): Viewing {
   const { url, route } = useLocation();
   const query = url.includes("?") ? url.slice(url.indexOf("?")) : "";
@@ -43,7 +43,7 @@ export function useViewing(): Viewing {
   return viewing;
 }
 
-/** What every question of the page says: period and filters, at this moment. */
+/** The query parameters of every request: period and filters at this moment. */
 export function parametersOf({ view, zone }: Viewing, span?: Span): URLSearchParams {
   const query = writeSpan(span ?? spanUntilNow(view.period, zone), new URLSearchParams());
   writeFilters(view.filters, query);

@@ -1,4 +1,4 @@
-// The table behind the chart: always there for screen readers, shown to all who ask for it.
+// The chart as a table: always available to screen readers, shown on request.
 
 import { t } from "../i18n/index.ts";
 import { type Interval, MEASURES } from "./address.ts";

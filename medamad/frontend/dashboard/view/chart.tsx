@@ -1,5 +1,5 @@
-// The chart of one measure over time, the period before beneath it. uPlot draws; what is said of a
-// point, the keys and the choice of a part are ours.
+// The chart of one measure over time with the previous period. uPlot draws; tooltips,
+// keys and zooming are ours.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
@@ -13,19 +13,19 @@ import { partLabel, tickLabel } from "./spans.ts";
 
 interface Properties {
   buckets: Part[];
-  /** The part of the period before that each is compared with. */
+  /** The bucket of the previous period that each is compared with. */
   before: (Part | undefined)[] | undefined;
   measure: Measure;
   interval: Interval;
   zone: string;
-  /** Where the period ends; what lies between now and then stays empty. */
+  /** The end of the period; the part after now stays empty. */
   end: Date;
   onZoom: (first: number, last: number) => void;
 }
 
 const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_628_000 };
 const TICK_WIDTH_PX = 84;
-/** Steps between labels that people count in. */
+/** Natural steps between labels. */
 const STEPS: Record<Interval, number[]> = {
   minute: [1, 5, 10, 15, 30, 60, 120, 180, 360],
   hour: [1, 2, 3, 4, 6, 12, 24, 48, 96, 168],
@@ -64,7 +64,7 @@ export function Chart(properties: Properties) {
     };
   }, [look]);
 
-  // Only for other figures: the chart tells of its cursor again each time that it gets its data.
+  // Only when figures change: the chart reports its cursor again with new data.
   useEffect(() => {
     chart.current?.setData(data);
   }, [buckets, before, measure]);
@@ -92,7 +92,7 @@ export function Chart(properties: Properties) {
     interval: t(`interval.${interval}`),
   });
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a chart is no form's group of fields
+    // biome-ignore lint/a11y/useSemanticElements: a chart is not a group of form fields
     <div
       class="chart"
       role="group"
@@ -100,7 +100,7 @@ export function Chart(properties: Properties) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys above move along it
       tabIndex={0}
       onKeyDown={onKeyDown}
-      // A mouse needs no focus here: the page's keys go on to be the page's.
+      // A mouse click takes no focus, so the page's shortcuts keep working.
       onMouseDown={(event) => event.preventDefault()}
       onBlur={() => chart.current?.setCursor({ left: -10, top: -10 })}
     >
@@ -111,7 +111,7 @@ export function Chart(properties: Properties) {
   );
 }
 
-/** The places of values that no line reaches: what stands beside them is unknown. */
+/** Isolated points, whose neighbours are unknown. */
 function alone(values: ArrayLike<number | null | undefined>): number[] {
   return Array.from(values, (_value, place) => place).filter(
     (place) => values[place] != null && values[place - 1] == null && values[place + 1] == null,
@@ -120,7 +120,7 @@ function alone(values: ArrayLike<number | null | undefined>): number[] {
 
 type Data = [number[], ...(number | null)[][]];
 
-/** Starts in Unix seconds; the period before; what has been; and what is still under way. */
+/** Starts in Unix seconds; the previous period; past buckets; the current bucket. */
 function dataOf({ buckets, before, measure, end }: Properties): Data {
   const starts = buckets.map(({ date }) => Date.parse(date) / 1000);
   const values = buckets.map((bucket) => known(measure, bucket));
@@ -158,7 +158,7 @@ function optionsOf(
   return {
     width: element.clientWidth,
     height: heightOf(element),
-    // On the right, half of the last label stands beyond the chart.
+    // On the right, half of the last label extends beyond the chart.
     padding: [12, 28, 0, 0],
     legend: { show: false },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
@@ -243,7 +243,7 @@ function optionsOf(
   };
 }
 
-/** A click shows what lies under it. A finger has to say first what it points at: by a first tap. */
+/** A click zooms in. On touch, the first tap selects and the second zooms in. */
 function zoomByClick(chart: uPlot, latest: { current: Properties }): void {
   let pressed = 0;
   let tapped: number | null | undefined;
@@ -266,7 +266,7 @@ function topOf(measure: Measure, most: number | null): number {
   return Math.max((most ?? 0) * 1.08, measure === "duration" ? 5_000 : 4);
 }
 
-/** The starts that get a label: so many steps apart that each has room, also beyond now. */
+/** The starts that get a label, far enough apart for each to fit, also after now. */
 function splitsOf(chart: uPlot, { buckets, interval, zone, end }: Properties): number[] {
   const starts = startsUntil(buckets, interval, zone, end);
   const [first = 0, second = 0] = starts.map((start) => start.valueOf() / 1000);
@@ -277,7 +277,7 @@ function splitsOf(chart: uPlot, { buckets, interval, zone, end }: Properties): n
   return shown.map((start) => start.valueOf() / 1000);
 }
 
-/** What steps are counted by: hours and minutes from midnight on, the rest from the first start. */
+/** Steps count hours and minutes from midnight, everything else from the first start. */
 function countOf(start: Date, interval: Interval): number | undefined {
   if (interval === "hour") return dayNumber(start) * 24 + start.getHours();
   if (interval === "minute") return start.getHours() * 60 + start.getMinutes();
@@ -299,7 +299,7 @@ function ticks(splits: number[], { buckets, interval, zone }: Properties): strin
   return splits.map((split, place) => {
     const begun = new Date(split * 1000);
     const [first] = buckets;
-    // The period may cut off where its first part would begin.
+    // The period may cut off the start of its first bucket.
     const date = first && first.start > begun ? first.start : begun;
     const now = turn.format(date);
     const isTurn = now !== before && (place > 0 || isFine);
@@ -308,7 +308,7 @@ function ticks(splits: number[], { buckets, interval, zone }: Properties): strin
   });
 }
 
-/** A colour of the stylesheet, as the canvas takes it. */
+/** A colour of the stylesheet for the canvas. */
 function colour(element: HTMLElement, name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

@@ -1,4 +1,4 @@
-// Which period is shown, in which zone, and whether the one before is shown beside it.
+// The controls for the period, the time zone and the comparison.
 
 import { ArrowLeft, ArrowRight, CalendarRange, Clock, GitCompareArrows } from "lucide";
 import { useState } from "preact/hooks";
@@ -16,7 +16,7 @@ import { periodLabel } from "./spans.ts";
 const DaysDialog = later(() => import("./days-dialog.tsx").then(({ DaysDialog }) => DaysDialog));
 const ZoneDialog = later(() => import("./zone-dialog.tsx").then(({ ZoneDialog }) => ZoneDialog));
 
-/** The periods that have a name, in the groups in which they are offered, each with its key. */
+/** The named periods in groups, with their shortcuts. */
 const OFFERED: [NamedPeriod, string][][] = [
   [
     ["today", "t"],
@@ -39,7 +39,7 @@ export function Controls() {
   const { view, zone, show } = useViewing();
   const [open, setOpen] = useState<"days" | "zone">();
   const go = (period: Period | undefined) => {
-    // An interval was chosen for a period; another one may have none of it.
+    // An interval chosen for one period may not fit another.
     if (period) show({ period, interval: undefined });
   };
   const earlier = stepped(view.period, -1, zone);

@@ -1,4 +1,4 @@
-// Choosing days of one's own: by calendar, or typed.
+// Choose a range of days, with a calendar or by typing.
 
 import { TZDateMini } from "@date-fns/tz";
 import { addDays } from "date-fns";

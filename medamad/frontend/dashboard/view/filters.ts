@@ -1,4 +1,4 @@
-// Filters: which views count. Each is one parameter of the interface's statistics.
+// Filters: each is one query parameter of the statistics.
 
 export const FIELDS = [
   "path",
@@ -32,7 +32,7 @@ export const OPERATORS = [
 ] as const;
 export type Operator = (typeof OPERATORS)[number];
 
-/** A filter. Only `in` and `not_in` look at more than one value. */
+/** A filter. Only `in` and `not_in` have more than one value. */
 export interface Filter {
   field: Field;
   operator: Operator;
@@ -56,7 +56,7 @@ export function filtersIn(query: URLSearchParams): Filter[] {
   return found;
 }
 
-/** Add filters to a query, as the interface takes them. */
+/** Add filters to a query string. */
 export function writeFilters(filters: readonly Filter[], query: URLSearchParams): void {
   for (const { field, operator, values } of filters) {
     query.append(`${field}[${operator}]`, values.join(","));
@@ -75,14 +75,14 @@ export function takesMany(operator: Operator): boolean {
   return operator === "in" || operator === "not_in";
 }
 
-/** The operator that keeps what another one leaves out. */
+/** The operator that negates another one. */
 export function opposite(operator: Operator): Operator {
   if (operator === "neq") return "eq";
   if (operator === "eq") return "neq";
   return (operator.startsWith("not_") ? operator.slice(4) : `not_${operator}`) as Operator;
 }
 
-/** Whether two filters say the same: values are compared without regard to case. */
+/** Whether two filters are equal; values are compared case-insensitively. */
 export function isSame(one: Filter, other: Filter): boolean {
   return (
     one.field === other.field &&

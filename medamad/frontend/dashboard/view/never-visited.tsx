@@ -1,4 +1,4 @@
-// What a website's page says as long as nothing was ever counted: the way to its setup.
+// What a website's page shows before its first view: a link to the setup.
 
 import { statistic } from "../api/client.ts";
 import type { Summary } from "../api/types.ts";

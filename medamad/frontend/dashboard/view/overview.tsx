@@ -1,4 +1,4 @@
-// The figures of a period at a glance: a tile for each measure, and the chart of the chosen one.
+// The overview of a period: a tile for each measure, and a chart of the selected one.
 
 import { Table, TrendingUp } from "lucide";
 import { useMemo, useState } from "preact/hooks";
@@ -23,7 +23,7 @@ export function Overview() {
   const { interval, intervals, summary, before, end } = series;
   const [showsTable, setShowsTable] = useState(false);
   const { period } = view;
-  // Only for other figures: a period that moves with the time cuts its parts elsewhere each minute.
+  // Only when figures change: a rolling period moves its buckets every minute.
   const [buckets, pairs] = useMemo(() => {
     const parts =
       summary?.interval && partsOf(summary.interval, interval, zone, wholeSpan(period, zone));

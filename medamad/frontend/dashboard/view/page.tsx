@@ -1,4 +1,4 @@
-// A website's page: its figures under one period, zone and set of filters, all named by its address.
+// A website's page: its figures for a period, zone and filters, all in its address.
 
 import { useEffect } from "preact/hooks";
 import { useRoute } from "preact-iso";
@@ -15,7 +15,7 @@ import { Overview } from "./overview.tsx";
 import { PartialNote } from "./partial-note.tsx";
 import { SiteHead } from "./site-head.tsx";
 
-/** The page of the website that the address names, or that a share link is of. */
+/** The page of the website in the address or of a share link. */
 export function SitePage({ shared }: { shared?: string }) {
   const { params } = useRoute();
   const hostname = shared ?? params.hostname ?? "";

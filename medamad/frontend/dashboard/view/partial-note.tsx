@@ -1,4 +1,4 @@
-// Says that figures on the page are without some days, because sums alone are kept of them.
+// The note that figures do not cover some days, because only daily totals remain.
 
 import { t } from "../i18n/index.ts";
 import { partialDays } from "../state/partial.ts";

@@ -1,19 +1,19 @@
-// The buckets of a series as parts of its period: what each covers of it, and which one of the
-// period before it is compared with.
+// The buckets of a series: what each covers of its period, and which one of the
+// previous period it is compared with.
 
 import type { Bucket } from "../api/types.ts";
 import type { Interval, Period } from "./address.ts";
 import { counterpart, nextStart, type Span, wholeSpan } from "./periods.ts";
 
-/** A bucket, and the stretch that it covers within the period, be it beyond now. */
+/** A bucket and the span it covers within the period, possibly in the future. */
 export interface Part extends Bucket {
   start: Date;
   end: Date;
-  /** Whether the period cuts nothing off the bucket. */
+  /** Whether the bucket is entirely within the period. */
   isWhole: boolean;
 }
 
-/** The parts of a period. */
+/** The buckets of a period. */
 export function partsOf(
   buckets: readonly Bucket[],
   interval: Interval,

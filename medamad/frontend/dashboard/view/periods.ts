@@ -1,4 +1,4 @@
-// Periods: from when to when they go, which intervals fit them, what comes before and after.
+// Periods: their spans, the intervals that fit them, the previous and next ones.
 
 import { TZDateMini } from "@date-fns/tz";
 import {
@@ -23,12 +23,12 @@ const LOCAL_LENGTH = "2026-11-20T15:30".length;
 const DAY_MINUTES = 1_440;
 const OF_DAYS = ["today", "yesterday", "7d", "30d", "90d", "6mo", "12mo"] as const;
 
-/** The reader's own zone. */
+/** The browser's time zone. */
 export function ownZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** A stretch of time, from its first millisecond to before `end`. Without `start`, since ever. */
+/** A span from `start` to before `end`, in milliseconds. Without `start`, all time. */
 export interface Span {
   start: Date | undefined;
   end: Date;
@@ -37,7 +37,7 @@ export interface Span {
 const DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
 const MONTHS = { "6mo": 6, "12mo": 12 } as const;
 
-/** From when to when a period goes, whole days of the zone; also beyond now. */
+/** The span of a period in whole days of the zone, possibly into the future. */
 export function wholeSpan(period: Period, zone: string, now = new Date()): Span {
   const today = startOfDay(new TZDateMini(now, zone));
   const tomorrow = addDays(today, 1);
@@ -59,7 +59,7 @@ export function wholeSpan(period: Period, zone: string, now = new Date()): Span 
   }
 }
 
-/** Periods of times begin and end at full minutes, as their addresses say it. */
+/** Periods of times begin and end at full minutes, as in their addresses. */
 function minuteAfter(now: Date, zone: string): Date {
   return addMinutes(startOfMinute(new TZDateMini(now, zone)), 1);
 }
@@ -68,7 +68,7 @@ function spanOfRange({ from, to }: Range, zone: string): Span {
   const start = local(from, zone);
   const end = local(to, zone);
   if (isDays({ from, to })) return { start, end: addDays(end, 1) };
-  // Between times that a zone's clock leaves out, or does not repeat, there may be nothing.
+  // A span between times that a zone's clock skips may be empty.
   return { start, end: end > start ? end : addHours(start, 1) };
 }
 
@@ -76,7 +76,7 @@ function isDays({ from }: Range): boolean {
   return !from.includes("T");
 }
 
-/** The moment that a local date and time of a zone is; of two, that of the offset in the text. */
+/** The instant of a local date and time in a zone; of two, the one with the text's offset. */
 function local(text: string, zone: string): Date {
   const clock = text.slice(0, LOCAL_LENGTH);
   const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = clock.split(/[-T:]/).map(Number);
@@ -84,7 +84,7 @@ function local(text: string, zone: string): Date {
   return sameByClock(date).find((other) => offsetOf(other) === text.slice(LOCAL_LENGTH)) ?? date;
 }
 
-/** The other moments at which the clock of a date shows the same: it was put back between. */
+/** The other instants with the same local time, when the clock was set back. */
 function sameByClock(date: Date): Date[] {
   return [-60, -30, 30, 60]
     .map((minutes) => addMinutes(date, minutes))
@@ -97,13 +97,13 @@ function offsetOf(date: Date): string {
   return `${minutes < 0 ? "-" : "+"}${padded(hours)}:${padded(rest)}`;
 }
 
-/** The part of a period that has been. */
+/** The past part of a period. */
 export function spanUntilNow(period: Period, zone: string, now = new Date()): Span {
   const { start, end } = wholeSpan(period, zone, now);
   return { start, end: end > now ? new TZDateMini(now, zone) : end };
 }
 
-/** The stretch that a period is compared with: as much of the one before as has been of this. */
+/** The span to compare with: as much of the previous period as has passed of this one. */
 export function spanBefore(period: Period, zone: string, now = new Date()): Span | undefined {
   const whole = wholeSpan(period, zone, now);
   const { start, end } = spanUntilNow(period, zone, now);
@@ -112,7 +112,7 @@ export function spanBefore(period: Period, zone: string, now = new Date()): Span
   return { start: back(start), end: back(end) };
 }
 
-/** A moment that lies a period's length later, or earlier, by the clock of its zone. */
+/** An instant one period later or earlier, by the zone's clock. */
 function moved(
   date: Date,
   period: Period,
@@ -131,7 +131,7 @@ function monthsOf(period: Period, start: Date, end: Date): number {
   const isMonths =
     typeof period === "object" && isDays(period) && start.getDate() === end.getDate();
   const months = isMonths ? differenceInCalendarMonths(end, start) : 0;
-  // Thirty days that happen to be a month are still stepped by days.
+  // Thirty days that happen to be a month still step by days.
   return start.getDate() === 1 || Object.values(MONTHS).some((known) => known === months)
     ? months
     : 0;
@@ -145,7 +145,7 @@ function daysOf(period: Period, start: Date, end: Date): number {
   return isTimes(period) ? 0 : differenceInCalendarDays(end, start);
 }
 
-/** The period one step later (1) or earlier (-1); undefined beyond now, or where there is none. */
+/** The next (1) or previous (-1) period; undefined in the future, or if there is none. */
 export function stepped(
   period: Period,
   by: 1 | -1,
@@ -157,7 +157,7 @@ export function stepped(
   const whole = { start, end };
   const next = { start: moved(start, period, whole, by), end: moved(end, period, whole, by) };
   if (next.start > now) return undefined;
-  // A day by the clock does not go beyond now: its last step leads to the last 24 hours.
+  // A rolling day does not extend beyond now: its last step leads to the last 24 hours.
   const isDay = isTimes(period) && differenceInMinutes(end, start) === DAY_MINUTES;
   if (isDay && by > 0 && next.end > subHours(now, 1)) return period === "24h" ? undefined : "24h";
   const range = isTimes(period)
@@ -166,14 +166,14 @@ export function stepped(
   return named(range, zone, now, OF_DAYS);
 }
 
-/** The day of a date by its own clock: 2026-11-20. */
+/** The local day of a date: 2026-11-20. */
 export function dayOf(date: Date): string {
   return [padded(date.getFullYear(), 4), padded(date.getMonth() + 1), padded(date.getDate())].join(
     "-",
   );
 }
 
-/** A local time, with its offset where it alone does not tell which moment it is. */
+/** A local time, with its offset if it is ambiguous. */
 function timeOf(date: Date): string {
   return clockOf(date) + (sameByClock(date).length ? offsetOf(date) : "");
 }
@@ -186,17 +186,17 @@ function padded(figure: number, width = 2): string {
   return String(figure).padStart(width, "0");
 }
 
-/** A range of days, both included, by the clock that the dates go by. */
+/** A range of days, both inclusive, in the dates' zone. */
 export function daysBetween(first: Date, last: Date): Range {
   return { from: dayOf(first), to: dayOf(last) };
 }
 
-/** A range of local times, by the clock that the dates go by. */
+/** A range of local times in the dates' zone. */
 export function timesOf(start: Date, end: Date): Range {
   return { from: timeOf(start), to: timeOf(end) };
 }
 
-/** The name of a range, if it has one of those given: today and yesterday are called so. */
+/** The name of a range, if it has one, such as today or yesterday. */
 export function named(
   range: Range,
   zone: string,
@@ -211,7 +211,7 @@ export function named(
   return range;
 }
 
-/** The range that a part of a chart stands for: days where it has whole ones, in no less. */
+/** The range of a part of a chart: whole days if it has any. */
 export function rangeOf(start: Date, end: Date, interval: Interval, zone: string): Range {
   const [first, last] = [new TZDateMini(start, zone), new TZDateMini(end, zone)];
   const isFine = interval === "minute" || interval === "hour";
@@ -219,18 +219,18 @@ export function rangeOf(start: Date, end: Date, interval: Interval, zone: string
   return isFine || !isOfDays ? timesOf(first, last) : daysBetween(first, addDays(last, -1));
 }
 
-/** The moment at which the bucket after this one begins, by the clock of the zone. */
+/** The instant at which the next bucket begins, by the zone's clock. */
 export function nextStart(start: Date, interval: Interval, zone: string): Date {
   return FOLLOWING[interval](new TZDateMini(start, zone), 1);
 }
 
-/** The moment of the period before that a moment of this one is compared with, if it has any. */
+/** The instant of the previous period to compare with, if there is one. */
 export function counterpart(date: Date, period: Period, zone: string, whole: Span) {
   const { start, end } = whole;
   if (!start) return undefined;
   const from = new TZDateMini(date, zone);
   const earlier = moved(from, period, { start, end }, -1);
-  // The 31st has none in a month of 30 days, an hour none on a day that leaves it out.
+  // The 31st has none in a month of 30 days, nor a skipped hour.
   const isThere = clockOf(moved(earlier, period, { start, end }, 1)) === clockOf(from);
   return isThere ? earlier : undefined;
 }
@@ -243,7 +243,7 @@ const FOLLOWING = {
   month: addMonths,
 };
 
-/** The starts of buckets by the clock of the zone, and of those that follow them until `end`. */
+/** The starts of buckets by the zone's clock, continued until `end`. */
 export function startsUntil(
   buckets: readonly { date: string }[],
   interval: Interval,
@@ -260,7 +260,7 @@ export function startsUntil(
   return starts;
 }
 
-/** The intervals in which a stretch may be shown, the finest first. */
+/** The intervals available for a span, finest first. */
 export function intervalsFor(start: Date, end: Date): Interval[] {
   const days = differenceInMinutes(end, start) / 1_440;
   const all: [Interval, number, number][] = [
@@ -274,12 +274,12 @@ export function intervalsFor(start: Date, end: Date): Interval[] {
   return fitting.length ? fitting.map(([interval]) => interval) : ["minute"];
 }
 
-/** The interval in which a stretch is shown unless another one is chosen. */
+/** The default interval of a span. */
 export function usualInterval(start: Date, end: Date): Interval {
   const days = differenceInMinutes(end, start) / 1_440;
   if (days <= 0.13) return "minute";
   if (days <= 2.1) return "hour";
-  // Weeks hardly ever begin where those of the period before do; days can be compared with its days.
+  // Weeks rarely line up with the previous period's; days can be compared.
   if (days <= 200) return "day";
   return "month";
 }

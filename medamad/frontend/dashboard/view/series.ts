@@ -1,4 +1,4 @@
-// The figures of the period, of the one before, and of their intervals.
+// The figures of the period, the previous period and their intervals.
 
 import type { ApiError } from "../api/client.ts";
 import type { Bucket, Summary } from "../api/types.ts";
@@ -12,20 +12,20 @@ export interface Series {
   interval: Interval;
   /** The intervals that fit the period. */
   intervals: Interval[];
-  /** Where the period ends, be it beyond now. */
+  /** The end of the period, possibly in the future. */
   end: Date;
   isLoading: boolean;
   isStale: boolean;
   error: ApiError | undefined;
 }
 
-/** Ask for the figures of the page's period and of the one that it is compared with. */
+/** Request the figures of the period and of the one it is compared with. */
 export function useSeries(): Series {
   const { view, zone } = useViewing();
   const { period } = view;
   const isSinceEver = period === "all";
   const { start: named, end } = wholeSpan(period, zone);
-  // Since when there are visits is not known before the first answer.
+  // The first view is not known before the first response.
   const months = useStatistic<Summary>(isSinceEver ? "summary" : null, {
     interval: "month",
     timezone: zone,
@@ -45,10 +45,10 @@ export function useSeries(): Series {
     () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
     "before",
   );
-  // Where nothing has ever been, there is no more to ask.
+  // Without any view there is nothing more to request.
   const isNever = months.data !== undefined && start === undefined;
   return {
-    // Without a start nothing is asked, and what is known is of the question before.
+    // Without a start nothing is requested, and the data is that of the previous query.
     summary: isNever ? months.data : !start && months.error ? undefined : current.data,
     before: compares && !before.isStale && before.data?.current.pageviews ? before.data : undefined,
     interval,

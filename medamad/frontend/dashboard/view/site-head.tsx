@@ -1,4 +1,4 @@
-// Which website it is, the way to the others, and who is there now.
+// The header of a website: its name, a switch to others, and visitors now.
 
 import { Code, Globe } from "lucide";
 import { useState } from "preact/hooks";
@@ -24,7 +24,7 @@ export function SiteHead() {
   const { data: live } = useAsk<{ visitors: number }>(statistic(hostname, "live"));
   useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
 
-  // What is asked of one website need not be there on another: only the time goes along.
+  // Filters of one website may not exist on another: only the period is kept.
   const elsewhere = writeView({ ...view, filters: [] });
   const choices = (websites ?? [{ hostname }]).map(
     (website): Choice => ({

@@ -1,4 +1,4 @@
-// Periods and stretches of time in words.
+// Periods in words.
 
 import { locale, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
@@ -8,7 +8,7 @@ import { rangeOf, type Span, wholeSpan } from "./periods.ts";
 const DAY = { day: "numeric", month: "short", year: "numeric" } as const;
 const TIME = { ...DAY, hour: "numeric", minute: "2-digit" } as const;
 
-/** What a period is called: its name, or its days. */
+/** The name of a period, or its days. */
 export function periodLabel(period: Period, zone: string): string {
   if (typeof period === "string") return t(`period.${period}`);
   return spanLabel(wholeSpan(period, zone), zone, isFine(period));
@@ -18,23 +18,23 @@ function isFine(period: Period): boolean {
   return period === "24h" || (typeof period === "object" && period.from.includes("T"));
 }
 
-/** The days from when to when a stretch goes, or the times where it is finer than days. */
+/** The days of a span, or its times if it is finer than days. */
 export function spanLabel({ start, end }: Span, zone: string, showsTimes: boolean): string {
   const form = new Intl.DateTimeFormat(locale.value, {
     ...(showsTimes ? TIME : DAY),
     timeZone: zone,
   });
-  // The end itself is no more part of it.
+  // The end is exclusive.
   const last = new Date(end.valueOf() - (showsTimes ? 0 : 1));
   return start ? form.formatRange(start, last) : t("period.since-ever");
 }
 
-/** The days of a period, in words, whether it has a name or not. */
+/** The days of a period in words, whether or not it has a name. */
 export function daysLabel(span: Span, period: Period, zone: string): string {
   return spanLabel(span, zone, isFine(period));
 }
 
-/** A date as the daemon writes it, in words. */
+/** A date from the daemon, in words. */
 export function dateLabel(date: string): string {
   return moment(new Date(`${date}T00:00:00Z`), { dateStyle: "medium" }, "UTC");
 }
@@ -47,7 +47,7 @@ const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {
   month: { month: "long", year: "numeric" },
 };
 
-/** What a part of a period stands for, in full. */
+/** The full description of a bucket. */
 export function partLabel(part: Part, interval: Interval, zone: string): string {
   const { start, end, isWhole } = part;
   if (interval === "week" || (interval === "month" && !isWhole))
@@ -63,7 +63,7 @@ function hasTimes({ start, end }: Part, zone: string): boolean {
   return rangeOf(start, end, "day", zone).from.includes("T");
 }
 
-/** What a bucket is called on the axis; `isTurn` where a new day or year begins. */
+/** The axis label of a bucket; `isTurn` if a new day or year begins. */
 export function tickLabel(start: Date, interval: Interval, zone: string, isTurn: boolean): string {
   const isFine = interval === "minute" || interval === "hour";
   const turn = isFine ? { day: "numeric", month: "short" } : { month: "short", year: "numeric" };

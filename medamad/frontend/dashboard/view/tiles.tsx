@@ -1,4 +1,4 @@
-// The four measures of a period, each with its change; choosing one puts it on the chart.
+// The four measures of a period, each with its change; choosing one charts it.
 
 import type { Figures } from "../api/types.ts";
 import { changeOf, t } from "../i18n/index.ts";
@@ -64,7 +64,7 @@ interface ChangeProperties {
 }
 
 function Change({ measure, now, before }: ChangeProperties) {
-  // A share of nothing is no change that a percentage could tell.
+  // A change from nothing has no percentage.
   if (now === null || !before) return null;
   const fraction = (now - before) / before;
   const isUp = fraction > 0;

@@ -9,7 +9,7 @@ import { useAsk } from "../state/ask.ts";
 const HOUR_MS = 3_600_000;
 const [WIDTH, HEIGHT] = [240, 48];
 
-/** The last 24 hours of the clock, the one that runs included. */
+/** The last 24 clock hours, including the current one. */
 function lastHours(): URLSearchParams {
   const now = new Date();
   const start = new Date(now);
@@ -21,7 +21,7 @@ function lastHours(): URLSearchParams {
   });
 }
 
-/** It is asked for as long as it is on the screen: a list may be long. */
+/** Requested only while it is on screen, since a list may be long. */
 export function Curve({ hostname }: { hostname: string }) {
   const place = useRef<HTMLDivElement>(null);
   const [isSeen, setSeen] = useState(false);

@@ -1,9 +1,9 @@
-// The field for a website's hostname. An address that is pasted into it is taken for its host.
+// The field for a website's hostname. Of a pasted URL, it keeps the host.
 
 import { t } from "../i18n/index.ts";
 import { nameOf } from "../ui/hostnames.ts";
 
-/** The hostname in what was typed or pasted; what is no address is left to the server to judge. */
+/** The hostname in what was typed or pasted; anything else is left for the server to check. */
 export function hostnameIn(text: string): string {
   const typed = text.trim();
   if (!/[/:?#@]/.test(typed)) return typed;
@@ -11,7 +11,7 @@ export function hostnameIn(text: string): string {
   return URL.canParse(url) ? new URL(url).hostname : typed;
 }
 
-/** What refusals of a hostname mean. A rename to a name that is taken is told by `isKnown`. */
+/** The meaning of errors about a hostname. `isKnown` reports a rename to an existing name. */
 export function hostnameRefusals(hostname: string, isKnown = false): Record<number, string> {
   const known = t("hostname.known", { hostname });
   return { 400: isKnown ? known : t("hostname.refused"), 409: known };
@@ -21,7 +21,7 @@ interface Properties {
   value: string;
   onInput: (value: string) => void;
   disabled?: boolean;
-  /** Whether the focus begins here when it is part of a dialog. */
+  /** Whether a dialog focuses this field first. */
   isFirst?: boolean;
 }
 

@@ -101,7 +101,7 @@ function keptOrder(): Order {
   return ORDERS.find((order) => order === localStorage.getItem(KEPT)) ?? "visitors";
 }
 
-/** The server gives them by name. */
+/** The server sorts them by name. */
 function inOrder(websites: Website[], order: Order): Website[] {
   if (order === "name") return websites;
   const visitors = ({ summary }: Website) => summary?.visitors ?? 0;

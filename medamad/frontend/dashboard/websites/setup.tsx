@@ -70,7 +70,7 @@ function Tag({ hostname, names }: { hostname: string; names: Usage["tracker"] })
   );
 }
 
-/** What stands in the tag is the address of this page: visitors have to reach it too. */
+/** The tag contains the address of this page, which visitors must be able to reach. */
 function AddressNote({ hostname }: { hostname: string }) {
   if (isLocal(hostname)) return null;
   const { origin, protocol } = location;

@@ -1,4 +1,4 @@
-// The tags that a website puts into its pages.
+// The tags that a website adds to its pages.
 
 import type { Feature, Usage } from "../api/types.ts";
 
@@ -9,18 +9,18 @@ export function scriptTag({ script_name }: Names): string {
   return `<script defer src="${location.origin}/${script_name}"></script>`;
 }
 
-/** The script with features of its own, whatever the account chose. */
+/** The script with its own features, regardless of the account's choice. */
 export function scriptTagWith(features: readonly Feature[]): string {
   return `<script defer src="${location.origin}/scripts/${features.join(".") || "default"}.js"></script>`;
 }
 
-/** The image for browsers that run no scripts. */
+/** The image for browsers without JavaScript. */
 export function pixelTag({ event_name }: Names): string {
   const source = `${location.origin}/api/${event_name}/pixel.gif`;
   return `<noscript><img src="${source}" referrerpolicy="no-referrer-when-downgrade" alt=""></noscript>`;
 }
 
-/** Whether a hostname means the machine on which it is asked for. */
+/** Whether a hostname refers to the local machine. */
 export function isLocal(hostname: string): boolean {
   return /(^|\.)localhost$|^127\.|^\[::1\]$/.test(hostname);
 }

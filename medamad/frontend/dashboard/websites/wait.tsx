@@ -1,4 +1,4 @@
-// Waits for a website's first visit, and says why nothing comes.
+// Waits for a website's first view, and explains why none arrives.
 
 import { CircleCheck } from "lucide";
 import { useRef, useState } from "preact/hooks";
@@ -16,12 +16,12 @@ import { reasonText } from "./reasons.tsx";
 
 const WAITING_MS = 2_000;
 const SHOWN_HOSTNAMES = 3;
-/** Counted for no website in particular, since it was not known which one was meant. */
+/** Rejections that belong to no known website. */
 const OF_ANY = ["malformed", "rate"];
 
 interface Properties {
   hostname: string;
-  /** All that were ever counted. */
+  /** All views ever counted. */
   views: number;
   usage: Usage;
 }
@@ -84,7 +84,7 @@ export function Wait({ hostname, views, usage }: Properties) {
   );
 }
 
-/** How many labels two hostnames share at their ends: what is meant for one may come for its kin. */
+/** How many trailing labels two hostnames share: hits for one may arrive for a related one. */
 function kinship(one: string, other: string): number {
   const labels = other.split(".").reverse();
   return one
@@ -117,7 +117,7 @@ interface UnknownProperties {
   isDemo: boolean;
 }
 
-/** Hits of a hostname that nobody registered: it may be the one that was meant. */
+/** Hits for an unregistered hostname, which may be the intended one. */
 function Unknown({ hostname, hits, last, website, isDemo }: UnknownProperties) {
   const { route } = useLocation();
   const [error, setError] = useState<ApiError>();
