@@ -1,4 +1,4 @@
-// Builds the tracker and the dashboard into the folder that is named, and checks their sizes.
+// Builds the tracker and the dashboard into the given folder, and checks their sizes.
 
 import { mkdir, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";

@@ -1,4 +1,4 @@
-// Bundles the dashboard: a page, and files under assets/ whose names tell their content.
+// Bundles the dashboard: a page, and files under assets/ with content hashes in their names.
 
 import { readFile } from "node:fs/promises";
 import { basename, relative, resolve } from "node:path";
@@ -11,7 +11,7 @@ import { names } from "./names.mjs";
 
 const SOURCE = resolve(import.meta.dirname, "../dashboard");
 
-/** Write the dashboard. Gives the sizes of its files by name, and what its first view loads. */
+/** Write the dashboard. Returns the sizes of its files by name, and what the first view loads. */
 export async function buildDashboard(folder) {
   const bundled = await build({
     entryPoints: { main: `${SOURCE}/main.tsx`, theme: `${SOURCE}/theme.ts` },
@@ -54,18 +54,18 @@ export async function buildDashboard(folder) {
   return { sizes, first: ["index.html", "icon.svg", theme, style, ...scripts] };
 }
 
-/** The page of a share link: the same, but nobody's account is asked for. */
+/** The page of a share link: the same without the account. */
 function shared(page) {
   return page.replace(/^<link rel="preload" href="\/api\/user".*\n/m, "");
 }
 
-/** A script of which terser, which takes its time, has taken off some more. */
+/** A script minified further by terser, which is slow. */
 async function smallest({ path, contents, text }) {
   if (!path.endsWith(".js")) return contents;
   return (await minify(text, { ecma: 2020, module: true, compress: { passes: 2 } })).code;
 }
 
-/** What a script imports, and what that imports, before anything of it can run. */
+/** A script's static imports, transitively. */
 function loadedWith(path, outputs, folder, found = []) {
   if (found.includes(path)) return found;
   found.push(path);

@@ -1,4 +1,4 @@
-// Writes what is served, with its compressed forms beside it.
+// Writes static files with their compressed forms.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -9,8 +9,8 @@ import { gzipAsync } from "@gfx/zopfli";
 const brotli = promisify(brotliCompress);
 
 /**
- * Write a file, and FILE.gz and FILE.br where those are smaller.
- * Gives the bytes of each: { plain, gzip, brotli }.
+ * Write a file, and FILE.gz and FILE.br if they are smaller.
+ * Returns the bytes of each: { plain, gzip, brotli }.
  */
 export async function put(file, content) {
   const plain = Buffer.from(content);

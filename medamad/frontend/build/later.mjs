@@ -1,4 +1,4 @@
-// Keeps what the first view loads in one script, however its parts are shared with later ones.
+// Keeps the first view in one script, even where later parts share its modules.
 
 import { resolve } from "node:path";
 

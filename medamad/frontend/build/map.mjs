@@ -1,4 +1,4 @@
-// Draws the map of the world while the dashboard is built, so that no browser has to.
+// Draws the world map at build time.
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -6,14 +6,14 @@ import { geoNaturalEarth1, geoPath } from "d3-geo";
 import { feature } from "topojson-client";
 import { readNames } from "./names.mjs";
 
-/** Finer than any screen shows it, so that whole numbers do. */
+/** Finer than any screen, so that whole numbers suffice. */
 const WIDTH = 2_000;
 const HEIGHT = 1_000;
 const ANTARCTICA = "010";
-/** Countries that the coarse outlines leave out are too small to be more than a dot. */
+/** Countries missing from the coarse outlines become dots. */
 const DOT_RADIUS = 6;
 
-/** An esbuild plugin that gives the module "world-map": { width, height, countries }. */
+/** An esbuild plugin that provides the module "world-map": { width, height, countries }. */
 export const worldMap = {
   name: "world-map",
   setup(build) {
@@ -25,7 +25,7 @@ export const worldMap = {
   },
 };
 
-/** Give each country's outline as an SVG path, by its ISO 3166 code; a dot for small ones. */
+/** Return each country's outline as an SVG path, by its ISO 3166 code; a dot for small ones. */
 async function draw() {
   const { numeric } = await readNames();
   const codeOf = ({ id }) => numeric[id] ?? "";
@@ -53,7 +53,7 @@ async function read(detail) {
   return features.filter(({ id }) => id !== ANTARCTICA);
 }
 
-/** The same path with steps in the place of points, which are half as long. */
+/** The same path with relative coordinates, which are half as long. */
 function shortened(path) {
   return path
     .split("Z")

@@ -1,4 +1,4 @@
-// Puts the table of sizes that the last build made into the README.
+// Updates the table of sizes in the README from the last build.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";

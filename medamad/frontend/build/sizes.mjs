@@ -1,4 +1,4 @@
-// Says how large everything became, and fails when that is more than it may be.
+// Reports the sizes, and fails if one exceeds its budget.
 
 import { writeFile } from "node:fs/promises";
 import { FEATURES } from "./tracker.mjs";

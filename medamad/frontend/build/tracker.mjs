@@ -1,10 +1,10 @@
-// Composes the tracker: one script for every set of features that an account may choose.
+// Builds the tracker: one script for every set of features.
 
 import { build } from "esbuild";
 import { minify } from "terser";
 import { put } from "./files.mjs";
 
-/** The features beside the default, in the order in which a script's name lists them. */
+/** The optional features, in the order of a script's name. */
 export const FEATURES = [
   "click-events",
   "page-events",
@@ -17,7 +17,7 @@ export const FEATURES = [
 /**
  * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
  * named/NAME.js, which is the same for an address from which the interface is a step farther.
- * Gives the sizes of the first by name.
+ * Returns the sizes of the first by name.
  */
 export async function buildTracker(folder) {
   const sets = Array.from({ length: 2 ** FEATURES.length }, (_, bits) =>
@@ -48,7 +48,7 @@ async function compose(features) {
     define: Object.fromEntries(chosen),
     minifySyntax: true,
   });
-  // One word for every variable and one sign for every comparison, where there would be two.
+  // Use one keyword for all variables and one operator for all comparisons, which compresses better.
   const plain = bundled.outputFiles[0].text
     .replaceAll(/\b(const|var) /g, "let ")
     .replaceAll(/([!=]=)=/g, "$1");

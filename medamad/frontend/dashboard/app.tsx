@@ -1,4 +1,4 @@
-// The page as a whole: who is there, which page the address names, what surrounds it.
+// The application: session, routing, shell.
 
 import { useEffect, useState } from "preact/hooks";
 import { LocationProvider, Route, Router } from "preact-iso";

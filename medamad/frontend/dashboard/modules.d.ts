@@ -4,7 +4,7 @@ declare module "*.css";
 
 declare module "world-map" {
   /**
-   * Outlines as SVG paths; `code` is the country's ISO 3166 code, "" for a land without. A country
+   * Outlines as SVG paths; `code` is the country's ISO 3166 code, "" if it has none. A country
    * that is too small for an outline is a dot.
    */
   const map: {

@@ -1,4 +1,4 @@
-// What the script is composed of: true or false, fixed when it is built.
+// The script's features: true or false, fixed at build time.
 
 declare const CLICK_EVENTS: boolean;
 declare const PAGE_EVENTS: boolean;
@@ -7,15 +7,15 @@ declare const FILE_DOWNLOADS: boolean;
 declare const NOT_FOUND: boolean;
 declare const HASH_ROUTING: boolean;
 
-/** Report an event of a page's own, with properties if it has any. */
+/** Report a custom event, with properties if any. */
 declare var medamad: (event: string, properties?: object) => void;
 
-/** A view as it is reported; `contract` of the fields: GET /openapi, the events. */
+/** A view as it is reported; GET /openapi.yaml documents the fields. */
 interface Load {
   e: "load";
   /** The beacon. */
   b: string;
-  /** The address of the page, and that from which the visitor came. */
+  /** The URLs of the page and of the referrer. */
   u: string;
   r: string;
   /** Whether this is the visitor's first view today, the first of this page, and its number. */

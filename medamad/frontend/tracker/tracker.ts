@@ -1,6 +1,6 @@
-// The tracker: counts views without cookies. What the visitor saw today is known only to the
-// browser's own cache, by the dates of the answers to two pings. Every byte goes to every visitor:
-// so what is used once stands where it is used, and repeats what is near in the same words.
+// The tracker: counts views without cookies. Whether the visitor was here today is known only to the
+// browser's own cache, through the dates of two ping responses. Every byte is sent to every visitor,
+// so code is inlined, and repeats itself where that compresses better.
 
 const page = document;
 const place = location;
@@ -9,36 +9,36 @@ const {
   dataset: { api },
 } = page.currentScript as HTMLScriptElement;
 
-/** Where events go. A server with a name of its own for them puts it in the place of `event/`. */
+/** The URL of events. A server with a custom event name puts it in place of `event/`. */
 const events = new URL(`${api ? `//${api}` : "api"}/event/`, src);
 
-/** The view: its beacon and path; since when it is in sight, if it is, and for how long it was. */
+/** The view: its beacon and path, since when it has been visible, and for how long it was before. */
 let b: string;
 let path: string | 0 | undefined;
 let since: number | undefined;
 let seen: number;
-/** The address of the view; at first that of the page from which the visitor comes. */
+/** The URL of the view; initially that of the referrer. */
 let address = page.referrer;
-/** Sends the view's load, if it was not sent yet, by what is known of the visitor. */
+/** Sends the view's load once, with what is known of the visitor. */
 let flush: (() => void) | undefined;
 let isIgnored: number | undefined;
 
-/** A beacon reaches its end also when the page is gone before. */
+/** A beacon is delivered even after the page is gone. */
 const send = (hit: object) => navigator.sendBeacon(`${events}hit`, JSON.stringify(hit));
 
 const report = (d: object) => isIgnored || send({ e: "custom", b, d, g: place.hostname });
 
-/** How many views of today came before this one, by what the browser keeps under a name. */
+/** The number of views before this one today, from the browser's cache entry of a URL. */
 const ping = (name: string): Promise<number> =>
   fetch(events + "ping?n=" + name).then((answer) => answer.json());
 
-/** Read properties as they stand in a page: "name=value; name=value". */
+/** Parse properties as written in a page: "name=value; name=value". */
 const read = (d: Record<string, string>, text: string) => {
   text.replace(/([^=;]+)=([^;]+)/g, (_, name, value) => (d[name] = value));
   return d;
 };
 
-/** Look what is in sight now: it ends the view that was before, or begins one. */
+/** Begin or end a view when the page's visibility or address changes. */
 const look = (event: Partial<MouseEvent>) => {
   const isLeft = event.type === "pagehide";
   const now =
@@ -49,7 +49,7 @@ const look = (event: Partial<MouseEvent>) => {
         : place.pathname;
 
   if ((CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS) && (event.button as number) < 2) {
-    // What is clicked may be the document, which is near nothing.
+    // The target may be the document, which has no closest().
     const near = (what: string) => (event.target as Element).closest?.<HTMLAnchorElement>(what);
     const told = CLICK_EVENTS && near("[data-m\\:click]");
     const link = near("a") || place;
@@ -93,7 +93,7 @@ const look = (event: Partial<MouseEvent>) => {
         p: isElsewhere,
         q: isElsewhere,
         r: address,
-        // Without the fragment, which may hold what is nobody's business.
+        // Without the fragment, which may be private.
         u: (address = (place.origin + path + place.search).slice(0, 8_000)),
         t: Intl.DateTimeFormat().resolvedOptions().timeZone,
         w: innerWidth,
@@ -102,7 +102,7 @@ const look = (event: Partial<MouseEvent>) => {
         if (hit) send(hit);
         hit = 0;
       });
-      // A load that is gone before the answers takes nothing up any more.
+      // A view that ended before the responses is not reported again.
       Promise.all([place.host, place.host + path].map(ping))
         .then(([today, here]) => {
           (hit as Load).n = -~(today as number);
@@ -115,7 +115,7 @@ const look = (event: Partial<MouseEvent>) => {
 };
 
 try {
-  // A visitor who asks not to be counted has a mark, which #medamad-ignore sets and takes away.
+  // A visitor who opted out has a mark, which #medamad-ignore toggles.
   const marks = localStorage;
   if (place.hash === "#medamad-ignore") marks.medamad ^= 1;
   isIgnored = +marks.medamad;

@@ -74,8 +74,8 @@ function word(type: "region" | "language", code: string): string | undefined {
 }
 
 /**
- * Give the English name that the interface knows a value by, from what its reader calls it. What
- * is not known stays as it is.
+ * Return the English name that the API uses for a value in the user's language. What
+ * is unknown is returned unchanged.
  */
 export function valueNamed(field: Field, typed: string, among: readonly string[]): string {
   const sought = typed.trim().toLocaleLowerCase(locale.value);

@@ -1,4 +1,4 @@
-// The map of the world: countries coloured by their visitors. Choosing one is a filter.
+// The map of the world: countries coloured by their visitors. Choosing one filters by it.
 
 import names from "names";
 import { useMemo, useRef, useState } from "preact/hooks";

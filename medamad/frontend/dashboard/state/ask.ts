@@ -1,4 +1,4 @@
-// Reading figures: what was last known stays on the page while it is asked for anew.
+// Data loading: the last data stays on the page while it is refreshed.
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
@@ -9,10 +9,10 @@ const REFRESH_MS = 30_000;
 const RETRY_MS = 5_000;
 const KEPT_ANSWERS = 200;
 
-/** Counts up when all figures on the page are to be asked for anew. */
+/** Increments when all figures on the page should be refreshed. */
 export const refreshes = signal(0);
 
-/** Ask for all figures on the page anew. */
+/** Refresh all figures on the page. */
 export function refresh(): void {
   refreshes.value += 1;
 }
@@ -20,7 +20,7 @@ export function refresh(): void {
 let next = 0;
 let asked = 0;
 
-/** Refresh from time to time, as long as the page is visible; sooner while the daemon is away. */
+/** Refresh periodically while the page is visible; more often while the daemon is unreachable. */
 export function keepFresh(): void {
   const schedule = () => {
     clearTimeout(next);
@@ -42,8 +42,8 @@ export function keepFresh(): void {
 }
 
 /**
- * Refresh more often than usual while a component is shown and the page visible; 0 is as usual.
- * What is still under way then is waited for: to ask anew gives it up.
+ * Refresh more often while a component is mounted and the page visible; 0 for the default.
+ * Requests in progress are awaited, since a refresh would cancel them.
  */
 export function useFresh(everyMs: number): void {
   useEffect(() => {
@@ -56,9 +56,9 @@ export function useFresh(everyMs: number): void {
 }
 
 export interface Answer<T> {
-  /** What is known: of this question, or of the one before until this is answered or fails. */
+  /** The data of this query, or of the previous one until this one succeeds or fails. */
   data: T | undefined;
-  /** Whether `data` answers another question than the one that is asked. */
+  /** Whether `data` belongs to the previous query. */
   isStale: boolean;
   isLoading: boolean;
   error: ApiError | undefined;
@@ -72,12 +72,12 @@ function keep(question: string, data: unknown): void {
   if (kept.size > KEPT_ANSWERS) kept.delete(kept.keys().next().value as string);
 }
 
-/** Forget all answers: another account may not see them. */
+/** Clear all data, which another account may not see. */
 export function forgetAnswers(): void {
   kept.clear();
 }
 
-/** Count what is under way. */
+/** Count requests in progress. */
 async function counted<T>(answer: Promise<T>): Promise<T> {
   asked += 1;
   try {
@@ -90,9 +90,9 @@ async function counted<T>(answer: Promise<T>): Promise<T> {
 const NONE = () => new URLSearchParams();
 
 /**
- * Ask for a resource, and again with each refresh. Without a path nothing is asked.
- * `parameters` gives them at the moment of asking, for periods that end now; `key` tells when the
- * question became another one.
+ * Request a resource, and again on each refresh. Without a path nothing is requested.
+ * `parameters` is called for each request, for periods that end now; `key` changes when the
+ * query does.
  */
 export function useAsk<T>(
   path: string | null,
@@ -105,7 +105,7 @@ export function useAsk<T>(
   const [isLoading, setLoading] = useState(path !== null);
   const turn = refreshes.value;
 
-  // Asked before the page is painted: the answer is waited for, the picture is not.
+  // Requested before the page is painted, to save time.
   useLayoutEffect(() => {
     if (path === null) return undefined;
     const abort = new AbortController();
@@ -132,7 +132,7 @@ export function useAsk<T>(
 
   const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
   const error = failure?.question === question ? failure.error : undefined;
-  // Nothing old stands in the place of what could not be read.
+  // No old data replaces what could not be loaded.
   const data = known ?? (error ? undefined : answer?.data);
   return { data, isStale: known === undefined && data !== undefined, isLoading, error };
 }

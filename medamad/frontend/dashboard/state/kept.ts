@@ -1,4 +1,4 @@
-// What this browser keeps from one visit to the next; nothing where it keeps nothing, as in the
+// Local storage; nothing is kept where the browser refuses it, as in the
 // frames of other websites.
 
 function kept(storage: () => Storage): Storage | undefined {

@@ -1,11 +1,11 @@
-// What the answers on the page are without: days of which the daemon keeps sums alone.
+// Days that the responses on the page do not cover, because only rollups remain.
 
 import { computed, signal } from "@preact/signals";
 
-/** By question, what the daemon says of its answer. */
+/** What the daemon reports for each query. */
 const told = signal<Readonly<Record<string, string>>>({});
 
-/** Note what an answer is without; null for nothing, or once the question is asked no more. */
+/** Record what a response does not cover; null for nothing, or when the query is gone. */
 export function notePartial(question: string, header: string | null): void {
   const before = told.peek();
   if ((before[question] ?? null) === header) return;
@@ -13,10 +13,10 @@ export function notePartial(question: string, header: string | null): void {
   told.value = header === null ? others : { ...others, [question]: header };
 }
 
-/** The first and the last of the days that something on the page is without, as dates. */
+/** The first and last day that something on the page does not cover, as dates. */
 export const partialDays = computed(() => daysIn(Object.values(told.value).join()));
 
-/** The first and the last of the days that the daemon named. */
+/** The first and last day that the daemon named. */
 export function daysIn(header: string): { first: string; last: string } | undefined {
   const spans = header.matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
   const dates = [...spans].flatMap(([, first, last]) => [first as string, last as string]).sort();

@@ -6,18 +6,18 @@ import type { User, UserChange } from "../api/types.ts";
 import { speak } from "../i18n/index.ts";
 import { forgetAnswers } from "./ask.ts";
 
-/** The account; null when nobody is logged in, undefined as long as that is not known. */
+/** The account; null if nobody is logged in, undefined while unknown. */
 export const user = signal<User | null | undefined>(undefined);
 
 onLoggedOut(leave);
 
-/** Nobody is logged in any more; who logs in next may be another one. */
+/** Log out locally; someone else may log in next. */
 function leave(): void {
   forgetAnswers();
   user.value = null;
 }
 
-/** Find out who is logged in. Gives whether anybody is; a daemon that is away leaves it open. */
+/** Load the account. Returns whether anybody is logged in; unknown if the daemon is unreachable. */
 export async function recognise(): Promise<boolean> {
   try {
     await adopt(await read<User>("/user"));
@@ -30,8 +30,8 @@ export async function recognise(): Promise<boolean> {
 }
 
 /**
- * Log in. Gives whether the browser kept the cookie: it refuses one that is for https alone when
- * the page came over plain http. Throws ApiError.
+ * Log in. Returns whether the browser kept the cookie: it rejects a secure cookie if
+ * the page was loaded over plain HTTP. Throws ApiError.
  */
 export async function logIn(username: string, password: string): Promise<boolean> {
   await change("POST", "/auth/login", { username, password });

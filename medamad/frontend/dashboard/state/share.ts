@@ -1,4 +1,4 @@
-// The share link that this page is of, if it is one and not the dashboard.
+// The share link of this page, if it is not the dashboard.
 
 /** The id of the link, which is part of the page's address. */
 export const shareId = /^\/share\/([\w-]+)\/?$/.exec(location.pathname)?.[1];

@@ -1,4 +1,4 @@
-// The theme: light, dark, or that of the system. Kept by this browser.
+// The theme: light, dark, or the system's. Stored in this browser.
 
 import { effect, signal } from "@preact/signals";
 import { local } from "./kept.ts";

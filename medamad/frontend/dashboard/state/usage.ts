@@ -1,9 +1,9 @@
-// What the server uses and is: its load, its hits, the names it goes by.
+// The server's usage, hits and names.
 
 import type { Usage } from "../api/types.ts";
 import { type Answer, useAsk } from "./ask.ts";
 
-/** Ask for the server's usage. `isDemo` holds where nothing can be changed. */
+/** Request the server's usage. `isDemo` is true if nothing can be changed. */
 export function useUsage(): Answer<Usage> & { isDemo: boolean } {
   const answer = useAsk<Usage>("/user/usage");
   return { ...answer, isDemo: answer.data?.service.demo === true };

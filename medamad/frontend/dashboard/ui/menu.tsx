@@ -1,4 +1,4 @@
-// A button that opens a list of choices below it: arrows move, Enter chooses, Escape closes.
+// A menu button: arrows move through the choices, Enter chooses, Escape closes.
 
 import { Check, ChevronDown } from "lucide";
 import type { ComponentChildren, TargetedKeyboardEvent } from "preact";

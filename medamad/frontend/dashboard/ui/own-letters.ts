@@ -4,7 +4,7 @@ import { decode } from "punycode/punycode.es6.js";
 
 /**
  * Scripts that are written together in one name (Unicode Technical Standard 39, highly restrictive).
- * Letters of any others beside each other are there to be taken for what they are not.
+ * A mix of other scripts is treated as an attempt to mislead.
  */
 const TOGETHER = [
   ...["Arab", "Armn", "Beng", "Cyrl", "Deva", "Ethi", "Geor", "Grek", "Gujr", "Guru", "Hebr"],

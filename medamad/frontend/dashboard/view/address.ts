@@ -17,9 +17,9 @@ export const PERIODS = [
 export type NamedPeriod = (typeof PERIODS)[number];
 
 /**
- * A range of the reader's choice. Days (2026-11-20) stand for all of them, the last included;
- * local times (2026-11-20T15:30) for what lies between, with their offset where the clock shows
- * them twice (2026-10-25T02:00+01:00).
+ * A custom range. Days (2026-11-20) include the last one;
+ * local times (2026-11-20T15:30) are exclusive at the end, with their offset if they
+ * are ambiguous (2026-10-25T02:00+01:00).
  */
 export interface Range {
   from: string;

@@ -51,8 +51,8 @@ export function parametersOf({ view, zone }: Viewing, span?: Span): URLSearchPar
 }
 
 /**
- * Ask a statistic of the website, under the period and the filters of the page. `span` gives
- * another stretch of time at the moment of asking; `spanName` tells it from the usual one.
+ * Request a statistic of the website with the period and filters of the page. `span` returns
+ * another span at the time of the request; `spanName` identifies it.
  */
 export function useStatistic<T>(
   name: string | null,

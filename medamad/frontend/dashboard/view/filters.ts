@@ -42,8 +42,8 @@ export interface Filter {
 const PARAMETER = /^(\w+)(?:\[(\w+)\])?$/;
 
 /**
- * The filters in the query of an address. What is not understood is passed over; lists of one
- * operator on one field are one list, as the interface takes them.
+ * Parse the filters in a query string. Anything invalid is ignored; lists of one
+ * operator on one field are merged, as in the API.
  */
 export function filtersIn(query: URLSearchParams): Filter[] {
   let found: Filter[] = [];
@@ -92,8 +92,8 @@ export function isSame(one: Filter, other: Filter): boolean {
 }
 
 /**
- * Filters with another one in a place, or none. What would be there twice is there once, and lists
- * that the interface would take for one become one.
+ * Replace or remove a filter. Duplicates are dropped, and lists
+ * that the API would merge are merged.
  */
 export function placed(filters: readonly Filter[], place: number, filter?: Filter): Filter[] {
   const others = filters.toSpliced(place, 1);
@@ -111,8 +111,8 @@ export function placed(filters: readonly Filter[], place: number, filter?: Filte
 }
 
 /**
- * Filters with one more for a row that was chosen. The same row once more takes it away; another
- * value of the field takes the place of the one that was chosen before.
+ * Toggle the filter of a row. Choosing the same row again removes it; choosing another
+ * value of the field replaces it.
  */
 export function toggled(filters: readonly Filter[], field: Field, value: string): Filter[] {
   const wanted: Filter = { field, operator: "eq", values: [value] };

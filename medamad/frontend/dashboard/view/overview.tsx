@@ -122,7 +122,7 @@ export function Overview() {
   );
 }
 
-/** Whether visitors are counted for each of several pages. */
+/** Whether a visitor may count once for each of several pages. */
 function countsByPage(filters: readonly Filter[]): boolean {
   const ofPath = filters.filter(({ field }) => field === "path");
   return ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");

@@ -31,8 +31,8 @@ export function partsOf(
 }
 
 /**
- * Give for each part the one of the period before that lies at the same place of it. Weeks and
- * months are of unlike length where they are cut elsewhere: then none of them is compared.
+ * Return for each bucket the one at the same position of the previous period. Weeks and
+ * months that are cut differently have different lengths; then none is compared.
  */
 export function pairsOf(
   parts: readonly Part[],

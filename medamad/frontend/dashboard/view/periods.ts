@@ -284,7 +284,7 @@ export function usualInterval(start: Date, end: Date): Interval {
   return "month";
 }
 
-/** A span as the interface takes it, to the millisecond; `end` there belongs to the period. */
+/** A span as query parameters, to the millisecond; their `end` is inclusive. */
 export function writeSpan({ start, end }: Span, query: URLSearchParams): URLSearchParams {
   if (start) query.set("start", instant(start));
   query.set("end", instant(new Date(end.valueOf() - 1)));

@@ -1,4 +1,4 @@
-// Choosing the time zone in which days begin and times are shown.
+// Choose the time zone in which days begin and times are shown.
 
 import { useState } from "preact/hooks";
 import { moment, t } from "../i18n/index.ts";
@@ -6,7 +6,7 @@ import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { useViewing } from "./asking.ts";
 import { ownZone } from "./periods.ts";
 
-/** The zone of a name: a name that zones have, or that of a city in one of them. */
+/** The zone with a name, or with a city of that name. */
 function zoneNamed(name: string): string | undefined {
   try {
     return name && new Intl.DateTimeFormat("en", { timeZone: name }) ? name : undefined;
