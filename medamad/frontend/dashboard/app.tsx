@@ -5,10 +5,10 @@ import { LocationProvider, Route, Router } from "preact-iso";
 import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
 import { Shell } from "./shell.tsx";
-import { refreshes } from "./state/ask.ts";
+import { refreshes } from "./state/data.ts";
 import { recognise, user } from "./state/session.ts";
 import { shareId } from "./state/share.ts";
-import { later } from "./ui/later.tsx";
+import { later } from "./ui/lazy.tsx";
 import { NoSuchPage } from "./ui/no-such-page.tsx";
 import { SitePage } from "./view/page.tsx";
 

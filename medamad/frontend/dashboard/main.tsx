@@ -11,7 +11,7 @@ import "./style/settings.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { speakAsBefore } from "./i18n/index.ts";
-import { keepFresh } from "./state/ask.ts";
+import { keepFresh } from "./state/data.ts";
 import { recognise } from "./state/session.ts";
 import { shareId } from "./state/share.ts";
 

@@ -15,7 +15,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
-import { refresh } from "./state/ask.ts";
+import { refresh } from "./state/data.ts";
 import { logOut, user } from "./state/session.ts";
 import { THEMES, type Theme, theme } from "./state/theme.ts";
 import { Dialog } from "./ui/dialog.tsx";

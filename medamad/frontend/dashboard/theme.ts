@@ -4,5 +4,5 @@ try {
   const theme = localStorage.getItem("medamad.theme");
   if (theme) document.documentElement.dataset.theme = theme;
 } catch {
-  // Embedded in another website, a browser may refuse storage: see state/kept.ts.
+  // Embedded in another website, a browser may refuse storage: see state/local-storage.ts.
 }

@@ -1,7 +1,7 @@
 // The API client: requests, their errors, and detection of a new build.
 
 import { signal } from "@preact/signals";
-import { session } from "../state/kept.ts";
+import { session } from "../state/local-storage.ts";
 import { shareId } from "../state/share.ts";
 
 const ROOT = "/api";

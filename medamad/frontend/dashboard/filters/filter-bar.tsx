@@ -5,10 +5,10 @@ import { useRef, useState } from "preact/hooks";
 import { t, tn } from "../i18n/index.ts";
 import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { later } from "../ui/later.tsx";
+import { later } from "../ui/lazy.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
-import { useViewing } from "../view/asking.ts";
 import { type Filter, opposite, placed } from "../view/filters.ts";
+import { useViewing } from "../view/page-state.ts";
 import { inWords, valuesInWords } from "./words.ts";
 
 const Editor = later(() => import("./editor.tsx").then(({ Editor }) => Editor));

@@ -1,10 +1,10 @@
 // Suggestions for filters: values that occur in the current period.
 
-import { type ListRow, listingOf } from "../panels/listings.ts";
+import { type ListRow, listingOf } from "../panels/lists.ts";
 import { wordOf } from "../panels/words.ts";
-import { useSettled } from "../ui/settled.ts";
-import { useStatistic } from "../view/asking.ts";
+import { useSettled } from "../ui/debounced.ts";
 import type { Field } from "../view/filters.ts";
+import { useStatistic } from "../view/page-state.ts";
 
 export interface Suggestion {
   value: string;

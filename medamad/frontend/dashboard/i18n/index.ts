@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import type { Language } from "../api/types.ts";
-import { local } from "../state/kept.ts";
+import { local } from "../state/local-storage.ts";
 import type { en } from "./en/index.ts";
 
 /** The texts. A text with a count has the forms KEY.one and KEY.other (CLDR's plural categories). */

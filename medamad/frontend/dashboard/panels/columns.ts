@@ -3,7 +3,7 @@
 
 import { duration, figure, type Key, percent, t } from "../i18n/index.ts";
 import { isKnown } from "../view/measures.ts";
-import { columnLabel, keyOf, type Listing, type ListRow } from "./listings.ts";
+import { columnLabel, keyOf, type Listing, type ListRow } from "./lists.ts";
 import { wordOf } from "./words.ts";
 
 export interface Column {

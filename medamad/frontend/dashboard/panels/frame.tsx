@@ -5,8 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
-import { later } from "../ui/later.tsx";
-import { type Listing, listLabel } from "./listings.ts";
+import { later } from "../ui/lazy.tsx";
+import { type Listing, listLabel } from "./lists.ts";
 
 const Details = later(() => import("./details.tsx").then(({ Details }) => Details));
 

@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
-import { useViewing } from "../view/asking.ts";
+import { useViewing } from "../view/page-state.ts";
 import { Back, Frame } from "./frame.tsx";
-import { LISTINGS, type ListRow } from "./listings.ts";
+import { LISTINGS, type ListRow } from "./lists.ts";
 import { Rows } from "./rows.tsx";
 import { wordOf } from "./words.ts";
 

@@ -5,10 +5,10 @@ import type { ComponentChildren } from "preact";
 import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
-import { useStatistic, useViewing } from "../view/asking.ts";
-import { addressOfPage, addressOfReferrer } from "./addresses.ts";
-import { useChoosing } from "./choosing.ts";
-import { columnLabel, isChosen, type Listing, type ListRow } from "./listings.ts";
+import { useStatistic, useViewing } from "../view/page-state.ts";
+import { addressOfPage, addressOfReferrer } from "./links.ts";
+import { columnLabel, isChosen, type Listing, type ListRow } from "./lists.ts";
+import { useChoosing } from "./row-filters.ts";
 import { wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;

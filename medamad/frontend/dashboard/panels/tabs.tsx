@@ -2,7 +2,7 @@
 
 import type { TargetedKeyboardEvent } from "preact";
 import { useState } from "preact/hooks";
-import { local } from "../state/kept.ts";
+import { local } from "../state/local-storage.ts";
 
 interface Properties<Name extends string> {
   /** The label of the tab list. */

@@ -5,9 +5,9 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import map from "world-map";
 import { percent, t, tn } from "../i18n/index.ts";
 import { Trouble } from "../ui/trouble.tsx";
-import { useStatistic, useViewing } from "../view/asking.ts";
-import { useChoosing } from "./choosing.ts";
-import { isChosen, LISTINGS, type ListRow } from "./listings.ts";
+import { useStatistic, useViewing } from "../view/page-state.ts";
+import { isChosen, LISTINGS, type ListRow } from "./lists.ts";
+import { useChoosing } from "./row-filters.ts";
 import { countryWord, wordOf } from "./words.ts";
 
 const STEPS = 5;

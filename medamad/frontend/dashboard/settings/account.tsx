@@ -8,7 +8,7 @@ import { changeUser, logOut, user } from "../state/session.ts";
 import { THEMES, theme } from "../state/theme.ts";
 import { useUsage } from "../state/usage.ts";
 import { Refusal } from "../ui/trouble.tsx";
-import { type Saving, useSaving } from "./saving.ts";
+import { type Saving, useSaving } from "./form-state.ts";
 
 const LANGUAGE_NAMES: Record<Language, string> = {
   en: "English",

@@ -3,10 +3,10 @@
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { change } from "../api/client.ts";
 import { moment, t } from "../i18n/index.ts";
-import { refresh } from "../state/ask.ts";
+import { refresh } from "../state/data.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Refusal } from "../ui/trouble.tsx";
-import { useSaving } from "./saving.ts";
+import { useSaving } from "./form-state.ts";
 
 export const MAX_NAME = 64;
 

@@ -5,13 +5,13 @@ import { useId, useState } from "preact/hooks";
 import { change } from "../api/client.ts";
 import type { Share } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
-import { refresh, useAsk } from "../state/ask.ts";
+import { refresh, useAsk } from "../state/data.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
+import { useSaving } from "./form-state.ts";
 import { Grant, NameField, Revoke, refusals } from "./grants.tsx";
-import { useSaving } from "./saving.ts";
 
 const ORIGIN = "https://www.example.com";
 

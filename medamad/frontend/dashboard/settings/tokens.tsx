@@ -5,13 +5,13 @@ import { useState } from "preact/hooks";
 import { change } from "../api/client.ts";
 import type { Scope, Token, Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
-import { refresh, useAsk } from "../state/ask.ts";
+import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
+import { useSaving } from "./form-state.ts";
 import { dayOf, Grant, NameField, Revoke, refusals } from "./grants.tsx";
-import { useSaving } from "./saving.ts";
 
 const SCOPES: readonly Scope[] = ["read", "send", "full"];
 const DAYS = [7, 30, 90, 365] as const;

@@ -10,7 +10,7 @@ import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { pixelTag, scriptTag, scriptTagWith } from "../websites/tag.ts";
-import { useSaving } from "./saving.ts";
+import { useSaving } from "./form-state.ts";
 
 const EXAMPLES: Partial<Record<Feature, string>> = {
   "click-events": '<button data-m:click="signup=header; plan=free">Sign up</button>',

@@ -3,11 +3,11 @@
 import { useId } from "preact/hooks";
 import type { Usage } from "../api/types.ts";
 import { ago, bytes, figure, percent, t, tn } from "../i18n/index.ts";
-import { useFresh } from "../state/ask.ts";
+import { useFresh } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { reasonText } from "../websites/reasons.tsx";
-import { lasting } from "./lasting.ts";
+import { lasting } from "./duration.ts";
 
 const FRESH_MS = 5_000;
 const NEARLY_FULL = 0.9;

@@ -6,7 +6,7 @@ import { useId, useState } from "preact/hooks";
 import { change } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
-import { refresh, useAsk } from "../state/ask.ts";
+import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
@@ -15,7 +15,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
 import { Download } from "./download.tsx";
-import { useSaving } from "./saving.ts";
+import { useSaving } from "./form-state.ts";
 import { Shares } from "./shares.tsx";
 
 const SEARCHED_FROM = 9;

@@ -2,7 +2,7 @@
 
 import type { Shared } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { SitePage } from "../view/page.tsx";
 import { Unlock } from "./unlock.tsx";

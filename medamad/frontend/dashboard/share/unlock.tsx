@@ -4,8 +4,8 @@ import type { TargetedSubmitEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { change, showShare } from "../api/client.ts";
 import { t } from "../i18n/index.ts";
-import { useSaving } from "../settings/saving.ts";
-import { refresh } from "../state/ask.ts";
+import { useSaving } from "../settings/form-state.ts";
+import { refresh } from "../state/data.ts";
 import { Refusal } from "../ui/trouble.tsx";
 
 export function Unlock({ id }: { id: string }) {

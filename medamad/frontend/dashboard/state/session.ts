@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { ApiError, change, isAway, onLoggedOut, read } from "../api/client.ts";
 import type { User, UserChange } from "../api/types.ts";
 import { speak } from "../i18n/index.ts";
-import { forgetAnswers } from "./ask.ts";
+import { forgetAnswers } from "./data.ts";
 
 /** The account; null if nobody is logged in, undefined while unknown. */
 export const user = signal<User | null | undefined>(undefined);

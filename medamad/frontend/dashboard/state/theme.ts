@@ -1,7 +1,7 @@
 // The theme: light, dark, or the system's. Stored in this browser.
 
 import { effect, signal } from "@preact/signals";
-import { local } from "./kept.ts";
+import { local } from "./local-storage.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];

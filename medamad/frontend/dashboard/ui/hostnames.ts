@@ -12,7 +12,7 @@ export function nameOf(hostname: string): string {
   if (hostname.search(ENCODED) < 0) return hostname;
   if (!asked) {
     asked = true;
-    import("./own-letters.ts").then(
+    import("./punycode.ts").then(
       ({ inOwnLetters }) => {
         decoding.value = inOwnLetters;
       },

@@ -2,7 +2,7 @@
 
 import type { ApiError } from "../api/client.ts";
 import { type Key, t } from "../i18n/index.ts";
-import { refresh } from "../state/ask.ts";
+import { refresh } from "../state/data.ts";
 
 /** The meaning of each status, unless something more specific is known. */
 const STATUSES: Record<number, Key> = {

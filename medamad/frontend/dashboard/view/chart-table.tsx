@@ -2,8 +2,8 @@
 
 import { t } from "../i18n/index.ts";
 import { type Interval, MEASURES } from "./address.ts";
+import type { Part } from "./buckets.ts";
 import { known, measured } from "./measures.ts";
-import type { Part } from "./parts.ts";
 import { partLabel } from "./spans.ts";
 
 interface Properties {

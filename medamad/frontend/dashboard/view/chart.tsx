@@ -6,8 +6,8 @@ import uPlot from "uplot";
 import { locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
+import type { Part } from "./buckets.ts";
 import { known, measured } from "./measures.ts";
-import type { Part } from "./parts.ts";
 import { startsUntil } from "./periods.ts";
 import { partLabel, tickLabel } from "./spans.ts";
 

@@ -3,13 +3,13 @@
 import { ArrowLeft, ArrowRight, CalendarRange, Clock, GitCompareArrows } from "lucide";
 import { useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
-import { refresh } from "../state/ask.ts";
+import { refresh } from "../state/data.ts";
 import { Icon } from "../ui/icon.tsx";
-import { later } from "../ui/later.tsx";
+import { later } from "../ui/lazy.tsx";
 import { type Choice, Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import type { NamedPeriod, Period } from "./address.ts";
-import { useViewing } from "./asking.ts";
+import { useViewing } from "./page-state.ts";
 import { stepped } from "./periods.ts";
 import { periodLabel } from "./spans.ts";
 

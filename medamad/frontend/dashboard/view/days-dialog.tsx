@@ -8,7 +8,7 @@ import { locale, t } from "../i18n/index.ts";
 import { DayField } from "../ui/day-field.tsx";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { useViewing } from "./asking.ts";
+import { useViewing } from "./page-state.ts";
 import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
 
 import "cally";

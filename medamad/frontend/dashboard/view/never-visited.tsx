@@ -3,9 +3,9 @@
 import { statistic } from "../api/client.ts";
 import type { Summary } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { Filled } from "../ui/filled.tsx";
-import { useViewing } from "./asking.ts";
+import { useViewing } from "./page-state.ts";
 
 export function NeverVisited() {
   const { hostname } = useViewing();

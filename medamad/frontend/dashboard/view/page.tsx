@@ -6,12 +6,12 @@ import { statistic } from "../api/client.ts";
 import type { Figures } from "../api/types.ts";
 import { FilterBar } from "../filters/filter-bar.tsx";
 import { Panels } from "../panels/panels.tsx";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { NoWebsite } from "../ui/no-such-page.tsx";
-import { useAddressedView, ViewingContext } from "./asking.ts";
 import { Controls } from "./controls.tsx";
 import { Overview } from "./overview.tsx";
+import { useAddressedView, ViewingContext } from "./page-state.ts";
 import { PartialNote } from "./partial-note.tsx";
 import { SiteHead } from "./site-head.tsx";
 

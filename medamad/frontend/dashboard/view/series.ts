@@ -3,7 +3,7 @@
 import type { ApiError } from "../api/client.ts";
 import type { Bucket, Summary } from "../api/types.ts";
 import type { Interval } from "./address.ts";
-import { useStatistic, useViewing } from "./asking.ts";
+import { useStatistic, useViewing } from "./page-state.ts";
 import { intervalsFor, spanBefore, spanUntilNow, usualInterval, wholeSpan } from "./periods.ts";
 
 export interface Series {

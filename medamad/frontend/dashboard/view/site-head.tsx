@@ -6,7 +6,7 @@ import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { shareId, sitePath } from "../state/share.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -14,7 +14,7 @@ import { type Choice, Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { Unvisited } from "../ui/unvisited.tsx";
 import { writeView } from "./address.ts";
-import { useViewing } from "./asking.ts";
+import { useViewing } from "./page-state.ts";
 
 export function SiteHead() {
   const { hostname, view } = useViewing();

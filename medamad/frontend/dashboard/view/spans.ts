@@ -2,7 +2,7 @@
 
 import { locale, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
-import type { Part } from "./parts.ts";
+import type { Part } from "./buckets.ts";
 import { rangeOf, type Span, wholeSpan } from "./periods.ts";
 
 const DAY = { day: "numeric", month: "short", year: "numeric" } as const;

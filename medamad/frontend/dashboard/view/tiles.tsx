@@ -3,8 +3,8 @@
 import type { Figures } from "../api/types.ts";
 import { changeOf, t } from "../i18n/index.ts";
 import { MEASURES, type Measure } from "./address.ts";
-import { useViewing } from "./asking.ts";
 import { known, measured } from "./measures.ts";
+import { useViewing } from "./page-state.ts";
 
 interface Properties {
   current: Figures | undefined;

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { moment, t } from "../i18n/index.ts";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
-import { useViewing } from "./asking.ts";
+import { useViewing } from "./page-state.ts";
 import { ownZone } from "./periods.ts";
 
 /** The zone with a name, or with a city of that name. */

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { statistic } from "../api/client.ts";
 import type { Summary } from "../api/types.ts";
 import { figure, t } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 
 const HOUR_MS = 3_600_000;
 const [WIDTH, HEIGHT] = [240, 48];

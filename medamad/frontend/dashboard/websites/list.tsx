@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { Website } from "../api/types.ts";
 import { shortFigure, t, tn } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";

@@ -5,7 +5,7 @@ import { useRoute } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import type { Summary, Usage } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
-import { useAsk } from "../state/ask.ts";
+import { useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";

@@ -6,7 +6,7 @@ import { useLocation } from "preact-iso";
 import { ApiError, change, statistic } from "../api/client.ts";
 import type { Refused, Usage, Website } from "../api/types.ts";
 import { ago, t, tn } from "../i18n/index.ts";
-import { useAsk, useFresh } from "../state/ask.ts";
+import { useAsk, useFresh } from "../state/data.ts";
 import { Filled } from "../ui/filled.tsx";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";

@@ -4,7 +4,7 @@ import { createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
-import { type Answer, useAsk } from "../state/ask.ts";
+import { type Answer, useAsk } from "../state/data.ts";
 import { sitePath } from "../state/share.ts";
 import { readView, type View, writeView } from "./address.ts";
 import { writeFilters } from "./filters.ts";

@@ -1,8 +1,8 @@
 // Choosing a row toggles its filter.
 
-import { useViewing } from "../view/asking.ts";
 import { type Filter, isSame, toggled } from "../view/filters.ts";
-import type { Listing, ListRow } from "./listings.ts";
+import { useViewing } from "../view/page-state.ts";
+import type { Listing, ListRow } from "./lists.ts";
 
 export function useChoosing(listing: Listing): (row: ListRow) => void {
   const { view, show } = useViewing();
