@@ -1,8 +1,8 @@
-"""Builds the Debian package: `python packaging/deb.py`.
+"""Build the Debian package: `python packaging/deb.py`.
 
-It holds a virtual environment of its own, /opt/medamad, with everything but the interpreter, which
-is Debian's python3: the package is for the Debian whose python3 has the version of the interpreter
-that runs this. Needs pip, which fetches what medamad depends on, and dpkg-deb.
+The package contains a virtual environment, /opt/medamad, with everything but the interpreter, which
+is Debian's python3: the package is for the Debian release whose python3 has the version of the
+interpreter that runs this script. Needs pip, docutils (for the manual pages) and dpkg-deb.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SOURCES: Final = ROOT / "packaging" / "debian"
 ENVIRONMENT: Final = Path("opt/medamad")
 UNITS: Final = Path("/usr/lib/systemd/system")
 PROGRAMS: Final = ("medamad", "twist", "twistd")
-"""What is called by name; the other programs of packages in the environment are left out."""
+"""The programs to install; those of other packages in the environment are left out."""
 COMPLETIONS: Final = {
     "bash": "bash-completion/completions/medamad",
     "zsh": "zsh/vendor-completions/_medamad",
@@ -44,11 +44,11 @@ def main() -> None:
         action="append",
         choices=EXTRAS,
         default=[],
-        help="what to put in, too: for files of DuckDB or Parquet; may be repeated",
+        help="an extra to include, for files of DuckDB or Parquet; may be repeated",
     )
     parser.add_argument("--revision", type=int, default=1, help="what follows the version")
     parser.add_argument(
-        "--upgrade", action="store_true", help="build the next revision, too: for trying upgrades"
+        "--upgrade", action="store_true", help="build the next revision too, to test upgrades"
     )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def fill(folder: Path, extras: list[str]) -> tuple[Path, str]:
-    """Make what the package holds in a scratch folder; gives where, and the version."""
+    """Stage the package in a scratch folder; return the stage and the version."""
     wheels = folder / "wheels"
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(ROOT))
     (wheel,) = wheels.iterdir()
@@ -70,12 +70,12 @@ def fill(folder: Path, extras: list[str]) -> tuple[Path, str]:
 
 
 def requirement(wheel: Path, extras: list[str]) -> str:
-    """Return what pip is asked for."""
+    """Return the requirement for pip."""
     return f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
 
 
 def pack(stage: Path, version: str, out: Path) -> Path:
-    """Make the package; gives its path."""
+    """Build the package; return its path."""
     architecture = output("dpkg", "--print-architecture")
     describe(stage, version, architecture)
     package = out / f"medamad_{version}_{architecture}.deb"
@@ -84,7 +84,7 @@ def pack(stage: Path, version: str, out: Path) -> Path:
 
 
 def fill_environment(stage: Path, wanted: str) -> None:
-    """Make the virtual environment, as it will be where it is installed."""
+    """Make the virtual environment with the paths it will have once installed."""
     target = stage / ENVIRONMENT
     venv.create(target, symlinks=True)
     python = target / "bin" / "python3"
@@ -106,7 +106,7 @@ def fill_environment(stage: Path, wanted: str) -> None:
 
 
 def fill_system(stage: Path) -> None:
-    """Put the rest in place: the program's name, units, configuration, licence and changes."""
+    """Stage the rest: the link to the program, units, configuration, licence and changelog."""
     sys.path.insert(0, str(ROOT))
     from medamad.daemon.install import Installation  # noqa: PLC0415 - of this checkout
 
@@ -123,11 +123,11 @@ def fill_system(stage: Path) -> None:
 
 
 def fill_manual(share: Path) -> None:
-    """Write the manual pages, and what shells complete commands by."""
-    from manual import roff  # noqa: PLC0415 - of this checkout
+    """Write the manual pages and the shell completions."""
+    from manual import man  # noqa: PLC0415 - of this checkout
 
     with tempfile.TemporaryDirectory() as folder:
-        roff.write(Path(folder))
+        man.write(Path(folder))
         for page in Path(folder).iterdir():
             target = share / "man" / f"man{page.suffix[1:]}" / f"{page.name}.gz"
             target.parent.mkdir(parents=True)
@@ -141,7 +141,7 @@ def fill_manual(share: Path) -> None:
 
 
 def describe(stage: Path, version: str, architecture: str) -> None:
-    """Write what dpkg goes by."""
+    """Write the DEBIAN folder."""
     about = stage / "DEBIAN"
     shutil.rmtree(about, ignore_errors=True)
     files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
@@ -170,19 +170,19 @@ def describe(stage: Path, version: str, architecture: str) -> None:
 
 
 def sums(stage: Path, files: list[Path]) -> Iterator[str]:
-    """Return a line for each file, as md5sum writes it."""
+    """Return a line for each file in the format of md5sum."""
     for path in files:
         digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
         yield f"{digest}  {path.relative_to(stage)}\n"
 
 
 def run(*command: str) -> None:
-    """Run a command, which has to succeed; what it prints is no output of ours."""
+    """Run a command that must succeed; its output goes to standard error."""
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def output(*command: str) -> str:
-    """Return what a command prints."""
+    """Return the output of a command."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,11 +1,13 @@
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from docutils.core import publish_string
 
-from manual import roff
+from manual import man
 from medamad.cli import COMMANDS
 
 PAGES = ("medamad.1", "medamad.toml.5")
@@ -14,27 +16,17 @@ PAGES = ("medamad.1", "medamad.toml.5")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("man") / "pages" / "new"
-    roff.write(made)
+    man.write(made)
     return made
 
 
-@pytest.mark.parametrize(
-    ("words", "written"),
-    [
-        ("a-b", r"a\-b"),
-        (".a", r"\&.a"),
-        (r"a\b", r"a\eb"),
-        ("'a' \"b\"", r"\(aqa\(aq \(dqb\(dq"),
-        ("see `medamad run` for more", r"see \fBmedamad run\fR for more"),
-    ],
-)
-def test_a_text_is_shown_as_it_is(words: str, written: str) -> None:
-    assert roff.text(words) == written
+HARMLESS = "skipping paragraph macro: sp after S"
+"""docutils spaces the first paragraph of a section, which formatters ignore."""
 
 
 @pytest.mark.skipif(shutil.which("mandoc") is None, reason="needs mandoc")
 @pytest.mark.parametrize("name", PAGES)
-def test_mandoc_has_nothing_to_say(folder: Path, name: str) -> None:
+def test_mandoc_has_no_warning(folder: Path, name: str) -> None:
     ran = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", folder / name],
         capture_output=True,
@@ -42,12 +34,13 @@ def test_mandoc_has_nothing_to_say(folder: Path, name: str) -> None:
         check=False,
         timeout=60,
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    warnings = [line for line in ran.stdout.splitlines() if HARMLESS not in line]
+    assert (warnings, ran.stderr) == ([], "")
 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="needs man")
 @pytest.mark.parametrize("name", PAGES)
-def test_man_shows_it_without_warnings(folder: Path, name: str) -> None:
+def test_man_shows_the_page_without_warnings(folder: Path, name: str) -> None:
     ran = subprocess.run(
         ["man", "--warnings", "--local-file", folder / name],
         capture_output=True,
@@ -62,3 +55,19 @@ def test_man_shows_it_without_warnings(folder: Path, name: str) -> None:
             assert f"medamad {command}" in ran.stdout
     else:
         assert 'map_size = "64 GiB"' in ran.stdout
+        for shown in ('"tcp:8080" (IPv4)', '["https://app.example.com"]', "'", "…"):
+            assert shown in ran.stdout
+
+
+def test_special_characters_are_shown_unchanged() -> None:
+    words = r"a-b .a a\b 'a' \"b\" *c* d_ [e]_ |f| https://g/ see `medamad run`, too"
+    shown = man.text(words)
+    page = publish_string(
+        shown,
+        writer="pseudoxml",
+        settings_overrides={"halt_level": 2, "output_encoding": "unicode"},
+    )
+    assert "<strong>\n            medamad run\n" in page
+    _, _, body = page.partition("\n")
+    plain = " ".join(re.sub(r"<[^>]*>", "", body).split())
+    assert plain == words.replace("`medamad run`,", "medamad run ,")
