@@ -21,7 +21,7 @@ pytestmark = pytest.mark.daemon
 CALLS = ("pwrite64", "writev", "fdatasync")
 """What LMDB writes pages with, and syncs them; the first writes the first two pages also."""
 CLIENTS = 2
-SHORT = (1, 3, 30)
+SHORT = (1, 5, 30)
 LONG = pytest.param(tuple(range(1, 201)), marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))
 LASTS = 3
 """How many calls fail while the disk is full."""
