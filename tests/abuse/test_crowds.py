@@ -11,7 +11,7 @@ import pytest
 from support.abuse.connection_crowd import crowd
 from support.abuse.hit_latency import Waits, for_seconds, holds_once, send_hits
 from support.abuse.process_usage import anonymous_bytes
-from support.daemon import Daemon, running, until
+from support.daemon import RUN, Daemon, running, until
 
 pytestmark = pytest.mark.daemon
 
@@ -24,7 +24,7 @@ ROOM = "[limits]\nmax_connections = 12000\n"
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    with running(tmp_path, configuration=ROOM) as daemon:
+    with running(tmp_path, configuration=ROOM, command=RUN) as daemon:
         daemon.client().add_website("example.com")
         yield daemon
         assert "Traceback" not in daemon.log

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.daemon import MEDAMAD, PATIENCE_S, Client, free_port, running, until
+from support.daemon import MEDAMAD, PATIENCE_S, RUN, Client, free_port, running, until
 
 from medamad.storage.environment.environment import open_environment
 
@@ -74,7 +74,7 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
 
 
 def test_elsewhere_nothing_but_the_log_is_written(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
+    with running(tmp_path, command=RUN) as daemon:
         # It may answer before what it says is written.
         until(lambda: daemon.log.count("\n") > 1)
         lines = daemon.log.splitlines()

@@ -17,7 +17,7 @@ import pytest
 from attrs import define, field, frozen
 from support.abuse.process_usage import anonymous_bytes
 from support.abuse.query_load import addresses
-from support.daemon import PATIENCE_S, Client, Daemon, until
+from support.daemon import PATIENCE_S, RUN, Client, Daemon, until
 from support.durability import steady_load as steady
 
 pytestmark = pytest.mark.daemon
@@ -149,7 +149,7 @@ def half_load(
 
     Gives how many hits a second were taken.
     """
-    daemon = Daemon(folder, configuration=CONFIGURATION)
+    daemon = Daemon(folder, configuration=CONFIGURATION, command=RUN)
     daemon.start()
     try:
         owner = daemon.client()

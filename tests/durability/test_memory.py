@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 from support.abuse.process_usage import anonymous_bytes
-from support.daemon import Daemon, running
+from support.daemon import RUN, Daemon, running
 
 pytestmark = pytest.mark.daemon
 
@@ -57,7 +57,7 @@ def ask(daemon: Daemon, first: int, count: int) -> int:
     ("rounds", "at_once"), [(3, 1_500), pytest.param(4, 3_000, marks=pytest.mark.slow)]
 )
 def test_requests_leave_nothing_behind(tmp_path: Path, rounds: int, at_once: int) -> None:
-    with running(tmp_path) as daemon:
+    with running(tmp_path, command=RUN) as daemon:
         daemon.client().add_website("example.com")
         # At first tables and caches fill.
         sizes = [ask(daemon, turn * at_once, at_once) for turn in range(rounds + 2)][1:]

@@ -15,15 +15,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any, Final
 from urllib.parse import urlencode
 
 from attrs import define, field, frozen
+from support.forked_process import ForkedProcess, fork
 
 USERNAME = "ada"
 PASSWORD = "a long enough password"
 MEDAMAD = (sys.executable, "-c", "import sys; from medamad.cli import main; sys.exit(main())")
+RUN = (*MEDAMAD, "run")
+"""The command of a daemon that is started, not forked: where its start or its memory is tested."""
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True}
 PATIENCE_S = 120.0
 """How long is waited for what comes at once, unless the machine has much else to do."""
@@ -38,14 +41,33 @@ def finished(
 
     `entering` begins the command of a process that is to be in a namespace.
     """
+    called = (command, *arguments, "--data", str(data))
+    if not entering:
+        return finished_fork(called, given)
     return subprocess.run(
-        [*entering, *MEDAMAD, command, *arguments, "--data", str(data)],
+        [*entering, *MEDAMAD, *called],
         input=given,
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE_S,
     )
+
+
+def finished_fork(arguments: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `given` is what it reads."""
+    with TemporaryFile("w+") as put_in, TemporaryFile("w+") as out, TemporaryFile("w+") as error:
+        put_in.write(given)
+        put_in.seek(0)
+        process = fork(arguments, (put_in, out, error))
+        try:
+            status = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+        out.seek(0)
+        error.seek(0)
+        command = [*MEDAMAD, *arguments]
+        return subprocess.CompletedProcess(command, status, out.read(), error.read())
 
 
 def free_port() -> int:
@@ -154,14 +176,17 @@ class Client:
 
 @define
 class Daemon:
-    """A daemon on a data directory and a port of its own; it can be killed and started again."""
+    """A daemon on a data directory and a port of its own; it can be killed and started again.
+
+    It is forked, unless there is a command to start it with.
+    """
 
     folder: Path
     arguments: Sequence[str] = ()
     configuration: str = ""
-    command: Sequence[str] = (*MEDAMAD, "run")
+    command: Sequence[str] | None = None
     port: int = field(factory=free_port)
-    _process: subprocess.Popen[bytes] | None = None
+    _process: ForkedProcess | subprocess.Popen[bytes] | None = None
 
     @property
     def base(self) -> str:
@@ -187,15 +212,25 @@ class Daemon:
         file = self.folder / "medamad.toml"
         file.write_text(self.configuration + "\n", "utf-8")
         where = ["--data", str(self.data), "--listen", f"tcp:{self.port}:interface=127.0.0.1"]
-        with (self.folder / "output.txt").open("ab") as output:
-            self._process = subprocess.Popen(
-                [*self.command, "--config", str(file), *where, *self.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=Path(__file__).parents[2],
-                env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
-            )
+        arguments = ["--config", str(file), *where, *self.arguments]
+        folder = Path(__file__).parents[2]
+        environ = os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD}
+        with (
+            Path(os.devnull).open("rb") as nothing,
+            (self.folder / "output.txt").open("ab") as output,
+        ):
+            if self.command is None:
+                files = (nothing, output, output)
+                self._process = fork(["run", *arguments], files, folder, environ)
+            else:
+                self._process = subprocess.Popen(
+                    [*self.command, *arguments],
+                    stdin=nothing,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder,
+                    env=environ,
+                )
         deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
             assert self._process.poll() is None, f"the daemon stopped:\n{self.log}"
@@ -246,9 +281,11 @@ class Daemon:
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, configuration: str = "") -> Iterator[Daemon]:
+def running(
+    folder: Path, *arguments: str, configuration: str = "", command: Sequence[str] | None = None
+) -> Iterator[Daemon]:
     """Start a daemon on `folder` and stop it in the end."""
-    daemon = Daemon(folder, arguments, configuration)
+    daemon = Daemon(folder, arguments, configuration, command)
     daemon.start()
     try:
         yield daemon

@@ -1,0 +1,179 @@
+"""Processes of medamad, forked from one that has already imported all of its modules.
+
+To import them takes most of the CPU of a command, and of the start of a daemon. So where a test is
+about neither the start nor the memory of a process, its process is forked instead of started.
+"""
+
+import atexit
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from threading import Lock
+from types import ModuleType
+from typing import IO, Any, Final
+
+from attrs import define
+
+_TESTS: Final = Path(__file__).parents[1]
+_PROGRAM: Final = "import sys; from support.forked_process import serve; serve(int(sys.argv[1]))"
+_REACTOR: Final = "twisted.internet.reactor"
+_MAX_REQUEST: Final = 1 << 18
+_MAX_FILES: Final = 1_024
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_lock: Final = Lock()
+
+
+@define
+class ForkedProcess:
+    """A child of this process, with the part of the interface of `subprocess.Popen` that we use."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while the process runs."""
+        if self.returncode is None:
+            self._reap(os.WNOHANG)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit status. Raise TimeoutExpired."""
+        if self.returncode is None:
+            end = os.pidfd_open(self.pid)
+            try:
+                if not select.select([end], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired("medamad", timeout or 0)
+            finally:
+                os.close(end)
+            self._reap(0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _reap(self, options: int) -> None:
+        pid, status = os.waitpid(self.pid, options)
+        if pid:
+            self.returncode = os.waitstatus_to_exitcode(status)
+
+
+def fork(
+    arguments: Sequence[str],
+    files: tuple[IO[Any], IO[Any], IO[Any]],
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> ForkedProcess:
+    """Run `medamad ARGUMENTS…`; `files` are its standard input, output and error."""
+    request = {
+        "arguments": list(arguments),
+        "folder": str(folder or Path.cwd()),
+        "environ": dict(environ if environ is not None else os.environ),
+    }
+    with _lock:
+        server = _server()
+        # The server forks twice: who has lost the parent becomes a child of this process.
+        _adopt_orphans(adopt=True)
+        try:
+            numbers = [file.fileno() for file in files]
+            socket.send_fds(server, [json.dumps(request).encode()], numbers)
+            answer = server.recv(32)
+        finally:
+            _adopt_orphans(adopt=False)
+    assert answer, "the process to fork from has ended"
+    return ForkedProcess(int(answer))
+
+
+def _adopt_orphans(*, adopt: bool) -> None:
+    failed = ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
+    if failed:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+@cache
+def _server() -> socket.socket:
+    """Start the process to fork from, for as long as this one runs."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=os.environ | {"PYTHONPATH": str(_TESTS)},
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+class _NoReactor(ModuleType):
+    """Stands in for the reactor while modules are imported: each process needs its own."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AttributeError(f"{name} of a reactor, while modules are imported")
+
+
+def serve(descriptor: int) -> None:
+    """Fork a process for each request, until nobody is left to ask."""
+    _import_everything()
+    with socket.socket(fileno=descriptor) as server:
+        while True:
+            request, files, _, _ = socket.recv_fds(server, _MAX_REQUEST, 3)
+            if not request:
+                return
+            reading, writing = os.pipe()
+            child = os.fork()
+            if child == 0:
+                pid = os.fork()
+                if pid == 0:
+                    break
+                os.write(writing, str(pid).encode())
+                os._exit(0)
+            os.waitpid(child, 0)
+            server.send(os.read(reading, 32))
+            for number in (reading, writing, *files):
+                os.close(number)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+    _run(**json.loads(request))
+
+
+def _import_everything() -> None:
+    sys.modules[_REACTOR] = _NoReactor(_REACTOR)
+    package = import_module("medamad")
+    for module in walk_packages(package.__path__, "medamad."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    del sys.modules[_REACTOR]
+    gc.collect()
+    gc.freeze()
+
+
+def _run(arguments: list[str], folder: str, environ: dict[str, str]) -> None:
+    """Become the process that was asked for."""
+    os.closerange(3, _MAX_FILES)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    time.tzset()
+    sys.argv = ["-c", *arguments]
+    sys.exit(import_module("medamad.cli").main())
