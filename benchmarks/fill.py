@@ -16,8 +16,8 @@ from typing import Any
 
 from attrs import evolve
 from content import HOSTNAME
+from hits import hits_of
 from plan import DAY_MS, Plan
-from support.query.hits import hits_of
 from traffic import batches
 from twisted.internet import task
 from twisted.internet.defer import Deferred
@@ -92,7 +92,7 @@ def add_plan(parser: ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--paths", type=int, default=5_000)
     parser.add_argument("--steepness", type=float, default=1.0, help="of the paths (Zipf)")
-    parser.add_argument("--tail", type=int, default=100_000)
+    parser.add_argument("--memtable", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--until", type=int, metavar="MS", help="end of the traffic (Unix ms)")
 

@@ -78,7 +78,7 @@ def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
         "days": plan.days,
         "paths": plan.paths,
         "steepness": plan.steepness,
-        "tail": plan.memtable,
+        "memtable": plan.memtable,
         "seed": plan.seed,
         "until": plan.until_ms,
         "small": SMALL,
