@@ -1,4 +1,4 @@
-"""`medamad check`: reads all of a store and says what is wrong with it."""
+"""`medamad check`: reads all of a store and reports what is wrong with it."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -9,10 +9,11 @@ from typing import Final
 from medamad.cli.support import add_data, add_json, on_data, tell_error
 from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
-from medamad.storage.environment.files import check_readable
+from medamad.storage.environment.files import check_is_store, check_readable
+from medamad.storage.environment.tree_check import damage_of
 
 EXAMPLES: Final = (
-    ("medamad check --data /var/lib/medamad", "of the store in this folder"),
+    ("medamad check --data /var/lib/medamad", "the store in this folder"),
     ("medamad check --data /var/lib/medamad --json", "the same, for programs"),
 )
 
@@ -22,8 +23,8 @@ def configure(parser: ArgumentParser) -> None:
     add_json(parser)
     add_data(parser)
     parser.epilog = (
-        "Writes nothing, and may be used beside a running daemon; meanwhile the daemon cannot use\n"
-        "freed room again, so that its file may grow.\n\n"
+        "Writes nothing, and may be used beside a running daemon; meanwhile the daemon cannot\n"
+        "reuse freed space, so its file may grow.\n\n"
         f"{parser.epilog}"
     )
 
@@ -35,40 +36,50 @@ def run(arguments: Namespace) -> int:
 
 def _check(data_dir: Path, *, as_json: bool) -> int:
     if not as_json and is_in_use(data_dir):
-        print(f"{data_dir}: a daemon runs on it; what it has stored by now is checked")
+        print(f"{data_dir}: a daemon is running on it; what it has stored so far is checked")
     check_there(data_dir)
-    check_readable(data_dir / FILE_NAME)
-    environment, txn = open_to_read(data_dir)
-    checking = StoreCheck(environment, txn)
-    findings = []
-    for finding in checking.findings():
-        findings.append(finding)
-        if not as_json:
-            tell_error(f"{environment.path}: {finding}")
-    txn.abort()
-    environment.close()
-    if as_json:
-        print(json.dumps(_told(environment.path, checking, findings)))
+    store = data_dir / FILE_NAME
+    check_is_store(store)
+    check_readable(store)
+    if damage := damage_of(store):
+        # Reading on could kill this process too.
+        _report(store, damage, as_json=as_json)
+        findings, counts = [damage], {"websites": 0, "views": 0, "blocks": 0, "days": 0}
     else:
-        print(f"{environment.path}: {_summed_up(checking, len(findings))}")
+        findings, counts = _findings(data_dir, as_json=as_json)
+    if as_json:
+        print(json.dumps({"store": str(store), "findings": findings, **counts}))
+    else:
+        print(f"{store}: {_summary(counts, len(findings))}")
     return 1 if findings else 0
 
 
-def _told(store: Path, checking: StoreCheck, findings: list[str]) -> dict[str, object]:
-    return {
-        "store": str(store),
-        "findings": findings,
-        "websites": checking.websites,
-        "views": checking.views,
-        "blocks": checking.segments,
-        "days": checking.days,
+def _findings(data_dir: Path, *, as_json: bool) -> tuple[list[str], dict[str, int]]:
+    environment, txn = open_to_read(data_dir)
+    check = StoreCheck(environment, txn)
+    findings = []
+    for finding in check.findings():
+        findings.append(finding)
+        _report(environment.path, finding, as_json=as_json)
+    txn.abort()
+    environment.close()
+    return findings, {
+        "websites": check.websites,
+        "views": check.views,
+        "blocks": check.segments,
+        "days": check.days,
     }
 
 
-def _summed_up(checking: StoreCheck, wrong: int) -> str:
-    seen = f"{checking.websites} websites, {checking.views} views, {checking.segments} blocks"
-    if checking.days:
-        seen += f", sums of {checking.days} days"
-    if wrong:
-        return f"{wrong} things are wrong with it ({seen} are sound)"
-    return f"nothing is wrong with it ({seen})"
+def _report(store: Path, finding: str, *, as_json: bool) -> None:
+    if not as_json:
+        tell_error(f"{store}: {finding}")
+
+
+def _summary(counts: dict[str, int], findings: int) -> str:
+    counted = f"{counts['websites']} websites, {counts['views']} views, {counts['blocks']} blocks"
+    if counts["days"]:
+        counted += f", sums of {counts['days']} days"
+    if findings:
+        return f"{findings} things are wrong with it ({counted} are sound)"
+    return f"nothing is wrong with it ({counted})"

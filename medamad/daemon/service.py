@@ -5,6 +5,7 @@ hears that all is ready. Stopped: the operator's socket, sockets, requests under
 wait, threads, store.
 """
 
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -29,9 +30,16 @@ from medamad.config.reload import Reloading
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.listen import CannotListenThere, places
+from medamad.daemon.listen import CannotListenThere, Place, places
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
+from medamad.daemon.store_check import (
+    LOOK_S,
+    CheckAlongside,
+    check_store,
+    outage_handlers,
+    what_to_do,
+)
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.errors import Unavailable
@@ -39,12 +47,15 @@ from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import WriteQueue
-from medamad.storage.errors import StoreError
+from medamad.storage.environment.environment import take_lock
+from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_site
 from medamad.web.backend import Backend
+from medamad.web.outage import make_outage_site
 from medamad.web.server.site import drain
+from medamad.web.settings import WebSettings
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
@@ -162,13 +173,12 @@ class Daemon(Service):
             self._log.warn("{warning}", warning=warning)
         lists = load_lists(self.config)
         listening = places(self.config, self.reactor)
-        store = start_store(
-            data_dir,
-            settings.store_settings(self.config),
-            self.reactor,
-        )
-        opened.push_async_callback(self._close, store)
-        store.broken.addCallback(self._store_broke)
+        try:
+            store = await self._open_store(data_dir, passwords)
+        except DamagedStore as error:
+            web_settings = settings.web_settings(self.config, lists, data_dir)
+            await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
+            return
         questions = Pool.start(
             "questions", QUESTION_THREADS, self.reactor, at_once=QUESTIONS_AT_ONCE
         )
@@ -253,6 +263,40 @@ class Daemon(Service):
         )
         self.supervisor.tell(READY)
         self.started(_started(urls, first_login, store, data_dir))
+
+    async def _open_store(self, data_dir: Path, in_thread: Pool) -> Store:
+        """Open the store, checked if the last shutdown was not clean. Raises DamagedStore."""
+        opened = self._open
+        check = await check_store(data_dir, in_thread, self.supervisor)
+        if check is not None:
+            opened.callback(check.stop)
+        store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
+        opened.push_async_callback(self._close, store)
+        store.broken.addCallback(self._store_broke)
+        if check is not None:
+            alongside = CheckAlongside(check, store, data_dir)
+            opened.callback(repeat(LOOK_S, alongside.look, self.reactor).stop)
+        return store
+
+    async def _serve_outage(
+        self, reason: str, web_settings: WebSettings, listening: Sequence[Place]
+    ) -> None:
+        """Answer 503 while the store is damaged: to end would only have us started again."""
+        opened, data_dir = self._open, self.config.data_dir(self.environ)
+        self._log.critical("no hits are taken and no statistics returned: {why}", why=reason)
+        opened.callback(os.close, take_lock(data_dir))
+        site = make_outage_site(reason, web_settings, self.clock, self.reactor)
+        for place in listening:
+            port = await place.listen(site)
+            opened.push_async_callback(maybeDeferred, port.stopListening)
+            self._log.info("listening on {place}", place=place.text)
+        texts = [place.text for place in listening]
+        handlers = outage_handlers(reason, self.config, int(self.clock()), texts, data_dir)
+        commands = Server.start(data_dir, handlers, self.reactor)
+        opened.push_async_callback(commands.stop)
+        if self.supervisor.beat_s is not None:
+            opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
+        self.supervisor.tell(READY, "STATUS=The store is damaged, see the log")
 
     async def _stop(self) -> None:
         self._stopping_since = self.reactor.seconds()

@@ -25,7 +25,7 @@ from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import free_bytes, sync_folder
 from medamad.storage.environment.folder import BACKUP_SUFFIX
 from medamad.storage.environment.format import FORMAT
-from medamad.storage.environment.pages import check_pages
+from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.errors import Damaged, NoBackup, StoreError
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -192,7 +192,7 @@ def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
 
 
 def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progress) -> None:
-    """Write the store's file of a backup and go through its pages. Raises NoBackup, OSError.
+    """Write the store's file of a backup and read all of it. Raises NoBackup, OSError.
 
     To remove `target` after that is the caller's.
     """
@@ -202,10 +202,8 @@ def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progre
             store.write(piece)
             done += len(piece)
             progress(what, done, note.bytes)
-    try:
-        check_pages(target)
-    except Damaged as error:
-        raise NoBackup(f"not a sound store: {error}") from error
+    if damage := damage_of(target, is_private=True):
+        raise NoBackup(f"the store in it is damaged: {damage}")
 
 
 def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:

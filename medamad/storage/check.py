@@ -24,7 +24,6 @@ from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.format import STORE_ID, TRUSTED_TIME
 from medamad.storage.environment.last_numbers import read_number
-from medamad.storage.environment.pages import doubt_of_last
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches
@@ -80,8 +79,6 @@ class StoreCheck:
 
     def findings(self) -> Iterator[str]:
         """Return what is wrong, one thing at a time; nothing if nothing is."""
-        if doubt := doubt_of_last(self._environment.path):
-            yield doubt
         numbers: list[int] = []
         for found in read_websites(self._txn, self._environment.databases):
             if isinstance(found, str):

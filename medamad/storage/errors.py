@@ -1,12 +1,12 @@
-"""Why a store cannot be opened. Each message tells the operator what to do."""
+"""Why a store cannot be opened or used. Each message tells the operator what to do."""
 
 
 class StoreError(Exception):
-    """The store cannot be opened or goes on no longer. `str(error)` is for the operator."""
+    """The store cannot be opened or go on. `str(error)` is for the operator."""
 
 
 class NoStore(StoreError):
-    """There is no store in the directory."""
+    """There is no store in the folder."""
 
 
 class StoreInUse(StoreError):
@@ -14,11 +14,15 @@ class StoreInUse(StoreError):
 
 
 class WrongFormat(StoreError):
-    """The file is not a store of ours, or of a version that this program does not know."""
+    """The file is not a store of medamad, or one in another format."""
+
+
+class DamagedStore(StoreError):
+    """The store's trees are damaged: to read them could end the process."""
 
 
 class NoBackup(StoreError):
-    """The file is not a backup of ours, or not as it was written."""
+    """The file is not a backup of medamad, or not as it was written."""
 
 
 class Lost(StoreError):
@@ -26,12 +30,12 @@ class Lost(StoreError):
 
 
 class Damaged(Exception):
-    """Something stored is not what was written. `str(error)` says in what way."""
+    """A stored value is not what was written. `str(error)` says in what way."""
 
 
 class DamagedSegment(Damaged):
-    """A column or counter of a segment is damaged; `number` is the segment's, or the group's."""
+    """A column or counter is damaged; `number` is that of its segment or merged segment."""
 
-    def __init__(self, number: int, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
         self.number = number

@@ -23,6 +23,7 @@ from medamad.storage.environment.files import (
     give_to_owner,
     keep_room,
     lock_of,
+    looks_like_store,
     open_lmdb,
     sync_folder,
 )
@@ -35,8 +36,8 @@ from medamad.storage.environment.folder import (
 )
 from medamad.storage.environment.format import FORMAT, META
 from medamad.storage.environment.last_numbers import read_number, write_number
-from medamad.storage.environment.pages import read_page_size
-from medamad.storage.errors import Damaged, NoBackup, StoreError
+from medamad.storage.environment.state_file import STATE_NAME
+from medamad.storage.errors import NoBackup, StoreError
 
 _PLACING: Final = "putting it in place"
 _ROOM_BYTES: Final = 64 << 20
@@ -93,10 +94,8 @@ def _note(file: BinaryIO, backup: Path, directory: Path) -> Note:
     try:
         return read_note(file)
     except NoBackup as error:
-        try:
-            read_page_size(backup)
-        except Damaged:
-            raise error from None
+        if not looks_like_store(backup):
+            raise
         given = shlex.join(["chown", f"--reference={directory}", str(directory / FILE_NAME)])
         raise NoBackup(
             f"a store's file as it is, not a backup: to have it back, stop the daemon,"
@@ -157,6 +156,7 @@ def _put_in_place(
     # Hits were taken until now, and those since the backup are not in it. Before the store is
     # another: one that is killed between these must not have the gap taken for silence.
     store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
+    store.with_name(STATE_NAME).unlink(missing_ok=True)
     # What LMDB noted of the readers of one file would mislead those of the other.
     lock_of(store).unlink(missing_ok=True)
     new.replace(store)

@@ -19,7 +19,6 @@ from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import failures_told
 from medamad.storage.environment.free_space import Room
-from medamad.storage.environment.pages import doubt_of_last
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.grants import SHARES, TOKENS, Grants
@@ -158,8 +157,6 @@ def _read(
     partitions: Partitions,
 ) -> list[Partition]:
     """Read all that is kept in memory; returns the partitions that have something to clear."""
-    if doubt := doubt_of_last(environment.path):
-        _log.error("{path}: {doubt}", path=environment.path, doubt=doubt)
     websites.load(txn)
     journal.load(txn)
     for name in environment.strange_names(txn):

@@ -89,7 +89,7 @@ class Store:
         """
         self._maintenance.close()
         if self._writer.stop(within_s):
-            self._environment.close()
+            self._environment.close(is_sound=not self.broken.called)
         else:
             # What a killed process leaves of a transaction, LMDB takes for never begun.
             _log.warn(
@@ -97,6 +97,11 @@ class Store:
                 " is stored",
                 path=self._environment.path,
             )
+
+    def fail(self, reason: str) -> None:
+        """Stop trusting the store: fire `broken`, and leave it marked as not closed."""
+        if not self.broken.called:
+            self.broken.callback(reason)
 
     def apply(self, settings: StoreSettings) -> None:
         """Go by other settings from now on; the map's size stays until the next start."""

@@ -18,7 +18,7 @@ def test_what_the_disk_does_not_give_is_said(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).symlink_to("/proc/self/mem")
     checked = check(tmp_path)
     assert checked.returncode == 1
-    reason = "cannot be read from byte 0 on: Input/output error"
+    reason = "cannot be read: Input/output error"
     assert checked.stderr == f"medamad: {tmp_path / FILE_NAME}: {reason}\n"
 
 
@@ -32,7 +32,7 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         right = f"{file}: nothing is wrong with it (1 websites, 1 views, 0 blocks)\n"
         assert beside.returncode == 0, beside.stderr
         assert beside.stdout == (
-            f"{daemon.data}: a daemon runs on it; what it has stored by now is checked\n{right}"
+            f"{daemon.data}: a daemon is running on it; what it has stored so far is checked\n{right}"
         )
         told = json.loads(check(daemon.data, "--json").stdout)
         counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}
@@ -72,8 +72,9 @@ def test_it_writes_nothing(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (None, "there is no store here"),
-        (b"short", "too short to be a store (5 bytes)"),
-        (b"no store " * 2_000, "cannot be opened as a store"),
+        (b"", "not a store of medamad"),
+        (b"short", "not a store of medamad"),
+        (b"no store " * 2_000, "not a store of medamad"),
     ],
 )
 def test_what_is_no_store_is_said(

@@ -11,8 +11,6 @@ import pytest_twisted
 from attrs import astuple, evolve
 from support.storage.contents import idle, keys_of, settled
 from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
-from support.storage.log_lines import told_in_log
-from support.storage.page_damage import hide_last
 from support.storage.scenes import Scene, Telling
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
@@ -22,7 +20,6 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.limits import mark_key
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import (
-    FILE_NAME,
     Environment,
     open_as_guest,
     open_to_read,
@@ -167,18 +164,6 @@ def test_what_is_missing_is_found(folder: Path, name: str) -> None:
     assert findings(folder)
 
 
-@pytest_twisted.ensureDeferred
-async def test_a_last_transaction_that_may_be_missing_is_found_and_told(
-    folder: Path, open_store: OpenStore
-) -> None:
-    hide_last(folder / FILE_NAME)
-    told = "its last transaction may be missing: its number was changed, or its writing failed"
-    assert findings(folder) == [told]
-    with told_in_log() as lines:
-        await open_store(sizes=SIZES).close()
-    assert lines == [f"{folder / FILE_NAME}: {told}"]
-
-
 def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> None:
     """Their checksum is right: they were wrong when they were written."""
 
@@ -198,7 +183,7 @@ def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
         txn.put(b"\0\0\0\x09" + keys[0][4:], b"", db=database)
 
     edit(folder, "wal", add)
-    assert findings(folder) == ["journal: 1 entries belong to no website"]
+    assert findings(folder) == ["wal: 1 entries belong to no website"]
 
 
 @pytest_twisted.ensureDeferred

@@ -111,7 +111,7 @@ def test_what_is_no_file_is_no_store(tmp_path: Path, make: Callable[[Path], None
     make(tmp_path / FILE_NAME)
     with told_in_log() as lines:
         for opening in (lambda each: open_environment(each, MAP_SIZE), open_as_guest, open_to_read):
-            with pytest.raises(WrongFormat, match=r"store\.mdb: not a file"):
+            with pytest.raises(WrongFormat, match=r"store\.mdb: not a store of medamad"):
                 opening(tmp_path)
     assert lines == []
 

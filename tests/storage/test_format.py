@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from attrs import frozen
 from support.daemon import Daemon, finished, running
 
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_environment
@@ -19,18 +18,10 @@ DAY = ("--start", "2026-04-06T00:00:00Z", "--end", "2026-04-06T23:59:59Z")
 MOST_STORE_BYTES = 8 << 20
 
 
-@frozen
-class FileState:
-    content: bytes
-    modified_ns: int
-
-
-def files_of(folder: Path) -> dict[str, FileState]:
+def files_of(folder: Path) -> dict[str, bytes]:
     """Return the content of each file, except the lock files that opening a store makes."""
     return {
-        path.name: FileState(path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.iterdir()
-        if not path.name.endswith("lock")
+        path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("lock")
     }
 
 

@@ -206,8 +206,8 @@ class Daemon:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def start(self, status: int = http.client.OK) -> None:
+        """Start it and wait until it answers a ping with a status."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "medamad.toml"
         file.write_text(self.configuration + "\n", "utf-8")
@@ -232,7 +232,7 @@ class Daemon:
                     env=environ,
                 )
         deadline = time.monotonic() + PATIENCE_S
-        while not self._answers():
+        while not self._answers(status):
             assert self._process.poll() is None, f"the daemon stopped:\n{self.log}"
             assert time.monotonic() < deadline, f"the daemon does not answer:\n{self.log}"
             time.sleep(0.02)
@@ -258,9 +258,9 @@ class Daemon:
         client.log_in()
         return client
 
-    def _answers(self) -> bool:
+    def _answers(self, status: int) -> bool:
         try:
-            return Client(self.port).request("GET", "/api/event/ping").status == http.client.OK
+            return Client(self.port).request("GET", "/api/event/ping").status == status
         except (OSError, http.client.HTTPException):
             return False
 

@@ -15,8 +15,11 @@ from attrs import astuple, fields, frozen
 from medamad.storage.environment import files
 from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.files import (
+    DAMAGE,
     LMDB_VERSION,
     OpenedFiles,
+    check_is_store,
+    check_length,
     keep_room,
     lock_of,
     make_room,
@@ -37,8 +40,21 @@ from medamad.storage.environment.format import (
     check_format,
     read_format,
 )
-from medamad.storage.environment.pages import check_pages, read_page_size
-from medamad.storage.errors import Damaged, Lost, NoStore, StoreError, StoreInUse, WrongFormat
+from medamad.storage.environment.state_file import (
+    StoreState,
+    mark_closed,
+    opening,
+    read_state,
+)
+from medamad.storage.errors import (
+    Damaged,
+    DamagedStore,
+    Lost,
+    NoStore,
+    StoreError,
+    StoreInUse,
+    WrongFormat,
+)
 
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
@@ -167,10 +183,13 @@ class Environment:
         if self.lmdb.info()["last_txnid"] != txn.id() - 1:
             raise Lost(f"{self.path.name} is no longer what was stored: it was written over")
 
-    def close(self) -> None:
-        """Close the file, then let another daemon have it."""
+    def close(self, *, is_sound: bool = True) -> None:
+        """Close the file and release the folder; a store that is not sound is not marked closed."""
         self.lmdb.close()
         if self.lock is not None:
+            if is_sound:
+                with suppress(OSError):
+                    mark_closed(self.path.parent)
             os.close(self.lock)
 
 
@@ -192,9 +211,10 @@ def open_environment(directory: Path, map_size: int) -> Environment:
             check_unlinked(path)
             check_none_was_there(path)
             _create(path, map_size)
-        _check_begin(path)
-        environment = _open(path, map_size, lock)
-        make_room(environment.lmdb, path)
+        check_is_store(path)
+        with opening(directory):
+            environment = _open(path, map_size, lock)
+            make_room(environment.lmdb, path)
     except OSError as error:
         os.close(lock)
         raise StoreError(f"{path}: {error.strerror}") from error
@@ -214,7 +234,7 @@ def open_as_guest(directory: Path) -> Environment:
     """
     path = directory / FILE_NAME
     check_there(directory)
-    _check_begin(path)
+    check_is_store(path)
     return _open(path, 0, None)
 
 
@@ -225,12 +245,12 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     """
     path = directory / FILE_NAME
     check_there(directory)
-    _check_begin(path)
+    check_is_store(path)
     env = open_lmdb(path, 0, readonly=True)
     with _closed_on_failure(env, path):
+        check_length(env, path)
         txn = env.begin()
         check_format(path, read_format(env, txn))
-        _check_pages(path)
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
     databases, files_opened = Databases(*opened), OpenedFiles()
     return Environment(env, databases, path, None, files_opened, only=txn), txn
@@ -254,6 +274,17 @@ def is_in_use(directory: Path) -> bool:
     return False
 
 
+def needs_check(directory: Path) -> bool:
+    """Return whether a store is there that was not closed, and that no daemon has open.
+
+    Raises StoreError.
+    """
+    path = directory / FILE_NAME
+    return (
+        path.exists() and read_state(directory) is not StoreState.CLEAN and not is_in_use(directory)
+    )
+
+
 def check_there(directory: Path) -> None:
     """Raise NoStore when there is no store in the directory."""
     if not (directory / FILE_NAME).exists():
@@ -274,13 +305,6 @@ def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) ->
                 undone.pop_all()
                 return descriptor
     raise StoreInUse(f"{directory}: another medamad uses this directory")
-
-
-def _check_begin(path: Path) -> None:
-    try:
-        read_page_size(path)
-    except Damaged as error:
-        raise WrongFormat(f"{path}: {error}") from error
 
 
 def _create(path: Path, map_size: int) -> None:
@@ -311,8 +335,7 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         files_opened = OpenedFiles.of(path, lock_of(path), *ours)
         if env.lib_version()[0] != LMDB_VERSION:
             raise WrongFormat(f"{path}: written by another version of LMDB")
-        with env.begin():
-            _check_pages(path)
+        check_length(env, path)
         with env.begin() as txn:
             check_format(path, read_format(env, txn))
         opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
@@ -322,20 +345,15 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
 
 @contextmanager
 def _closed_on_failure(env: lmdb.Environment, path: Path) -> Iterator[None]:
-    """Close what was opened when it turns out not to be a store. Raises WrongFormat for that."""
+    """Close a file that is no store, or a damaged one. Raises WrongFormat or DamagedStore."""
     try:
         yield
+    except (Damaged, *DAMAGE) as error:
+        env.close()
+        raise DamagedStore(f"{path}: {error}") from error
     except lmdb.Error as error:
         env.close()
         raise WrongFormat(f"{path}: not a store of medamad: {error}") from error
     except BaseException:
         env.close()
         raise
-
-
-def _check_pages(path: Path) -> None:
-    """Raise WrongFormat when LMDB would go astray in the file. Within a transaction."""
-    try:
-        check_pages(path)
-    except Damaged as error:
-        raise WrongFormat(f"{path}: not a sound store: {error}") from error

@@ -10,13 +10,15 @@ from typing import Final, TypeAlias
 import lmdb
 from attrs import frozen
 
-from medamad.storage.errors import Lost, StoreError, WrongFormat
+from medamad.storage.errors import Damaged, DamagedStore, Lost, StoreError, WrongFormat
 
 LMDB_VERSION: Final = 0
 """LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
 
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
 
+DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
+"""What LMDB raises for a file that is not what was written."""
 _MAX_READERS: Final = 126
 _LOCK_BYTES: Final = 8192
 """What LMDB's lock file takes for as many readers."""
@@ -24,6 +26,11 @@ _READ_AT_ONCE: Final = 1 << 20
 _FULL_DISK_BYTES: Final = 1 << 20
 _OVER_QUOTA: Final = os.strerror(errno.EDQUOT)
 """All by which an error of LMDB tells it."""
+_MAGIC: Final = b"\xde\xc0\xef\xbe"
+_MAGIC_AT: Final = 16
+"""Where LMDB's first two pages have it."""
+_PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
+"""A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
 _BLOCK: Final = 512
 """The unit of st_blocks."""
 _ROOM_PAGES: Final = 1_024
@@ -57,9 +64,42 @@ class OpenedFiles:
                 )
 
 
-def open_lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Environment:
-    """Open or make a file of LMDB. Raises WrongFormat, and StoreError when the disk is full."""
-    _allocate_lock(path)
+def looks_like_store(path: Path) -> bool:
+    """Return whether a file begins as LMDB's do, if only one of its first two pages is sound."""
+    with path.open("rb") as file:
+        return any(
+            file.read(len(_MAGIC)) == _MAGIC
+            for page in (0, *_PAGE_SIZES)
+            if file.seek(page + _MAGIC_AT)
+        )
+
+
+def check_is_store(path: Path) -> None:
+    """Raise WrongFormat for a file that LMDB would not open, StoreError if it cannot be read."""
+    try:
+        is_store = path.is_file() and looks_like_store(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+    if not is_store:
+        raise WrongFormat(f"{path}: not a store of medamad")
+
+
+def check_length(env: lmdb.Environment, path: Path) -> None:
+    """Raise Damaged when a file ends before its last page: to read beyond is SIGBUS."""
+    used, size = _end_of_used(env), path.stat().st_size
+    if size < used:
+        raise Damaged(f"the file has been cut short: it has {size} bytes, and {used} are in use")
+
+
+def open_lmdb(
+    path: Path, map_size: int, *, readonly: bool = False, is_private: bool = False
+) -> lmdb.Environment:
+    """Open or make a file of LMDB; of a private one no other process has it open.
+
+    Raises WrongFormat, DamagedStore, and StoreError when the disk is full.
+    """
+    if not is_private:
+        _allocate_lock(path)
     try:
         return lmdb.open(
             str(path),
@@ -70,7 +110,10 @@ def open_lmdb(path: Path, map_size: int, *, readonly: bool = False) -> lmdb.Envi
             mode=0o600,
             lib_version=LMDB_VERSION,
             readonly=readonly,
+            lock=not is_private,
         )
+    except lmdb.InvalidError as error:
+        raise DamagedStore(f"{path}: its first pages are damaged") from error
     except lmdb.Error as error:
         raise WrongFormat(f"{path}: cannot be opened as a store: {error}") from error
 
@@ -95,6 +138,8 @@ def failures_told(path: Path) -> Iterator[None]:
     """Raise StoreError for what LMDB fails to do with a file."""
     try:
         yield
+    except DAMAGE as error:
+        raise DamagedStore(f"{path}: {error}") from error
     except lmdb.Error as error:
         raise StoreError(f"{path}: {lack_behind(error, path.parent) or error}") from error
 
@@ -104,8 +149,7 @@ def lack_behind(error: Exception, folder: Path) -> str:
     if isinstance(error, lmdb.MapFullError):
         return "all that store.map_size allows is in use"
     # Whatever else is wrong, damage is no lack.
-    is_damage = isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError)
-    if isinstance(error, lmdb.DiskError) or (not is_damage and _is_full(folder)):
+    if isinstance(error, lmdb.DiskError) or (not isinstance(error, DAMAGE) and _is_full(folder)):
         return "the disk is full"
     return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
 

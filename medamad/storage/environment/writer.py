@@ -6,6 +6,7 @@ and synced: that is where the state that questions see is replaced, before the c
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -19,7 +20,8 @@ from twisted.python.failure import Failure
 from medamad.domain.errors import ApiError, Unavailable
 from medamad.domain.timings import Timings
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import lack_behind
+from medamad.storage.environment.files import DAMAGE, lack_behind
+from medamad.storage.environment.state_file import StoreState, write_state
 from medamad.storage.errors import Lost
 
 MOST_S: Final = 10.0
@@ -206,6 +208,10 @@ class Writer:
         if not lack:
             # After an I/O error the next commit can appear to succeed: go on no longer.
             self._fail(f"the store has failed: {error}")
+            if isinstance(error, DAMAGE):
+                # A restart would lead here again.
+                with suppress(OSError):
+                    write_state(self._environment.path.parent, StoreState.DAMAGED, str(error))
         elif lack != self._lack:
             _log.error("changes are not stored: {lack}", lack=lack)
         self._lack = lack

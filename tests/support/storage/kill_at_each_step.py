@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 
 from medamad.storage.backup import Progress, read_note, unpacked
 from medamad.storage.environment.environment import FILE_NAME
-from medamad.storage.environment.pages import check_pages, doubt_of_last
+from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 
@@ -65,8 +65,7 @@ def main() -> None:
 
     with NamedTemporaryFile() as told:
         while is_killed(work, Path(told.name)):
-            check_pages(directory / FILE_NAME)
-            assert doubt_of_last(directory / FILE_NAME) == ""
+            assert damage_of(directory / FILE_NAME) == ""
             if what == "backup" and file.exists():
                 with file.open("rb") as backup:
                     for _ in unpacked(backup, read_note(backup)):

@@ -30,8 +30,10 @@ from twisted.internet.defer import Deferred
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import FILE_NAME
+from medamad.storage.environment.state_file import StoreState, read_damage, read_state
+from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.environment.trusted_clock import read_trusted
-from medamad.storage.errors import StoreError
+from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -186,7 +188,11 @@ def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
     `truths`: the figures of one that was not changed, before and after it goes on.
     """
     told: list[str] = []
+    look_at: Callable[..., Any] = look
     try:
+        # As the daemon does after an unclean shutdown.
+        if damage := damage_of(folder / FILE_NAME):
+            raise DamagedStore(damage)
         for look_at, truth in zip((look, go_on), truths, strict=True):
             found, lines = look_at(folder)
             told += lines
@@ -200,7 +206,10 @@ def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
     except StoreError as error:
         return "refused" if look_at is look else "refused too late", str(error)
     except BaseException:  # noqa: BLE001 - it is what is looked for
-        return "fell over", traceback.format_exc()
+        is_marked = read_state(folder) is StoreState.DAMAGED
+        return (
+            ("stopped", read_damage(folder)) if is_marked else ("fell over", traceback.format_exc())
+        )
     return "no harm", ""
 
 

@@ -1,0 +1,123 @@
+"""The check after an unclean shutdown that goes on alongside the service."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import define, field
+from support.storage.log_lines import told_in_log
+
+from medamad.daemon.store_check import CHECK_S, CheckAlongside, check_store
+from medamad.daemon.systemd import Supervisor
+from medamad.storage.environment.environment import FILE_NAME, open_environment
+from medamad.storage.environment.state_file import StoreState, read_state, write_state
+from medamad.storage.environment.tree_check import TreeCheck
+from medamad.storage.errors import DamagedStore
+
+PAGE = 4096
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    open_environment(tmp_path, 16 << 20).close(is_sound=False)
+    return tmp_path
+
+
+@define
+class FailingStore:
+    reasons: list[str] = field(factory=list)
+
+    def fail(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+async def at_once(wait: Callable[[], bool]) -> bool:
+    return wait()
+
+
+async def too_late(wait: Callable[[], bool]) -> bool:
+    """Return what a check that takes long returns, once it has finished."""
+    wait()
+    return False
+
+
+def damage(folder: Path) -> None:
+    content = bytearray((folder / FILE_NAME).read_bytes())
+    content[2 * PAGE :] = bytes(len(content) - 2 * PAGE)
+    (folder / FILE_NAME).write_bytes(content)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_sound_store_is_opened(folder: Path) -> None:
+    assert await check_store(folder, at_once, Supervisor()) is None
+    assert read_state(folder) is StoreState.OPEN
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_store_is_refused(folder: Path) -> None:
+    damage(folder)
+    with pytest.raises(DamagedStore, match="MDB_"):
+        await check_store(folder, at_once, Supervisor())
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_read_in_time_is_read_alongside_the_service(folder: Path) -> None:
+    check = await check_store(folder, too_late, Supervisor())
+    assert check is not None
+    assert read_state(folder) is StoreState.UNCHECKED
+    store = FailingStore()
+    alongside = CheckAlongside(check, store, folder)
+    await alongside.look()
+    await alongside.look()
+    assert store.reasons == []
+    assert read_state(folder) is StoreState.OPEN
+
+
+@pytest_twisted.ensureDeferred
+async def test_damage_found_alongside_the_service_stops_it_for_the_next_start(folder: Path) -> None:
+    damage(folder)
+    check = await check_store(folder, too_late, Supervisor())
+    assert check is not None
+    store = FailingStore()
+    await CheckAlongside(check, store, folder).look()
+    assert len(store.reasons) == 1
+    assert store.reasons[0].startswith("the store is damaged: ")
+    assert read_state(folder) is StoreState.UNCHECKED
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_start_waits_for_all_of_the_check_after_a_second_unclean_shutdown(
+    folder: Path,
+) -> None:
+    waits: list[object] = []
+
+    async def note(wait: Callable[[], bool]) -> bool:
+        waits.append(wait.args[0])  # type: ignore[attr-defined]
+        return wait()
+
+    await check_store(folder, note, Supervisor())
+    write_state(folder, StoreState.UNCHECKED)
+    await check_store(folder, note, Supervisor())
+    assert waits == [CHECK_S, None]
+    assert read_state(folder) is StoreState.OPEN
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_that_a_write_found_damaged_is_refused_until_it_is_replaced(
+    folder: Path,
+) -> None:
+    write_state(folder, StoreState.DAMAGED, "a page is missing")
+    with pytest.raises(DamagedStore, match="a write has failed: a page is missing"):
+        await check_store(folder, at_once, Supervisor())
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_check_that_was_ended_finds_no_damage(folder: Path) -> None:
+    check = TreeCheck.start(folder / FILE_NAME)
+    alongside = CheckAlongside(check, store := FailingStore(), folder)
+    check.stop()
+    with told_in_log() as lines:
+        await alongside.look()
+    assert store.reasons == []
+    assert len(lines) == 1
