@@ -31,7 +31,7 @@ from medamad.domain.websites import Website
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import bound_of
-from medamad.storage.import_batches import Batch
+from medamad.storage.import_batches import ImportBatch
 from medamad.storage.import_content import Bulk
 from medamad.storage.imports import Imported
 from medamad.storage.offline import reading_beside
@@ -45,13 +45,13 @@ SIZES = Sizes(chunk_views=8, group_members=2, counted_from=2)
 
 async def begun(
     store: Store, website: Website, *, digest: str = "digest", newest: int = 0, of: str = "other"
-) -> Batch:
+) -> ImportBatch:
     return await store.imports.begin(
         website, source="views.csv", digest=digest, ranges=[(of, 11, 1_000)], newest=newest, now=7
     )
 
 
-async def load(store: Store, batch: Batch, bulk: Bulk, pieces: int = 4) -> None:
+async def load(store: Store, batch: ImportBatch, bulk: Bulk, pieces: int = 4) -> None:
     """Load a bulk as several segments."""
     whole = imported(bulk, batch.spans[0].at)
     ends = np.linspace(0, len(bulk), pieces + 1).astype(int).tolist()
@@ -82,7 +82,7 @@ async def load(store: Store, batch: Batch, bulk: Bulk, pieces: int = 4) -> None:
         )
 
 
-async def loaded(open_store: OpenStore) -> tuple[Store, Website, Batch]:
+async def loaded(open_store: OpenStore) -> tuple[Store, Website, ImportBatch]:
     """Open a store with a batch that is loaded and not finished."""
     store = open_store(sizes=SIZES)
     website = await store.add_website("example.com", 1)
