@@ -29,8 +29,8 @@ from medamad.query.period import parse_period
 from medamad.query.result import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
-from medamad.transfer.day_rows import date_of
 from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported
+from medamad.transfer.rows import format_day
 
 _STANDARD_OUTPUT: Final = "-"
 _MODE: Final = 0o600
@@ -154,7 +154,7 @@ def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
             if days := gaps.days(gap):
                 names.setdefault(tuple(days), []).append(name)
         for gone, those in names.items():
-            bounds = f"from {date_of(gone[0])} to {date_of(gone[-1])}"
+            bounds = f"from {format_day(gone[0])} to {format_day(gone[-1])}"
             yield f"{', '.join(those)}: {incomplete} {counted(len(gone), 'day')} {bounds}"
 
 

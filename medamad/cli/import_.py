@@ -40,12 +40,12 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
 from medamad.storage.offline import Guest, reading_beside
-from medamad.transfer.day_rows import date_of
-from medamad.transfer.day_survey import DaySurvey, are_of_days, survey_days
-from medamad.transfer.existing import Known
-from medamad.transfer.formats.registry import SOURCE_NAMES
-from medamad.transfer.survey import Given, Survey, digest_of, survey
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_days import DaySurvey, are_day_files, survey_days
+from medamad.transfer.import_rows import ExistingHits
+from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
+from medamad.transfer.registry import SOURCE_NAMES
+from medamad.transfer.rows import format_day
 
 
 class Listed(msgspec.Struct):
@@ -97,7 +97,7 @@ def batches(guest: Guest) -> Iterator[tuple[Website, ImportBatch]]:
 def _dates(batch: ImportBatch) -> tuple[str, str]:
     """Return the first and the last date, as the import itself told them."""
     if batch.days is not None:
-        return date_of(batch.days[0]), date_of(batch.days[1])
+        return format_day(batch.days[0]), format_day(batch.days[1])
     return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
 
 
@@ -213,18 +213,18 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     governed.check_zone()
     config = governed.config
     latest_ms = round((time.time() + DAY_S) * 1000)
-    into = Into(website.hostname, rules(config, load_lists(config)), latest_ms)
-    files = [Given.of(path, arguments.source, into) for path in arguments.files]
+    into = ImportTarget(website.hostname, rules(config, load_lists(config)), latest_ms)
+    files = [ImportFile.of(path, arguments.source, into) for path in arguments.files]
     digest = digest_of(files)
     newest = max((batch.number for batch in before), default=0)
     check_new(before, digest, newest)
     found = Survey()
-    for found in survey_days(files) if are_of_days(files) else survey(files):
+    for found in survey_days(files) if are_day_files(files) else survey_rows(files):
         telling.tell(found.rows)
     telling.end()
     check_ranges(found.ranges)
     with reading_beside(data_dir) as guest:
-        known: Known | KnownDays
+        known: ExistingHits | KnownDays
         if isinstance(found, DaySurvey):
             zone = into.rules.zone
             today = day_at(zone, int(time.time()))
@@ -236,7 +236,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     plan = Plan(website, files, digest, found, newest, known, past)
     if arguments.dry_run:
         return _dry_run(plan, arguments)
-    if found.refused_rows and not arguments.skip_refused:
+    if found.rejected_rows and not arguments.skip_refused:
         tell_refused(found)
         _tell_unskipped(found, "and nothing was stored")
         return 1
@@ -252,7 +252,7 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
         telling.tell(gathering.rows, plan.survey.rows)
     telling.end()
     report(plan, gathering, None, as_json=arguments.json)
-    if plan.survey.refused_rows and not arguments.skip_refused:
+    if plan.survey.rejected_rows and not arguments.skip_refused:
         _tell_unskipped(plan.survey, "and nothing would be stored")
         return 1
     if not gathering.views + gathering.events:
@@ -262,7 +262,7 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
 
 
 def _tell_unskipped(found: Survey, what: str) -> None:
-    told = f"{found.refused_rows:,} of {found.rows:,} rows are refused, {what}"
+    told = f"{found.rejected_rows:,} of {found.rows:,} rows are refused, {what}"
     tell_error(f"{told}; --skip-refused imports the others")
 
 

@@ -24,12 +24,11 @@ from medamad.storage.import_content import DayCounts
 from medamad.storage.offline import Guest
 from medamad.storage.segments.build import Content
 from medamad.storage.settings import Retention
-from medamad.transfer.day_rows import date_of
-from medamad.transfer.day_survey import DayGathering, DaySurvey, days_there
-from medamad.transfer.existing import Known
-from medamad.transfer.gather import Gathering, gather
-from medamad.transfer.survey import Given, Survey
-from medamad.transfer.visitors import LeftOut
+from medamad.transfer.import_context import SkipReason
+from medamad.transfer.import_days import DayGatherer, DaySurvey, existing_days
+from medamad.transfer.import_rows import ExistingHits, RowGatherer
+from medamad.transfer.import_survey import ImportFile, Survey
+from medamad.transfer.rows import format_day
 
 
 @define(eq=False)
@@ -88,7 +87,7 @@ class Past:
         )
 
 
-Gathered: TypeAlias = Gathering | DayGathering
+Gathered: TypeAlias = RowGatherer | DayGatherer
 
 
 @frozen(eq=False)
@@ -104,7 +103,7 @@ class KnownDays:
         cls, guest: Guest, website: Website, zone: tzinfo, today: int, *, overlapping: bool
     ) -> "KnownDays":
         """Look at what a website has, or take it for nothing. Raises Conflict."""
-        there = set() if overlapping else days_there(guest.snapshot(website, _damaged), zone)
+        there = set() if overlapping else existing_days(guest.snapshot(website, _damaged), zone)
         return cls(there, zone, today)
 
 
@@ -113,42 +112,42 @@ class Plan:
     """What is to be imported, and what the website has of it."""
 
     website: Website
-    files: Sequence[Given]
+    files: Sequence[ImportFile]
     digest: str
     survey: Survey
     newest: int
     """The last batch of the website that it was checked against."""
-    known: Known | KnownDays
+    known: ExistingHits | KnownDays
     past: Past
     """What of it does not stay: that is counted as it comes in."""
 
     def gathering(self, spans: Sequence[Span]) -> Gathered:
         """Begin to gather what comes in."""
-        if isinstance(self.known, Known):
-            return Gathering(self.known, self.survey, spans)
+        if isinstance(self.known, ExistingHits):
+            return RowGatherer(self.known, self.survey, spans)
         assert isinstance(self.survey, DaySurvey)  # noqa: S101 - only its days are looked for
         known = self.known
-        return DayGathering(self.survey.days, known.zone, known.today, known.there)
+        return DayGatherer(self.survey.days, known.zone, known.today, known.there)
 
     def requests(self, gathering: Gathered, number: int) -> Iterator[Request | None]:
         """Go through it, a little with every step; gives what brings some of it, or nothing yet."""
-        if isinstance(gathering, Gathering):
-            for piece in gather(self.files, gathering):
+        if isinstance(gathering, RowGatherer):
+            for piece in gathering.gather(self.files):
                 if piece is not None:
                     self.past.add(piece.content)
                 yield None if piece is None else rows_request(number, piece)
         else:
-            for counts in gathering.pieces():
+            for counts in gathering.gather():
                 if counts is not None:
                     self.past.add_days(counts)
                 yield None if counts is None else days_request(number, counts)
 
 
-def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> Known:
+def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> ExistingHits:
     """Find which rows a website has. Raises Conflict."""
     snapshot, origins = guest.snapshot(website, _damaged), guest.origins(website)
     batches = guest.batches(website)
-    return Known.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
+    return ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
 
 def _damaged(error: DamagedSegment) -> None:
@@ -157,15 +156,15 @@ def _damaged(error: DamagedSegment) -> None:
 
 _LEFT_OUT: Final = MappingProxyType(
     {
-        LeftOut.NO_VIEW: "of what is no view of a page",
-        LeftOut.OTHER_HOSTS: "of other hosts",
-        LeftOut.NO_PAGE: "without an address of a page",
-        LeftOut.BLOCKED: "from blocked networks",
-        LeftOut.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
-        LeftOut.SPAM: "with a referrer that is spam",
-        LeftOut.REPEATED: "that come again",
-        LeftOut.LONG: "of 64 KiB or more",
-        LeftOut.CUT: "cut off at the end of a log",
+        SkipReason.NO_VIEW: "of what is no view of a page",
+        SkipReason.OTHER_HOSTS: "of other hosts",
+        SkipReason.NO_PAGE: "without an address of a page",
+        SkipReason.BLOCKED: "from blocked networks",
+        SkipReason.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
+        SkipReason.SPAM: "with a referrer that is spam",
+        SkipReason.REPEATED: "that come again",
+        SkipReason.LONG: "of 64 KiB or more",
+        SkipReason.CUT: "cut off at the end of a log",
     }
 )
 
@@ -234,7 +233,7 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
 
 def nothing_in(plan: Plan, gathering: Gathered) -> str:
     """Return why there is nothing to be imported."""
-    nothing = "day" if isinstance(gathering, DayGathering) else "view or event"
+    nothing = "day" if isinstance(gathering, DayGatherer) else "view or event"
     told = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
     return f"nothing was imported: {told}"
 
@@ -243,8 +242,8 @@ def tell_refused(found: Survey) -> None:
     """Say on standard error which rows are refused, and why."""
     for reason in _reasons(found):
         tell_error(reason)
-    if found.refused_rows > len(found.refused):
-        tell_error(f"and {found.refused_rows - len(found.refused):,} more")
+    if found.rejected_rows > len(found.rejected):
+        tell_error(f"and {found.rejected_rows - len(found.rejected):,} more")
 
 
 def date_of_time(time_ms: int) -> str:
@@ -265,31 +264,31 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
         first=None,
         last=None,
         already_there=0,
-        refused=found.refused_rows,
+        refused=found.rejected_rows,
         reasons=list(_reasons(found)),
-        left_out={str(why): rows for why, rows in found.left_out.items()},
+        left_out={str(why): rows for why, rows in found.skipped.items()},
         past_views=plan.past.views,
         past_events=plan.past.events,
         past_days=plan.past.days,
     )
-    if isinstance(gathering, DayGathering):
+    if isinstance(gathering, DayGatherer):
         if gathering.days:
-            report.first, report.last = date_of(gathering.first), date_of(gathering.last)
+            report.first, report.last = format_day(gathering.first), format_day(gathering.last)
         report.days = gathering.days
-        report.days_there = gathering.days_there
+        report.days_there = gathering.days_existing
         report.days_not_over = gathering.days_not_over
         report.days_without_views = gathering.days_without_views
         return report
     if gathering.last_ms >= 0:
         report.first = date_of_time(gathering.first_ms)
         report.last = date_of_time(gathering.last_ms)
-    report.already_there = gathering.there
-    report.already_counted = gathering.counted
+    report.already_there = gathering.left_out
+    report.already_counted = gathering.covered
     return report
 
 
 def _reasons(found: Survey) -> Iterator[str]:
-    for file, row in found.refused:
+    for file, row in found.rejected:
         line = f", line {row.line}" if row.line else ""
         yield f"{file}{line}: {row.field}: {row.reason}"
 
@@ -297,16 +296,16 @@ def _reasons(found: Survey) -> Iterator[str]:
 def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
     """Return what does not come in, and why."""
     for reason, what in _LEFT_OUT.items():
-        if rows := plan.survey.left_out[reason]:
+        if rows := plan.survey.skipped[reason]:
             yield f"{counted(rows, 'row')} {what}"
-    if not isinstance(gathering, DayGathering):
-        if there := gathering.there - gathering.counted:
+    if not isinstance(gathering, DayGatherer):
+        if there := gathering.left_out - gathering.covered:
             yield f"{counted(there, 'hit')} there already"
-        if gathering.counted:
-            yield f"{counted(gathering.counted, 'hit')} of a time that was counted already"
+        if gathering.covered:
+            yield f"{counted(gathering.covered, 'hit')} of a time that was counted already"
         return
     for days, why in (
-        (gathering.days_there, "there is something already"),
+        (gathering.days_existing, "there is something already"),
         (gathering.days_not_over, "not all is known yet"),
         (gathering.days_without_views, "no view is known"),
     ):

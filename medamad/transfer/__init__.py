@@ -1,5 +1,6 @@
-"""Transfer: export of a website's data, and import from our own files and other programs.
+"""Transfer: export a website's data, and import our own files and those of other programs.
 
-`tables` says which columns there are, `exporting` reads them out of a website step by step, and
-one module for each format writes and reads files of them.
+`rows` has what a reader yields, `tables` the columns of an exported table, and `registry` every
+format and import source by name. An import runs in two passes: `import_survey` checks the files,
+then `import_rows` or `import_days` gathers what the website does not have yet.
 """

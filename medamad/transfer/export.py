@@ -33,9 +33,9 @@ from medamad.storage.segments.parts import (
     ViewColumns,
 )
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.transfer.day_rows import date_of
-from medamad.transfer.formats.registry import FORMATS
-from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, Rows, Table
+from medamad.transfer.registry import FORMATS
+from medamad.transfer.rows import format_day
+from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, ColumnValues, Table
 
 STEP_ROWS: Final = 4_096
 """How many rows a piece has at most: no other thread runs while a library writes them."""
@@ -45,7 +45,7 @@ STEP_ROWS: Final = 4_096
 class Piece:
     """Some rows, perhaps none, and the progress of the export by then."""
 
-    rows: Rows
+    rows: ColumnValues
     done: int
     """How many views, or events, or reports, were gone through."""
     total: int
@@ -113,7 +113,7 @@ def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
     return {name: column[chosen].copy() for name, column in columns.items()}
 
 
-def _view_rows(some: Mapping[str, NDArray[Any]], exported: Exported) -> Rows:
+def _view_rows(some: Mapping[str, NDArray[Any]], exported: Exported) -> ColumnValues:
     stores, numbers = exported.origins.of(some["sequence"])
     flags = some["flags"]
     texts = exported.snapshot.texts
@@ -292,7 +292,7 @@ def _reports(now_ms: int) -> Mapping[str, Report]:
 def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
     """Return the rows of days, with blanks for those days whose rollup cannot tell the figures."""
     days = [*gaps.days(Gap.FIGURES), *gaps.days(Gap.INTERVAL)]
-    unknown = set(map(date_of, days))
+    unknown = set(map(format_day, days))
     return [
         msgspec.structs.replace(row, **dict.fromkeys(_FIGURES_OF_A_DAY))
         if row.date[:_DATE_LENGTH] in unknown and not row.pageviews
@@ -301,7 +301,7 @@ def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
     ]
 
 
-def _rows(report: str, found: Sequence[Any]) -> Rows:
+def _rows(report: str, found: Sequence[Any]) -> ColumnValues:
     """Return some rows of a report as columns. What it counts by becomes the name."""
     fields = found[0].__struct_fields__
     attributes = dict(zip(fields, fields, strict=True))

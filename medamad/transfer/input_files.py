@@ -1,4 +1,4 @@
-"""Input files: opened, read more than once, and zip archives checked before they are read."""
+"""Input files: opening them the same way in every pass, and checking zip archives."""
 
 import gzip
 import io
@@ -19,26 +19,26 @@ _HEAD_BYTES: Final = 4_096
 
 
 @frozen
-class Mark:
-    """What a file is known by again."""
+class FileFingerprint:
+    """What shows, when a file is opened again, whether it is still the same."""
 
     size: int
     changed_ns: int
     head: bytes
     grows: bool
-    """Whether more may be written to it meanwhile."""
+    """Whether the file may be appended to meanwhile."""
 
     @classmethod
-    def of(cls, file: BinaryIO, *, grows: bool) -> "Mark":
-        """Take it of an open file; what gzip has made smaller does not grow."""
+    def of(cls, file: BinaryIO, *, grows: bool) -> "FileFingerprint":
+        """Return the fingerprint of an open file; a compressed file never grows."""
         descriptor = file.fileno()
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         head = os.pread(descriptor, _HEAD_BYTES, 0)
-        return cls(found.st_size, found.st_mtime_ns, head, grows and not head.startswith(_GZIP))
+        return cls(status.st_size, status.st_mtime_ns, head, grows and not head.startswith(_GZIP))
 
     def check(self, file: BinaryIO) -> None:
-        """Raise BadRequest for a file that is another by now."""
-        now = Mark.of(file, grows=self.grows)
+        """Raise BadRequest if a file is no longer the same."""
+        now = FileFingerprint.of(file, grows=self.grows)
         if self.grows:
             is_same = now.size >= self.size and now.head.startswith(self.head)
         else:
@@ -47,8 +47,8 @@ class Mark:
             raise BadRequest("it was replaced or changed while it was read; import it again")
 
 
-class _AsFar(io.RawIOBase):
-    """A file as far as it went, whatever is written to it meanwhile."""
+class _Prefix(io.RawIOBase):
+    """The first bytes of a file that may be growing."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         super().__init__()
@@ -59,66 +59,70 @@ class _AsFar(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        some = self._file.read(min(len(view), self._left))
-        self._left -= len(some)
-        view[: len(some)] = some
-        return len(some)
+        data = self._file.read(min(len(view), self._left))
+        self._left -= len(data)
+        view[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
-def opened(path: Path, mark: Mark | None = None) -> Iterator[BinaryIO]:
-    """Open a file; what gzip has made smaller is read as it was before.
+def open_input(path: Path, fingerprint: FileFingerprint | None = None) -> Iterator[BinaryIO]:
+    """Open a file, decompressing it if it is compressed with gzip.
 
-    With a `mark`, a file that grows is read as far as it went then, from its begin to its end; one
-    that is another when it is opened, or when all was read, raises BadRequest.
+    With a `fingerprint`, a file that grows is read up to its size at that time. Raise BadRequest,
+    on opening or after reading, if the file is no longer the same.
     """
     with path.open("rb") as file:
         if not file.seekable():
             raise BadRequest("expected a file, not a pipe: it is read more than once")
-        if mark is not None:
-            mark.check(file)
-        begins = file.read(len(_GZIP))
+        if fingerprint is not None:
+            fingerprint.check(file)
+        head = file.read(len(_GZIP))
         file.seek(0)
-        if begins == _GZIP:
-            with gzip.open(file) as whole:
-                yield cast("BinaryIO", whole)
-        elif mark is not None and mark.grows:
-            yield cast("BinaryIO", io.BufferedReader(_AsFar(file, mark.size)))
+        if head == _GZIP:
+            with gzip.open(file) as decompressed:
+                yield cast("BinaryIO", decompressed)
+        elif fingerprint is not None and fingerprint.grows:
+            yield cast("BinaryIO", io.BufferedReader(_Prefix(file, fingerprint.size)))
         else:
             yield file
-        if mark is not None:
-            mark.check(file)
+        if fingerprint is not None:
+            fingerprint.check(file)
 
 
-_MOST_BYTES: Final = 4 << 30
-_MOST_RATIO: Final = 400
-"""Tables of figures become ten to fifty times smaller."""
+_MAX_MEMBER_BYTES: Final = 4 << 30
+_MAX_RATIO: Final = 400
+"""Tables of figures shrink to between a tenth and a fiftieth."""
 _SMALL_BYTES: Final = 16 << 20
-"""Up to here it does not matter how small it was."""
-_MOST_MEMBERS: Final = 10_000
+"""Up to this size the ratio does not matter."""
+_MAX_MEMBERS: Final = 10_000
 _ENCRYPTED: Final = 1
 
 
 @contextmanager
-def opened_zip(file: BinaryIO) -> Iterator[ZipFile]:
-    """Open a zip, of which no member is larger than it says. Raises BadRequest, also later on."""
+def open_zip(file: BinaryIO) -> Iterator[ZipFile]:
+    """Open a zip archive and check its members' sizes against zip bombs.
+
+    Raise BadRequest on opening, or while it is read, if the archive is damaged or too large.
+    """
     try:
         with ZipFile(file) as archive:
             members = archive.infolist()
-            if len(members) > _MOST_MEMBERS:
-                raise BadRequest(f"expected a zip of at most {_MOST_MEMBERS} files")
+            if len(members) > _MAX_MEMBERS:
+                raise BadRequest(f"expected a zip archive of at most {_MAX_MEMBERS} files")
             for member in members:
-                _check(member)
+                check_member(member)
             yield archive
     except (BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise BadRequest(f"not a sound zip: {error}") from None
+        raise BadRequest(f"not a valid zip archive: {error}") from None
 
 
-def _check(member: ZipInfo) -> None:
+def check_member(member: ZipInfo) -> None:
+    """Raise BadRequest for a member that is encrypted, too large or suspiciously compressed."""
     name, size = member.filename, member.file_size
     if member.flag_bits & _ENCRYPTED:
         raise BadRequest(f"{name}: expected a file without a password")
-    if size > _MOST_BYTES:
-        raise BadRequest(f"{name}: expected at most {_MOST_BYTES} bytes, it has {size}")
-    if size > max(_SMALL_BYTES, _MOST_RATIO * member.compress_size):
-        raise BadRequest(f"{name}: it is out of the ordinary how much larger it becomes")
+    if size > _MAX_MEMBER_BYTES:
+        raise BadRequest(f"{name}: expected at most {_MAX_MEMBER_BYTES} bytes, got {size}")
+    if size > max(_SMALL_BYTES, _MAX_RATIO * member.compress_size):
+        raise BadRequest(f"{name}: expected a file that is compressed less than {_MAX_RATIO} times")

@@ -1,27 +1,28 @@
-"""Plain rows: what a reader of whatever format gives, and an import takes in.
+"""Plain rows: what every reader yields and every import accepts.
 
-A reader is a function of an open binary file that gives its rows one after the other, and a
-`Refused` in the place of each that it cannot read. A reader of a foreign format numbers its views
-and events itself, from 1, each number once in all of them together, and leaves `store` empty; an
-event names its view by that number. Where all numbers are left 0, they are given in order.
+A reader yields rows in the order of its file, and a `RejectedRow` in place of each one that it
+cannot read. A reader for another program's format numbers its views and events from 1 through its
+`ReadContext`, never reusing a number, and leaves `store` empty; an event refers to its view by that
+number. Rows whose number is 0 are numbered as they are read.
 """
 
-from collections.abc import Callable, Iterator
+from datetime import date
 from operator import attrgetter
-from typing import BinaryIO, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
+from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 
 
 class ViewRow(msgspec.Struct, kw_only=True):
-    """A view. The texts are in the form in which they are stored, see `model.hits.View`."""
+    """A view. Its texts are already in the form in which they are stored."""
 
     time_ms: int
     path: str
     store: str = ""
-    """The store that counted it first; empty for one that came from no store of medamad."""
+    """The store that first counted the view; empty if no medamad store did."""
     number: int = 0
     """Its number in that store."""
     first_today: bool = False
@@ -44,14 +45,16 @@ class ViewRow(msgspec.Struct, kw_only=True):
     locale: str = ""
     host: str = ""
     line: int = 0
-    """Of the file, as of a Refused; 0 where it is not told."""
+    """The line in the file, as in `RejectedRow`; 0 if unknown."""
     identity: int = 0
-    """Of another program's row, what it is known by again besides what it says, hashed; 0 if by
-    its number, or by what it says alone."""
+    """A hash that tells rows of another program apart even if their content is equal.
+
+    0 if the number, or the content alone, identifies the row.
+    """
 
 
 class EventRow(msgspec.Struct, kw_only=True):
-    """A property of an event. The rows of an event follow each other and have the same number."""
+    """One property of an event. The rows of an event are adjacent and share a number."""
 
     time_ms: int
     name: str
@@ -59,40 +62,91 @@ class EventRow(msgspec.Struct, kw_only=True):
     store: str = ""
     number: int = 0
     view: int = 0
-    """The number of its view, 0 for none."""
+    """The number of its view; 0 for none."""
     line: int = 0
     identity: int = 0
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """A row that cannot be taken in."""
+Row: TypeAlias = ViewRow | EventRow
+
+
+class RejectedRow(msgspec.Struct, frozen=True):
+    """A row that cannot be imported."""
 
     line: int
-    """Of the file, or the row where it has no lines; from 1."""
+    """The line in the file, or the row where a file has no lines; from 1, 0 if unknown."""
     field: str
     reason: str
 
 
-Row: TypeAlias = ViewRow | EventRow
-Reader: TypeAlias = Callable[[BinaryIO, int], Iterator[Row | Refused]]
-"""Takes the last time that is taken in too, in Unix milliseconds."""
-
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
-"""Gives the texts of a view, in the order of VIEW_DIMENSIONS."""
+"""Returns the texts of a view, in the order of VIEW_DIMENSIONS."""
+
+_flags_and_numbers: Final = attrgetter("first_today", "first_of_page", "number_today", "width_px")
 
 
-_numbers_of: Final = attrgetter("first_today", "first_of_page", "number_today", "width_px")
+def row_content(row: Row) -> tuple[int | str, ...]:
+    """Return the values that two copies of a row share.
 
-
-def said_by(row: Row) -> tuple[int | str, ...]:
-    """Return what a row says. Time on a page, and the view of an event, come later."""
+    Time on page, and the view of an event, are left out: both may become known later.
+    """
     if isinstance(row, ViewRow):
-        return (row.time_ms, *_numbers_of(row), *texts_of(row))
+        return (row.time_ms, *_flags_and_numbers(row), *texts_of(row))
     return (row.time_ms, row.name, row.value)
 
 
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
-AHEAD: Final = "expected a time that is at most a day ahead"
-"""Why a row is refused that is of the future: all before its time would count as counted."""
+FUTURE_TIME: Final = "expected a time that is at most a day ahead"
+"""Why a row from the future is rejected: later imports would skip everything before its time."""
+
+
+@frozen
+class DayTable:
+    """A table of daily figures: the dimensions it counts by, and whether it has the day's total."""
+
+    name: str
+    dimensions: tuple[Dimension, ...] = ()
+    is_total: bool = False
+
+
+class DayRow(msgspec.Struct):
+    """Daily figures of one combination of texts, one text for each dimension of the table.
+
+    `bounces` are out of `visits`; both are 0 if unknown. `time_s` is the total for all views.
+    """
+
+    table: DayTable
+    day: int
+    """The local date, in days since 1970-01-01."""
+    texts: tuple[str, ...] = ()
+    views: int = 0
+    """The number of events in a table that counts by property."""
+    visitors: int = 0
+    page_visitors: int = 0
+    visits: int = 0
+    bounces: int = 0
+    time_s: int = 0
+    line: int = 0
+    member: str = ""
+    """The file within an archive that the line is in."""
+
+
+MAX_FIGURE: Final = (1 << 32) - 1
+"""The greatest figure that a `DayRow` can hold."""
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DATE_LENGTH: Final = len("2026-01-31")
+
+
+def parse_day(text: str) -> int:
+    """Return the day number of a date such as 2026-01-31. Raise ValueError for anything else."""
+    day = date.fromisoformat(text).toordinal() - _EPOCH
+    if day < 0 or len(text) != _DATE_LENGTH:
+        raise ValueError(text)
+    return day
+
+
+def format_day(day: int) -> str:
+    """Return the date of a day number, such as 2026-01-31."""
+    return date.fromordinal(day + _EPOCH).isoformat()

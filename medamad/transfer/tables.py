@@ -1,4 +1,4 @@
-"""The exported tables: their columns, and how each cell is written and checked."""
+"""The exported tables and their columns, and parsing a record of one into a row."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,34 +12,34 @@ from attrs import field, frozen
 from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_instant
-from medamad.transfer.rows import AHEAD, MAX_MS, EventRow, Refused, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, MAX_MS, EventRow, RejectedRow, Row, ViewRow
 
 
-class Kind(Enum):
-    """What a column holds. None stands in any of them for what is not known."""
+class ColumnKind(Enum):
+    """The type of a column. In any of them, None stands for an unknown value."""
 
     TEXT = auto()
     INTEGER = auto()
-    """From 0."""
+    """At least 0."""
     FRACTION = auto()
     """From 0 to 1."""
     BOOLEAN = auto()
     TIMESTAMP = auto()
-    """Unix milliseconds; written as instants of UTC."""
+    """Unix milliseconds; written as instants in UTC."""
 
 
 @frozen
 class Column:
-    """A column. One that is `derived` says in words what another says: no import looks at it."""
+    """A column. A `derived` one only names another's value in words; imports ignore it."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
     derived: bool = False
 
 
 @frozen(eq=False)
 class Table:
-    """A table: what it is called, and its columns in order."""
+    """A table, with its columns in order."""
 
     name: str
     columns: tuple[Column, ...]
@@ -49,11 +49,11 @@ class Table:
         object.__setattr__(self, "names", tuple(column.name for column in self.columns))
 
 
-Rows: TypeAlias = Sequence[Sequence[object]]
-"""Some rows of a table, as one sequence of values for each column, all of one length."""
+ColumnValues: TypeAlias = Sequence[Sequence[object]]
+"""Some rows of a table: a sequence of values for each column, all of the same length."""
 
 
-def _of_dimensions() -> tuple[Column, ...]:
+def _dimension_columns() -> tuple[Column, ...]:
     derived = {
         "referrer": Column("source", derived=True),
         "country": Column("country_name", derived=True),
@@ -71,30 +71,30 @@ VIEWS: Final = Table(
     "views",
     (
         Column("store"),
-        Column("view", Kind.INTEGER),
-        Column("time", Kind.TIMESTAMP),
-        *_of_dimensions(),
-        Column("first_today", Kind.BOOLEAN),
-        Column("first_of_page", Kind.BOOLEAN),
-        Column("number_today", Kind.INTEGER),
-        Column("width_px", Kind.INTEGER),
-        Column("duration_ms", Kind.INTEGER),
+        Column("view", ColumnKind.INTEGER),
+        Column("time", ColumnKind.TIMESTAMP),
+        *_dimension_columns(),
+        Column("first_today", ColumnKind.BOOLEAN),
+        Column("first_of_page", ColumnKind.BOOLEAN),
+        Column("number_today", ColumnKind.INTEGER),
+        Column("width_px", ColumnKind.INTEGER),
+        Column("duration_ms", ColumnKind.INTEGER),
     ),
 )
-"""`store` and `view` together name a view for good, wherever it is moved."""
+"""`store` and `view` together identify a view, even when it is moved to another store."""
 
 EVENTS: Final = Table(
     "events",
     (
         Column("store"),
-        Column("event", Kind.INTEGER),
-        Column("view", Kind.INTEGER),
-        Column("time", Kind.TIMESTAMP),
+        Column("event", ColumnKind.INTEGER),
+        Column("view", ColumnKind.INTEGER),
+        Column("time", ColumnKind.TIMESTAMP),
         Column("name"),
         Column("value"),
     ),
 )
-"""A row for each property of each event. `view` is empty for an event of no view."""
+"""A row for each property of each event. `view` is empty if the event belongs to none."""
 
 STATISTICS: Final = Table(
     "statistics",
@@ -103,30 +103,29 @@ STATISTICS: Final = Table(
         Column("date"),
         Column("name"),
         Column("value"),
-        Column("visitors", Kind.INTEGER),
-        Column("visitors_percentage", Kind.FRACTION),
-        Column("pageviews", Kind.INTEGER),
-        Column("pageviews_percentage", Kind.FRACTION),
-        Column("bounce_percentage", Kind.FRACTION),
-        Column("duration", Kind.INTEGER),
-        Column("duration_percentage", Kind.FRACTION),
-        Column("duration_lower_quartile", Kind.INTEGER),
-        Column("duration_upper_quartile", Kind.INTEGER),
-        Column("events", Kind.INTEGER),
-        Column("events_percentage", Kind.FRACTION),
+        Column("visitors", ColumnKind.INTEGER),
+        Column("visitors_percentage", ColumnKind.FRACTION),
+        Column("pageviews", ColumnKind.INTEGER),
+        Column("pageviews_percentage", ColumnKind.FRACTION),
+        Column("bounce_percentage", ColumnKind.FRACTION),
+        Column("duration", ColumnKind.INTEGER),
+        Column("duration_percentage", ColumnKind.FRACTION),
+        Column("duration_lower_quartile", ColumnKind.INTEGER),
+        Column("duration_upper_quartile", ColumnKind.INTEGER),
+        Column("events", ColumnKind.INTEGER),
+        Column("events_percentage", ColumnKind.FRACTION),
     ),
 )
-"""The rows of all reports, one after the other; a cell is empty where a report has no such figure.
-"""
+"""The rows of all reports in turn; a cell is empty if its report has no such figure."""
 
 TABLES: Final = MappingProxyType({table.name: table for table in (VIEWS, EVENTS, STATISTICS)})
 
 
-def written(times_ms: Sequence[int]) -> list[str]:
-    """Return Unix milliseconds in words: `2026-11-21T12:00:00.123Z`."""
-    moments = np.asarray(times_ms, np.int64).astype("datetime64[ms]")
-    found: list[str] = np.datetime_as_string(moments, unit="ms", timezone="UTC").tolist()
-    return found
+def format_times(times_ms: Sequence[int]) -> list[str]:
+    """Return Unix milliseconds as text such as `2026-11-21T12:00:00.123Z`."""
+    times = np.asarray(times_ms, np.int64).astype("datetime64[ms]")
+    texts: list[str] = np.datetime_as_string(times, unit="ms", timezone="UTC").tolist()
+    return texts
 
 
 MAX_TEXT: Final = 4_096
@@ -135,20 +134,20 @@ _MAX_DURATION_MS: Final = 86_400_000
 _MAX_SMALL: Final = 65_535
 _BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
-Read = Callable[[Any], Any]
-"""Reads a cell: a text, or what JSON or Parquet makes of it. Raises ValueError."""
+ParseCell: TypeAlias = Callable[[Any], Any]
+"""Returns the value of a cell: text, or a value from JSON or Parquet. Raises ValueError."""
 
 
 def _text(cell: Any) -> str:
     if not isinstance(cell, str):
-        raise ValueError("expected a text")  # noqa: TRY004 - whatever is wrong, it is refused
+        raise ValueError("expected text")  # noqa: TRY004 - rejects the row, like any other value
     if len(cell) > MAX_TEXT:
         raise ValueError(f"expected at most {MAX_TEXT} characters")
     if not cell.isascii():
         try:
             cell.encode()
         except UnicodeEncodeError:
-            raise ValueError("expected text without half a surrogate pair") from None
+            raise ValueError("expected text without unpaired surrogates") from None
     return cell
 
 
@@ -159,15 +158,15 @@ def _name(cell: Any) -> str:
     return name
 
 
-def _integer(most: int) -> Read:
-    def read(cell: Any) -> int:
+def _integer(maximum: int) -> ParseCell:
+    def parse(cell: Any) -> int:
         if isinstance(cell, str) and cell.isascii() and cell.isdigit() and len(cell) < 20:  # noqa: PLR2004 - digits of 64 bits
             cell = int(cell)
-        if isinstance(cell, bool) or not isinstance(cell, int) or not 0 <= cell <= most:
-            raise ValueError(f"expected a whole number from 0 to {most}")
+        if isinstance(cell, bool) or not isinstance(cell, int) or not 0 <= cell <= maximum:
+            raise ValueError(f"expected a whole number from 0 to {maximum}")
         return cell
 
-    return read
+    return parse
 
 
 def _boolean(cell: Any) -> bool:
@@ -180,23 +179,23 @@ def _boolean(cell: Any) -> bool:
 
 def _time(cell: Any) -> int:
     if isinstance(cell, datetime) and cell.tzinfo is not None:
-        found = round(cell.timestamp() * 1000)
+        time_ms = round(cell.timestamp() * 1000)
     elif isinstance(cell, str):
         try:
-            found = parse_instant(cell, "time").first_ms
+            time_ms = parse_instant(cell, "time").first_ms
         except BadRequest as error:
             raise ValueError(str(error).partition(": ")[2]) from None
     else:
         raise ValueError("expected a time")
-    if not 0 <= found <= MAX_MS:
+    if not 0 <= time_ms <= MAX_MS:
         raise ValueError("expected a time of the years 1970 to 9999")
-    return found
+    return time_ms
 
 
-_OF_BOTH: Final = {"store": ("store", _text), "time": ("time_ms", _time)}
-_VIEW: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
+_SHARED: Final = {"store": ("store", _text), "time": ("time_ms", _time)}
+_VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
     {
-        **_OF_BOTH,
+        **_SHARED,
         "view": ("number", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
         "first_today": ("first_today", _boolean),
@@ -206,9 +205,9 @@ _VIEW: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
         "duration_ms": ("duration_ms", _integer(_MAX_DURATION_MS)),
     }
 )
-_EVENT: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
+_EVENT: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
     {
-        **_OF_BOTH,
+        **_SHARED,
         "event": ("number", _integer(_MAX_NUMBER)),
         "view": ("view", _integer(_MAX_NUMBER)),
         "name": ("name", _name),
@@ -217,52 +216,56 @@ _EVENT: Final[Mapping[str, tuple[str, Read]]] = MappingProxyType(
 )
 
 
-def row_maker(
+def row_parser(
     columns: Iterable[str], latest_ms: int = MAX_MS
-) -> Callable[[int, Mapping[str, Any]], Row | Refused]:
-    """Return what makes rows of records that have these columns; None in them is not known.
+) -> Callable[[int, Mapping[str, Any]], Row | RejectedRow]:
+    """Return a function that parses a record, with these columns, into a row.
 
-    Raises BadRequest naming the column that is missing. Columns of other names are passed over.
+    It takes a line number and the record, in which None stands for an unknown value. Columns with
+    other names are ignored. Raise BadRequest with the name of a required column that is missing.
     """
-    there = set(columns)
-    made: type[ViewRow | EventRow]
-    needed: tuple[str, ...]
-    if "name" in there and "path" not in there:
-        made, cells, needed = EventRow, _EVENT, ("time", "name", "value")
+    existing = set(columns)
+    row_type: type[Row]
+    required: tuple[str, ...]
+    if "name" in existing and "path" not in existing:
+        row_type, parsers, required = EventRow, _EVENT, ("time", "name", "value")
     else:
-        made, cells, needed = ViewRow, _VIEW, ("time", "path")
-    for name in needed:
-        if name not in there:
+        row_type, parsers, required = ViewRow, _VIEW, ("time", "path")
+    for name in required:
+        if name not in existing:
             raise BadRequest(f"{name}: there is no such column")
-    known = [(name, *cells[name]) for name in cells if name in there]
+    used = [(name, *parsers[name]) for name in parsers if name in existing]
 
-    def make(line: int, record: Mapping[str, Any]) -> Row | Refused:
+    def parse(line: int, record: Mapping[str, Any]) -> Row | RejectedRow:
         values: dict[str, Any] = {}
-        for name, attribute, read in known:
+        for name, attribute, parse_cell in used:
             cell = record.get(name)
             if cell is None:
-                if name in needed:
-                    return Refused(line, name, "it is missing")
+                if name in required:
+                    return RejectedRow(line, name, "it is missing")
                 continue
             try:
-                values[attribute] = read(cell)
+                values[attribute] = parse_cell(cell)
             except ValueError as error:
-                return Refused(line, name, str(error))
+                return RejectedRow(line, name, str(error))
         if values["time_ms"] > latest_ms:
-            return Refused(line, "time", AHEAD)
-        return _rooted(made(line=line, **values))
+            return RejectedRow(line, "time", FUTURE_TIME)
+        return _with_slash(row_type(line=line, **values))
 
-    return make
+    return parse
 
 
-def _rooted(row: ViewRow | EventRow) -> ViewRow | EventRow:
-    """Return a path its slash, but for that of a store of ours: that is as it is for good."""
+def _with_slash(row: Row) -> Row:
+    """Return a view whose path starts with a slash; one from a store of ours stays unchanged."""
     if isinstance(row, ViewRow) and not row.store and not row.path.startswith("/"):
         row.path = f"/{row.path}"
     return row
 
 
-IS_TEXT: Final = frozenset(
-    name for cells in (_VIEW, _EVENT) for name, (_, read) in cells.items() if read in (_text, _name)
+TEXT_COLUMNS: Final = frozenset(
+    name
+    for parsers in (_VIEW, _EVENT)
+    for name, (_, parse) in parsers.items()
+    if parse in {_text, _name}
 )
-"""The columns of which an empty cell is an empty text."""
+"""The columns in which an empty cell is an empty text."""

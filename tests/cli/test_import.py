@@ -19,7 +19,7 @@ from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import open_environment, open_to_read
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.websites import Websites
-from medamad.transfer.gather import imported
+from medamad.transfer.import_rows import build_chunk
 from medamad.transfer.rows import ViewRow
 
 pytestmark = pytest.mark.daemon
@@ -148,7 +148,7 @@ def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daem
     refused = call(daemon.data, "import", views, "--website", "example.org")
     assert planned.returncode == refused.returncode == 1
     assert f"{views}, line 302: time: expected an RFC 3339 date-time" in refused.stderr
-    assert f"{views}, line 303: view: 3 is there more than once, and not the" in refused.stderr
+    assert f"{views}, line 303: view: 3 occurs more than once, with" in refused.stderr
     assert "2 of 302 rows are refused, and nothing was stored" in refused.stderr
     assert planned.stderr == refused.stderr.replace("was stored", "would be stored")
     assert imports(daemon) == []
@@ -301,7 +301,7 @@ def begin(connection: Connection, holding: Connection) -> Begun:
     holding.send(HoldImport(begun.number))
     for first in range(1, 80_000, 8_000):
         rows = [ViewRow(time_ms=first + n, path=f"/{n}", number=first + n) for n in range(8_000)]
-        piece = imported([begun.spans[0].at + row.number - 1 for row in rows], rows, [])
+        piece = build_chunk([begun.spans[0].at + row.number - 1 for row in rows], rows, [])
         connection.ask(rows_request(begun.number, piece), Nothing)
     return begun
 

@@ -12,8 +12,8 @@ from support.transfer.day_files import HOST, GoatCounter, Plausible
 from medamad.admin.client import connect
 from medamad.admin.import_requests import days_request
 from medamad.admin.imports import BeginImport, Begun, Ended, FinishImport, HoldImport, Nothing
-from medamad.transfer.day_survey import DayGathering, survey_days
-from medamad.transfer.survey import Given
+from medamad.transfer.import_days import DayGatherer, survey_days
+from medamad.transfer.import_survey import ImportFile
 
 pytestmark = pytest.mark.daemon
 
@@ -94,14 +94,14 @@ def test_a_kill_of_the_daemon_leaves_all_or_nothing(
     tmp_path: Path, daemon: Daemon, is_whole: bool
 ) -> None:
     export = Plausible()
-    file = Given.of(export.zip(tmp_path / "export.zip"), None)
+    file = ImportFile.of(export.zip(tmp_path / "export.zip"), None)
     *_, found = survey_days([file])
     with connect(daemon.data) as connection, connect(daemon.data) as holding:
         begun = connection.ask(
             BeginImport(website=HOST, source="", digest="d", ranges=(), newest=0), Begun
         )
         holding.send(HoldImport(begun.number))
-        for piece in DayGathering(found.days, UTC, 1 << 20, set()).pieces():
+        for piece in DayGatherer(found.days, UTC, 1 << 20, set()).gather():
             if piece is not None:
                 connection.ask(days_request(begun.number, piece), Nothing)
         if is_whole:

@@ -21,17 +21,17 @@ from support.transfer.log_samples import (
 
 from medamad.domain.errors import BadRequest
 from medamad.ingest.pipeline import Rules
-from medamad.transfer.rows import Refused, ViewRow
-from medamad.transfer.survey import Given, numbered, survey
-from medamad.transfer.visitors import Into, Noted, Visits
+from medamad.transfer.import_context import ImportTarget, ReadContext, VisitorIndex
+from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
+from medamad.transfer.rows import RejectedRow, ViewRow
 
 
 def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
-    into = Into("example.com", RULES, ms("2026-02-01T00:30:00+00:00"))
+    target = ImportTarget("example.com", RULES, ms("2026-02-01T00:30:00+00:00"))
     later = line(time="31/Jan/2026:23:30:01 -0100")
-    view, refused = read(tmp_path, line() + later, into=into)
+    view, refused = read(tmp_path, line() + later, target=target)
     assert isinstance(view, ViewRow)
-    assert refused == Refused(2, "time", "expected a time that is at most a day ahead")
+    assert refused == RejectedRow(2, "time", "expected a time that is at most a day ahead")
 
 
 def test_a_pipe_is_no_file_to_import() -> None:
@@ -40,7 +40,7 @@ def test_a_pipe_is_no_file_to_import() -> None:
     os.close(writing)
     path = Path(f"/dev/fd/{reading}")
     with pytest.raises(BadRequest, match=f"{path}: expected a file, not a pipe"):
-        Given.of(path, None)
+        ImportFile.of(path, None)
     os.close(reading)
 
 
@@ -256,12 +256,12 @@ def test_a_long_log_takes_little_memory(tmp_path: Path, lines: int) -> None:
             time = datetime.fromtimestamp(begin + n, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
             request = f"GET /{n % 50} HTTP/1.1"
             file.write(line(address=f"192.0.2.{n % 200}", time=time, request=request))
-    files = [Given.of(path, None, Into("example.com"))]
-    next(numbered(files, Visits(Noted(UTC))))
+    files = [ImportFile.of(path, None, ImportTarget("example.com"))]
+    next(number_rows(files, ReadContext(VisitorIndex(UTC))))
     tracemalloc.start()
     try:
-        *_, found = survey(files)
-        assert sum(1 for _ in numbered(files, Visits(found.noted))) == lines
+        *_, found = survey_rows(files)
+        assert sum(1 for _ in number_rows(files, ReadContext(found.index))) == lines
         assert tracemalloc.get_traced_memory()[1] < (2 << 20) + 100 * lines
     finally:
         tracemalloc.stop()

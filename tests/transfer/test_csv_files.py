@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from support.slices import Slices
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.formats.csv import CsvWriter, is_csv, marked, read_csv, unmarked
-from medamad.transfer.formats.registry import guessed
+from medamad.transfer.formats.csv import (
+    CsvWriter,
+    escape_formulas,
+    is_csv,
+    read_csv,
+    unescape_formulas,
+)
+from medamad.transfer.registry import detect_source
 from medamad.transfer.tables import TABLES
 
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
@@ -58,12 +64,12 @@ def test_a_head_is_known_however_its_names_are_written(
 ) -> None:
     head = f"{begin}{names}{end}".encode()
     assert is_csv(head) is is_ours
-    assert (guessed(head) == "csv") is is_ours
+    assert (detect_source(head) == "csv") is is_ours
 
 
 @given(st.text())
 def test_any_text_comes_back(text: str) -> None:
-    assert unmarked(marked(text)) == text
+    assert unescape_formulas(escape_formulas(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -82,8 +88,8 @@ def test_any_text_comes_back(text: str) -> None:
     ],
 )
 def test_a_mark_stands_where_a_cell_may_begin(text: str, cell: str) -> None:
-    assert marked(text) == cell
-    assert unmarked(cell) == text
+    assert escape_formulas(text) == cell
+    assert unescape_formulas(cell) == text
 
 
 def test_rows_are_written_some_at_a_time() -> None:

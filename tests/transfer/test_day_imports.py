@@ -83,7 +83,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     before = answers(store, website), rows_of(store, website)
     zipped = export.zip(tmp_path / "export.zip")
     taken = await take_days(store, website, [zipped])
-    assert (taken.survey.refused, taken.gathering.days) == ([], export.days)
+    assert (taken.survey.rejected, taken.gathering.days) == ([], export.days)
     assert taken.ended is not None
     (count, visitors, *_) = export.sums().of["summary"][""]
     events = sum(of[0] for of in export.sums().of["properties"].values())
@@ -186,7 +186,7 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
     before = answers(store, website)
     zipped = export.zip(tmp_path / "export.zip")
     taken = await take_days(store, website, [zipped], zone=export.zone)
-    assert taken.survey.refused == []
+    assert taken.survey.rejected == []
     in_all = ("summary", "pages", "referrer_urls", "sources", "properties", "property_values")
     check(store, website, export.found, OF_GOATCOUNTER if zone == "UTC" else in_all)
     by_day = store.ask(
@@ -228,7 +228,7 @@ async def test_days_of_which_there_is_something_are_left_out(
     for _ in range(2):
         taken = await take_days(store, website, [zipped], zone=BERLIN, today=today)
         gathering = taken.gathering
-        assert (gathering.days, gathering.days_there, gathering.days_not_over) == (3, 2, 1)
+        assert (gathering.days, gathering.days_existing, gathering.days_not_over) == (3, 2, 1)
         left_out = frozenset([days[0], days[3], days[5]])
         expected = export.sums(left_out).of["summary"][""][0]
         assert summary_of(store, website)["pageviews"] == expected + 2
@@ -247,7 +247,7 @@ async def test_days_of_which_there_is_something_are_left_out(
         zone=BERLIN,
         is_finished=False,
     )
-    assert (again.gathering.days, again.gathering.days_there) == (0, export.days)
+    assert (again.gathering.days, again.gathering.days_existing) == (0, export.days)
     await store.close()
 
 
@@ -310,5 +310,5 @@ async def test_exports_of_views_pass_over_sums(open_store: OpenStore, tmp_path: 
         "session_id,url_path,event_type,created_at\ns1,/,1,2024-03-29 12:00:00\n", "utf-8"
     )
     taken = await take_in(store, website, [umami])
-    assert (taken.gathering.views, taken.gathering.there) == (0, 1)
+    assert (taken.gathering.views, taken.gathering.left_out) == (0, 1)
     await store.close()

@@ -24,7 +24,7 @@ from medamad.query.period import Period
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, Asked, Exported, taken
-from medamad.transfer.tables import TABLES, Kind
+from medamad.transfer.tables import TABLES, ColumnKind
 
 OpenStore = Callable[..., Store]
 
@@ -48,13 +48,13 @@ def read(data: bytes, asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(kind: Kind, cell: str) -> Any:
-    if kind is Kind.TEXT:
+def _cell(kind: ColumnKind, cell: str) -> Any:
+    if kind is ColumnKind.TEXT:
         assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
         return re.sub(r"(^|[;\t\r\n])'", r"\1", cell)
     if cell == "":
         return None
-    if kind is Kind.TIMESTAMP:
+    if kind is ColumnKind.TIMESTAMP:
         return _ms(cell)
     return json.loads(cell)
 

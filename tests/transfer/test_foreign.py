@@ -15,8 +15,8 @@ from support.transfer.foreign_files import (
     GOAT,
     GOAT_VIEW,
     HOST,
-    INTO,
     PROGRAMS,
+    TARGET,
     UMAMI,
     UMAMI_VIEW,
     Seen,
@@ -30,9 +30,9 @@ from support.transfer.round_trips import answers, take_in
 
 from medamad.domain.errors import Conflict
 from medamad.storage.store import Store
-from medamad.transfer.rows import Refused, ViewRow
-from medamad.transfer.survey import Given, survey
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_survey import ImportFile, survey_rows
+from medamad.transfer.rows import RejectedRow, ViewRow
 
 OpenStore = Callable[..., Store]
 Write = Callable[[Sequence[Seen], Path], Path]
@@ -76,13 +76,13 @@ async def test_what_another_program_counted_comes_in_and_goes_again(
 ) -> None:
     things = seen(400)
     file = PROGRAMS[program](things, tmp_path / "export")
-    assert Given.of(file, None).source == program
+    assert ImportFile.of(file, None).source == program
     store = open_store()
     website = await store.add_website(HOST, 1)
     await store.append(views(1, 30))
     before, known = answers(store, website), told(store, website)
     taken = await take_in(store, website, [file])
-    assert taken.survey.refused_rows == 0
+    assert taken.survey.rejected_rows == 0
     found, wanted = told(store, website), counted(things)
     for name, counts in wanted.items():
         assert found[name] - known[name] == counts, name
@@ -108,7 +108,7 @@ async def test_of_an_export_that_has_grown_the_later_part_comes_in(
     website = await store.add_website(HOST, 1)
     await take_in(store, website, [first])
     taken = await take_in(store, website, [goatcounter(things, tmp_path / "second")])
-    assert taken.gathering.there == sum(each.time <= middle for each in things)
+    assert taken.gathering.left_out == sum(each.time <= middle for each in things)
     found = told(store, website)
     for name, counts in counted(things).items():
         assert found[name] == counts, name
@@ -116,7 +116,7 @@ async def test_of_an_export_that_has_grown_the_later_part_comes_in(
     later = [each for each in things if each.time > middle]
     assert told(store, website)["paths"] == counted(later)["paths"]
     again = await take_in(store, website, [first])
-    assert again.gathering.there == 0
+    assert again.gathering.left_out == 0
     assert told(store, website)["paths"] == counted(things)["paths"]
     await store.close()
 
@@ -155,7 +155,7 @@ async def test_what_came_after_the_first_hit_of_ours_is_left_out_unless_wanted(
     assert 0 < before < len(things)
     taken = await take_in(store, website, [file])
     assert taken.ended.views + taken.ended.events == before
-    assert taken.gathering.there == len(things) - before
+    assert taken.gathering.left_out == len(things) - before
     await store.imports.undo(website, taken.ended.number)
     taken = await take_in(store, website, [file], overlapping=True)
     assert taken.ended.views + taken.ended.events == len(things)
@@ -185,7 +185,7 @@ def test_a_bad_row_is_named_and_the_others_come_in(
 ) -> None:
     good = UMAMI_VIEW | {"event_id": "e9"} if names is UMAMI else GOAT_VIEW
     found = read(write(tmp_path / "export", names, record, good))
-    assert [(row.line, row.field) for row in found if isinstance(row, Refused)] == [(2, field)]
+    assert [(row.line, row.field) for row in found if isinstance(row, RejectedRow)] == [(2, field)]
     assert sum(isinstance(row, ViewRow) for row in found) == 1
 
 
@@ -193,7 +193,7 @@ def test_a_row_of_too_few_cells_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "export", GOAT, GOAT_VIEW)
     with path.open("a") as file:
         file.write("/b,,false\n")
-    assert read(path)[1] == Refused(3, "2Path", f"expected {len(GOAT)} cells, got 3")
+    assert read(path)[1] == RejectedRow(3, "2Path", f"expected {len(GOAT)} cells, got 3")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -202,11 +202,11 @@ def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
     things = seen(60)
     path = PROGRAMS[program](things, tmp_path / "export")
     latest_ms = round(things[30].time.timestamp() * 1_000)
-    found = read(path, into=Into(HOST, latest_ms=latest_ms))
-    refused = [row for row in found if isinstance(row, Refused)]
+    found = read(path, target=ImportTarget(HOST, latest_ms=latest_ms))
+    refused = [row for row in found if isinstance(row, RejectedRow)]
     assert {row.reason for row in refused} == {"expected a time that is at most a day ahead"}
     assert len(refused) == 29
-    taken = {row.time_ms for row in found if not isinstance(row, Refused)}
+    taken = {row.time_ms for row in found if not isinstance(row, RejectedRow)}
     assert max(taken) == latest_ms
     assert all(row.line for row in refused if row.field != "events: date_created")
 
@@ -223,7 +223,7 @@ def test_many_rows_take_little_memory(tmp_path: Path, rows: int) -> None:
                 "2026-01-31 12:00:00\n"
             )
     tracemalloc.start()
-    count = sum(1 for _ in survey([Given.of(path, None, INTO)]))
+    count = sum(1 for _ in survey_rows([ImportFile.of(path, None, TARGET)]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count > 1

@@ -6,10 +6,10 @@ import pytest
 from support.transfer.log_samples import caddy, line, nginx
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.formats.registry import guessed
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_survey import ImportFile, survey_rows
+from medamad.transfer.registry import detect_source
 from medamad.transfer.rows import ViewRow
-from medamad.transfer.survey import Given, survey
-from medamad.transfer.visitors import Into
 
 VIEW = '{"time":"2026-01-01T00:00:00Z","path":"/a"}\n'
 
@@ -17,7 +17,7 @@ VIEW = '{"time":"2026-01-01T00:00:00Z","path":"/a"}\n'
 def test_ndjson_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "views.ndjson"
     path.write_text(VIEW * 2, "utf-8-sig")
-    given = Given.of(path, None)
+    given = ImportFile.of(path, None)
     assert given.source == "ndjson"
     assert [row.path for row in given.rows() if isinstance(row, ViewRow)] == ["/a", "/a"]
 
@@ -27,14 +27,14 @@ def test_ndjson_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 def test_what_is_in_utf_16_is_said(tmp_path: Path, text: str, order: str) -> None:
     path = tmp_path / "saved.txt"
     path.write_bytes(f"\ufeff{text}".encode(f"utf-16-{order}"))
-    with pytest.raises(BadRequest, match=r"saved\.txt: expected text in UTF-8, it is in UTF-16"):
-        Given.of(path, None)
+    with pytest.raises(BadRequest, match=r"saved\.txt: expected text in UTF-8, not in UTF-16"):
+        ImportFile.of(path, None)
 
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
 def test_a_database_may_begin_as_utf_16_does(mark: bytes) -> None:
     """Its first bytes are a checksum."""
-    assert guessed(mark + bytes(6) + b"DUCK") == "medama"
+    assert detect_source(mark + bytes(6) + b"DUCK") == "medama"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_log_is_one_whatever_a_stranger_has_sent_first(
         caddy(headers={"User-Agent": [sent]}),
     ):
         path.write_text(mark + first + line())
-        assert Given.of(path, None).source == "access-log", first
+        assert ImportFile.of(path, None).source == "access-log", first
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_a_log_is_one_however_much_a_stranger_has_sent_first(
     path = tmp_path / "access.log"
     for others in (0, 2):
         path.write_text(first.replace("SENT", sent * times) + line() * others)
-        given = Given.of(path, None, Into("example.com"))
-        *_, found = survey([given])
-        views = found.views + found.left_out["repeated"]
-        assert (given.source, views, found.refused_rows) == ("access-log", others, 0)
+        given = ImportFile.of(path, None, ImportTarget("example.com"))
+        *_, found = survey_rows([given])
+        views = found.views + found.skipped["repeated"]
+        assert (given.source, views, found.rejected_rows) == ("access-log", others, 0)
 
 
 def test_no_line_of_another_file_makes_it_a_log() -> None:
     row = f",,{line(agent='-')}"
-    assert guessed(f"session_id,url_path,event_type,created_at\n{row}".encode()) == "umami"
-    assert guessed(f"date,visitors,pageviews\n{row}".encode()) == "plausible"
-    assert guessed(bytes(8) + b"DUCK" + bytes(8) + line().encode()) == "medama"
+    assert detect_source(f"session_id,url_path,event_type,created_at\n{row}".encode()) == "umami"
+    assert detect_source(f"date,visitors,pageviews\n{row}".encode()) == "plausible"
+    assert detect_source(bytes(8) + b"DUCK" + bytes(8) + line().encode()) == "medama"

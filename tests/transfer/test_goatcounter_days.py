@@ -7,17 +7,16 @@ import pytest
 from support.transfer.day_files import HOST, GoatCounter
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.day_rows import DayRow
-from medamad.transfer.rows import Refused
-from medamad.transfer.survey import Given
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_survey import ImportFile
+from medamad.transfer.rows import DayRow, RejectedRow
 
 HIT = {"hour": "2024-04-01T10:00:00Z", "path_id": 211, "ref_id": 1, "count": 1}
 BROWSER = {"day": "2024-04-01", "path_id": 211, "browser_id": 1, "count": 1}
 
 
-def read(path: Path) -> list[DayRow | Refused]:
-    file = Given.of(path, None, Into(HOST))
+def read(path: Path) -> list[DayRow | RejectedRow]:
+    file = ImportFile.of(path, None, ImportTarget(HOST))
     assert file.source == "goatcounter-json"
     return list(file.day_rows())
 
@@ -25,8 +24,13 @@ def read(path: Path) -> list[DayRow | Refused]:
 @pytest.mark.parametrize(
     ("file", "row", "field", "reason"),
     [
-        ("hit_stats", HIT | {"path_id": 5}, "hit_stats.jsonl: path_id", "no other file says"),
-        ("hit_stats", HIT | {"ref_id": 9}, "hit_stats.jsonl: ref_id", "no other file says"),
+        (
+            "hit_stats",
+            HIT | {"path_id": 5},
+            "hit_stats.jsonl: path_id",
+            "no other file has this id",
+        ),
+        ("hit_stats", HIT | {"ref_id": 9}, "hit_stats.jsonl: ref_id", "no other file has this id"),
         ("hit_stats", HIT | {"hour": "soon"}, "hit_stats.jsonl: hour", "expected an hour"),
         ("hit_stats", HIT | {"hour": "1969-01-01T00:00:00Z"}, "hit_stats.jsonl: hour", "an hour"),
         ("hit_stats", HIT | {"count": -1}, "hit_stats.jsonl", r"`int` >= 0 - at `\$.count`"),
@@ -46,7 +50,7 @@ def test_a_bad_line_is_named(
     tmp_path: Path, file: str, row: dict[str, Any], field: str, reason: str
 ) -> None:
     export = GoatCounter(days=1, more={file: [row]})
-    refused = [row for row in read(export.zip(tmp_path / "a.zip")) if isinstance(row, Refused)]
+    refused = [row for row in read(export.zip(tmp_path / "a.zip")) if isinstance(row, RejectedRow)]
     (found,) = refused
     assert (found.line, found.field) == (len(export.files[file]), field)
     assert re.search(reason, found.reason)
@@ -66,17 +70,17 @@ def test_what_is_no_such_export_is_said(tmp_path: Path) -> None:
     with ZipFile(other, "w") as archive:
         archive.writestr("a.txt", "")
     with pytest.raises(BadRequest, match="expected a file of umami"):
-        Given.of(other, None)
+        ImportFile.of(other, None)
     broken = tmp_path / "broken.zip"
     broken.write_bytes(newer.read_bytes()[:-30])
-    with pytest.raises(BadRequest, match="not a sound zip"):
-        Given.of(broken, None)
+    with pytest.raises(BadRequest, match="not a valid zip archive"):
+        ImportFile.of(broken, None)
 
 
 def test_later_minor_versions_are_read(tmp_path: Path) -> None:
     more = {"hit_stats": [HIT | {"mood": "good"}], "moods": [{"id": 1}]}
     rows = read(GoatCounter(days=1, more=more).zip(tmp_path / "a.zip", version="1.3"))
-    assert not [row for row in rows if isinstance(row, Refused)]
+    assert not [row for row in rows if isinstance(row, RejectedRow)]
 
 
 def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from medamad.domain.errors import BadRequest, Conflict
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 from medamad.transfer.export import FORMAT_NAMES, Asked
-from medamad.transfer.rows import EventRow, Refused, ViewRow
-from medamad.transfer.survey import Given, survey
+from medamad.transfer.import_survey import ImportFile, survey_rows
+from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
 
 OpenStore = Callable[..., Store]
 SMALL = Sizes(chunk_views=8, group_members=2, counted_from=2)
@@ -52,7 +52,7 @@ async def test_every_answer_is_the_same_there(
     twin = await there.add_website("example.org", 1)
     taken = await take_in(there, twin, files)
     assert taken.ended.views == len(origin.ask(website, rows)[0])
-    assert (taken.gathering.there, taken.survey.refused_rows) == (0, 0)
+    assert (taken.gathering.left_out, taken.survey.rejected_rows) == (0, 0)
     assert there.ask(twin, rows) == origin.ask(website, rows)
     there.ask(twin, agrees)
     assert answers(there, twin) == answers(origin, website)
@@ -101,7 +101,7 @@ async def test_what_is_there_is_left_out(open_store: OpenStore, tmp_path: Path) 
     second = files_of(origin, website, tmp_path / "second", "ndjson")
     taken = await take_in(there, twin, second)
     assert taken.ended.views == 21
-    assert taken.gathering.there == len(origin.ask(website, rows)[0]) - 21 + len(
+    assert taken.gathering.left_out == len(origin.ask(website, rows)[0]) - 21 + len(
         origin.ask(website, rows)[1]
     )
     assert there.ask(twin, rows) == origin.ask(website, rows)
@@ -155,11 +155,11 @@ def test_a_bad_row_is_named_by_line_and_field(
 ) -> None:
     file = tmp_path / "views.csv"
     file.write_text(CSV + text, "utf-8")
-    *_, found = survey([Given.of(file, None)])
-    ((name, refused),) = found.refused
+    *_, found = survey_rows([ImportFile.of(file, None)])
+    ((name, refused),) = found.rejected
     assert (name, refused.line, refused.field) == (str(file), line, field)
     assert reason in refused.reason
-    assert found.refused_rows == 1
+    assert found.rejected_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_bad_row_is_named_by_line_and_field(
         ("[1]", "line", "not a JSON object"),
         ('{"path": "/"}', "time", "there is no such column"),
         ('{"time": 5, "path": "/"}', "time", "expected a time"),
-        ('{"time": "2026-01-31T00:00:00Z", "path": 5}', "path", "expected a text"),
+        ('{"time": "2026-01-31T00:00:00Z", "path": 5}', "path", "expected text"),
         ('{"time": "2026-01-31T00:00:00Z", "path": "\\ud800"}', "line", "not a JSON object"),
         ('{"time": "2026-01-31T00:00:00Z", "path": "/", "view": 1.5}', "view", "a whole number"),
         ('{"time": "2026-01-31T00:00:00Z", "name": "a\\u0000b", "value": ""}', "name", "NUL"),
@@ -181,11 +181,11 @@ def test_a_bad_line_is_named_by_number_and_field(
     file = tmp_path / "views.ndjson"
     good = '{"time": "2026-01-31T00:00:00Z", "path": "/"}'
     file.write_text(f"{good}\n\n{line}\n{good}\n", "utf-8")
-    *_, found = survey([Given.of(file, "ndjson")])
-    ((_, refused),) = found.refused
+    *_, found = survey_rows([ImportFile.of(file, "ndjson")])
+    ((_, refused),) = found.rejected
     assert (refused.line, refused.field) == (3, field)
     assert reason in refused.reason
-    assert (found.views, found.refused_rows) == (2, 1)
+    assert (found.views, found.rejected_rows) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_bad_line_is_named_by_number_and_field(
         ("a.csv", b"time,path\n\xff,2\n", None, "not valid UTF-8"),
         ("a.csv", b'time,path\n"a"b,2\n', None, "line 2: not comma-separated values"),
         ("a.csv", b"", "csv", "time: there is no such column"),
-        ("a.parquet", b"PAR1 but no more of it", None, "not a sound file of Parquet"),
+        ("a.parquet", b"PAR1 but no more of it", None, "not a valid Parquet file"),
         ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected less than"),
     ],
 )
@@ -206,7 +206,7 @@ def test_what_is_no_file_of_ours_is_said(
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(BadRequest, match=reason) as refused:
-        list(survey([Given.of(file, source)]))
+        list(survey_rows([ImportFile.of(file, source)]))
     assert str(refused.value).startswith(f"{file}: ")
 
 
@@ -223,10 +223,10 @@ async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path
     website = await store.add_website("example.org", 1)
     taken = await take_in(store, website, [file, events])
     assert (taken.ended.views, taken.ended.events) == (3, 2)
-    assert taken.gathering.there == 2
-    ((_, refused),) = taken.survey.refused
+    assert taken.gathering.left_out == 2
+    ((_, refused),) = taken.survey.rejected
     assert (refused.line, refused.field) == (5, "event")
-    assert refused.reason == "9 is there more than once, with other rows between"
+    assert refused.reason == "9 occurs more than once, with other rows in between"
     found = store.ask(website, rows)
     assert [row["properties"] for row in found[1]] == [[("a", "v"), ("b", "v")], [("a", "v")]]
     await store.close()
@@ -251,7 +251,7 @@ def test_rows_are_what_a_reader_gives(tmp_path: Path) -> None:
         '{"time": "2026-01-31T00:00:01+01:00", "name": "n", "value": "v", "view": 1}\n',
         "utf-8",
     )
-    view, event = list(Given.of(file, None).rows())
+    view, event = list(ImportFile.of(file, None).rows())
     assert view == ViewRow(time_ms=1_769_817_600_500, path="/a", width_px=800, line=1)
     assert event == EventRow(time_ms=1_769_814_001_000, name="n", value="v", view=1, line=2)
-    assert not isinstance(view, Refused)
+    assert not isinstance(view, RejectedRow)

@@ -13,9 +13,9 @@ from medamad.query.period import Period
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 from medamad.transfer.export import Asked
+from medamad.transfer.import_context import ImportTarget, ReadContext
+from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
 from medamad.transfer.rows import ViewRow
-from medamad.transfer.survey import Given, numbered, survey
-from medamad.transfer.visitors import Into, Visits
 
 OpenStore = Callable[..., Store]
 KEEP = Retention(others=Keep(3, "sums"))
@@ -49,7 +49,7 @@ async def test_what_was_added_up_meanwhile_is_left_out(
         make_new(files[0])
         taken = await take_in(store, site, files)
         assert (taken.ended.views, taken.ended.events) == (0, 0)
-        assert (taken.gathering.there, taken.gathering.counted) == (41, 31)
+        assert (taken.gathering.left_out, taken.gathering.covered) == (41, 31)
         assert answers(store, site) == summed
         # What had not come yet of a day that was added up does come.
         late = tmp_path / f"late-{site.hostname}.csv"
@@ -58,7 +58,7 @@ async def test_what_was_added_up_meanwhile_is_left_out(
             f"{store.imports.origins(website).store},900,2026-09-21T14:13:20Z,/late\n"
         )
         taken = await take_in(store, site, [late])
-        assert (taken.ended.views, taken.gathering.counted) == (1, 0)
+        assert (taken.ended.views, taken.gathering.covered) == (1, 0)
         make_new(files[0])
         taken = await take_in(store, site, files, overlapping=True)
         assert (taken.ended.views, taken.ended.events) == (30, 1)
@@ -111,7 +111,7 @@ async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: 
     for order in (sorted(files), files[::-1]):
         taken = await take_in(there, twin, order)
         assert (taken.ended.views, taken.ended.events) == (30, 2)
-        assert (taken.gathering.there, taken.survey.refused_rows) == (32, 0)
+        assert (taken.gathering.left_out, taken.survey.rejected_rows) == (32, 0)
         assert there.ask(twin, rows) == origin.ask(website, rows)
         there.ask(twin, agrees)
         await there.imports.undo(twin, taken.ended.number)
@@ -138,7 +138,7 @@ async def test_a_log_may_be_cut_in_the_midst_of_a_second(
         log = tmp_path / f"access.log.{came}.{part}"
         log.write_text("".join(lines[:part]) + " \n" * came)
         taken = await take_in(store, website, [log])
-        assert (taken.gathering.counted, taken.ended.views) == (came, part - came)
+        assert (taken.gathering.covered, taken.ended.views) == (came, part - came)
         came = part
     found, _ = store.ask(website, rows)
     assert sorted(row["path"] for row in found) == sorted(f"/{n}" for n in range(1, 60))
@@ -158,7 +158,7 @@ async def test_a_log_may_go_on_in_a_day_that_was_added_up(
         log.write_text("".join(lines[begin:end]))
         taken = await take_in(store, website, [log])
         came = end - begin - counted
-        assert (taken.gathering.counted, taken.ended.views) == (counted, came)
+        assert (taken.gathering.covered, taken.ended.views) == (counted, came)
         await settled(store, NOW_MS)
         assert store.ask(website, rows)[0] == []
     await store.close()
@@ -184,7 +184,7 @@ async def test_a_log_may_be_cut_and_its_pieces_come_in_any_order(
         older.write_text("".join(before))
         newer.write_text("".join(after))
         taken = await take_in(store, website, files)
-        assert (taken.ended.views, taken.gathering.counted) == came
+        assert (taken.ended.views, taken.gathering.covered) == came
     found, _ = store.ask(website, rows)
     assert sorted((row["path"], row["referrer"]) for row in found) == [
         ("/a", ""),
@@ -201,10 +201,12 @@ def test_a_log_may_grow_while_it_is_imported(tmp_path: Path) -> None:
     older, newer = tmp_path / "older", tmp_path / "newer"
     older.write_text("".join(lines[:5]))
     newer.write_text("".join(lines[5:10]))
-    files = [Given.of(path, None, Into("example.com")) for path in (newer, older)]
-    *_, found = survey(files)
+    files = [ImportFile.of(path, None, ImportTarget("example.com")) for path in (newer, older)]
+    *_, found = survey_rows(files)
     with newer.open("a") as file:
         file.write("".join(lines[10:]))
-    again = [row for _, row in numbered(files, Visits(found.noted)) if isinstance(row, ViewRow)]
+    again = [
+        row for _, row in number_rows(files, ReadContext(found.index)) if isinstance(row, ViewRow)
+    ]
     assert [row.path for row in again] == [f"/{n}" for n in (*range(6, 11), *range(1, 6))]
     assert all(row.first_today for row in again)

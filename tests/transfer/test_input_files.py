@@ -10,11 +10,10 @@ import pytest
 
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_batches import Origins, Span
-from medamad.transfer.existing import Known
-from medamad.transfer.gather import Gathering, gather
+from medamad.transfer.import_context import ImportTarget, ReadContext, VisitorIndex
+from medamad.transfer.import_rows import ExistingHits, RowGatherer
+from medamad.transfer.import_survey import ImportFile, digest_of, number_rows, survey_rows
 from medamad.transfer.rows import ViewRow
-from medamad.transfer.survey import Given, digest_of, numbered, survey
-from medamad.transfer.visitors import Into, Noted, Visits
 
 REPLACED = "it was replaced or changed while it was read; import it again"
 
@@ -43,13 +42,13 @@ def truncate(path: Path, content: bytes) -> None:
     os.utime(path, ns=(1, 1))
 
 
-def named(path: Path) -> list[Given]:
-    return [Given.of(path, None, Into("example.com"))]
+def named(path: Path) -> list[ImportFile]:
+    return [ImportFile.of(path, None, ImportTarget("example.com"))]
 
 
-def read(files: list[Given]) -> list[str]:
-    *_, found = survey(files)
-    rows = numbered(files, Visits(found.noted))
+def read(files: list[ImportFile]) -> list[str]:
+    *_, found = survey_rows(files)
+    rows = number_rows(files, ReadContext(found.index))
     return [row.path for _, row in rows if isinstance(row, ViewRow)]
 
 
@@ -74,7 +73,7 @@ def test_another_file_in_its_place_is_refused(
 def test_one_that_is_emptied_while_it_is_open_is_refused(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(log(1, 1_000))
-    rows = numbered(named(path), Visits(survey_of(path)))
+    rows = number_rows(named(path), ReadContext(survey_of(path)))
     next(rows)
     truncate(path, log(2, lines))
     with pytest.raises(BadRequest, match=f"{path}: {REPLACED}"):
@@ -86,23 +85,23 @@ def test_one_that_says_more_when_it_is_read_again_is_refused(tmp_path: Path) -> 
     path, later = tmp_path / "access.log", tmp_path / "later.log"
     path.write_bytes(log(1, 5))
     later.write_bytes(log(1, 6))
-    *_, found = survey(named(path))
+    *_, found = survey_rows(named(path))
     nothing = np.zeros(0, np.uint64)
-    known = Known(Origins("here"), nothing, nothing)
+    known = ExistingHits(Origins("here"), nothing, nothing)
     spans = [Span(store, first, last, 1) for store, first, last in found.ranges]
     with pytest.raises(BadRequest, match="a file was changed while it was read"):
-        list(gather(named(later), Gathering(known, found, spans)))
+        list(RowGatherer(known, found, spans).gather(named(later)))
 
 
-def survey_of(path: Path) -> Noted:
-    *_, found = survey(named(path))
-    return found.noted
+def survey_of(path: Path) -> VisitorIndex:
+    *_, found = survey_rows(named(path))
+    return found.index
 
 
 def test_one_that_is_moved_while_it_is_open_is_read(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(log(1, 1_000))
-    rows = numbered(named(path), Visits(survey_of(path)))
+    rows = number_rows(named(path), ReadContext(survey_of(path)))
     next(rows)
     rename(path, log(2, 5))
     assert len(list(rows)) == 999

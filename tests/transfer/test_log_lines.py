@@ -9,10 +9,10 @@ from support.transfer import foreign_files as programs
 from support.transfer.log_samples import FIREFOX, caddy, left_out, line, ms, nginx, read, view_of
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import Refused, ViewRow
-from medamad.transfer.sources.log_lines import is_log
-from medamad.transfer.survey import Given, digest_of, survey
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_survey import ImportFile, digest_of, survey_rows
+from medamad.transfer.rows import RejectedRow, ViewRow
+from medamad.transfer.sources.log_lines import is_log_line
 
 
 def test_a_line_of_combined(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_user_may_have_any_name(tmp_path: Path, before: str, user: str) -> Non
 def test_a_log_that_was_begun_just_now_is_one(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.touch()
-    given = Given.of(path, None)
+    given = ImportFile.of(path, None)
     assert (given.source, list(given.rows())) == ("access-log", [])
 
 
@@ -108,7 +108,7 @@ def test_odd_lines_are_named(tmp_path: Path) -> None:
         + line()
     )
     *refused, view = read(tmp_path, content)
-    assert [(row.line, row.field) for row in refused if isinstance(row, Refused)] == [
+    assert [(row.line, row.field) for row in refused if isinstance(row, RejectedRow)] == [
         (1, "line"),
         (3, "time"),
         (4, "time"),
@@ -165,15 +165,15 @@ def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> No
     content = ("garbage\n" + line() + caddy()).encode()
     plain.write_bytes(content)
     small.write_bytes(gzip.compress(content))
-    given = [Given.of(plain, None), Given.of(small, None)]
+    given = [ImportFile.of(plain, None), ImportFile.of(small, None)]
     assert [each.source for each in given] == ["access-log", "access-log"]
     assert digest_of(given[:1]) == digest_of(given[1:]), "it is the same log"
     for each in given:
-        *_, found = survey([each])
-        assert (found.views, found.refused_rows) == (2, 1)
+        *_, found = survey_rows([each])
+        assert (found.views, found.rejected_rows) == (2, 1)
     small.write_bytes(gzip.compress(content)[:-9])
-    with pytest.raises(BadRequest, match=f"{small}: not a sound file of gzip"):
-        list(survey([Given.of(small, None)]))
+    with pytest.raises(BadRequest, match=f"{small}: not a valid gzip file"):
+        list(survey_rows([ImportFile.of(small, None)]))
 
 
 def test_a_last_line_that_is_cut_is_left_out(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_log_may_begin_with_a_byte_order_mark(tmp_path: Path, form: str) -> No
     content = {"combined": line, "caddy": caddy}[form]()
     path = tmp_path / "access.log"
     path.write_text(content * 2, "utf-8-sig")
-    one, two = programs.read(path, into=Into("example.com"))
+    one, two = programs.read(path, target=ImportTarget("example.com"))
     assert isinstance(one, ViewRow)
     assert isinstance(two, ViewRow)
     assert (one.first_today, two.first_today) == (True, False)
@@ -210,7 +210,7 @@ def test_a_long_line_takes_little_memory() -> None:
     long = line(agent="x" * (1 << 20)).encode()
     tracemalloc.start()
     try:
-        assert is_log(long)
+        assert is_log_line(long)
         assert tracemalloc.get_traced_memory()[1] < len(long) * 3
     finally:
         tracemalloc.stop()

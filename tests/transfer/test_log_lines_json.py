@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from support.transfer.log_samples import FIREFOX, caddy, left_out, ms, nginx, read, view_of
 
-from medamad.transfer.rows import Refused
-from medamad.transfer.survey import Given
+from medamad.transfer.import_survey import ImportFile
+from medamad.transfer.rows import RejectedRow
 
 
 def test_a_time_is_no_boolean(tmp_path: Path) -> None:
     content = caddy().replace("1769902200.25", "true")
     reason = "expected Unix time or a date and time, not true or false"
-    assert read(tmp_path, content) == [Refused(1, "ts", reason)]
+    assert read(tmp_path, content) == [RejectedRow(1, "ts", reason)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_times_of_whole_seconds(tmp_path: Path, moment: float | str, time: str) 
 def test_what_is_no_time_is_refused(tmp_path: Path, moment: float | str | None) -> None:
     content = caddy().replace("1769902200.25", json.dumps(moment))
     (refused,) = read(tmp_path, content)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedRow)
     assert refused.field in {"ts", "time"}
 
 
@@ -71,13 +71,13 @@ def test_json_is_told_for_a_log_by_its_keys(tmp_path: Path, begin: str) -> None:
     """Whatever is wrong with its first lines is then said as of a log."""
     path = tmp_path / "access.log"
     path.write_text(begin)
-    assert Given.of(path, None).source == "access-log"
+    assert ImportFile.of(path, None).source == "access-log"
 
 
 def test_json_with_other_keys_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "views.ndjson"
     path.write_text('{"time":"2026-01-01T00:00:00Z","path":"/a","host":"example.com"}\n')
-    assert Given.of(path, None).source == "ndjson"
+    assert ImportFile.of(path, None).source == "ndjson"
 
 
 def test_json_of_caddy(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_json_of_nginx_may_have_bytes_that_are_no_text(
     """It writes what was sent as it is; a log is told for one by such a line too."""
     view = view_of(tmp_path, nginx(**sent).encode().replace(rb"\u00e9", b"\xe9"))
     assert {name: getattr(view, name) for name in said} == said
-    assert Given.of(tmp_path / "access.log.0", None).source == "access-log"
+    assert ImportFile.of(tmp_path / "access.log.0", None).source == "access-log"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_json_of_nginx_may_tell_of_what_is_no_http(tmp_path: Path, asked: dict[s
     """As of whoever speaks TLS where it is not expected, or says nothing."""
     content = nginx(status="400", http_user_agent="", **asked)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
-    assert Given.of(tmp_path / "access.log", None).source == "access-log"
+    assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
 
 
 @pytest.mark.parametrize("status", ["000", "009", " 000"])
@@ -150,7 +150,7 @@ def test_json_of_nginx_may_have_a_status_that_is_none(tmp_path: Path, status: st
     """As of whoever breaks off within a request of HTTP/2, or asks by HTTP/0.9."""
     content = nginx(http_user_agent=r'":007,"').replace('"200"', status)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
-    assert Given.of(tmp_path / "access.log", None).source == "access-log"
+    assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
 
 
 def test_numbers_of_nginx_may_begin_with_zeros(tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_numbers_of_nginx_may_begin_with_zeros(tmp_path: Path) -> None:
 def test_what_is_no_json_besides_zeros_is_refused(tmp_path: Path) -> None:
     content = '{"status":000,"request":"' + r"\"" * 20_000 + "\n"
     (refused,) = read(tmp_path, content)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedRow)
     assert refused.reason.startswith("not a JSON object: ")

@@ -6,8 +6,8 @@ import pytest
 from support.transfer.foreign_files import HOST, medama_file, read, seen
 
 from medamad.domain.errors import BadRequest
+from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.rows import EventRow, ViewRow
-from medamad.transfer.visitors import Into
 
 
 def test_an_older_medama_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_database_of_medama_is_read_by_either_name(tmp_path: Path, registered:
             "INSERT INTO views VALUES ('example.org', '/a', '2024-05-01T00:00:00Z');"
             "INSERT INTO views VALUES ('www.example.org', '/b', '2024-05-02T00:00:00Z');"
         )
-    found = [row for row in read(path, into=Into(registered)) if isinstance(row, ViewRow)]
+    found = [row for row in read(path, target=ImportTarget(registered)) if isinstance(row, ViewRow)]
     assert [row.path for row in found] == ["/a", "/b"]
 
 
@@ -55,7 +55,7 @@ def test_what_is_no_database_of_medama(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE TABLE things (name TEXT)")
-    with pytest.raises(BadRequest, match=r"other\.db: not a database of Medama"):
+    with pytest.raises(BadRequest, match=r"other\.db: not a readable database of Medama"):
         read(path)
 
 

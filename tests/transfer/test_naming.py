@@ -1,7 +1,12 @@
 import pytest
 
-from medamad.transfer.sources.common import browser_named, country_of, device_named, system_named
 from medamad.transfer.sources.medama import country_by_name, locale_by_name
+from medamad.transfer.sources.normalize import (
+    country_code,
+    normalize_browser,
+    normalize_device,
+    normalize_system,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +21,7 @@ from medamad.transfer.sources.medama import country_by_name, locale_by_name
     ],
 )
 def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> None:
-    assert browser_named(text, version) == wanted
+    assert normalize_browser(text, version) == wanted
 
 
 @pytest.mark.parametrize(
@@ -38,12 +43,12 @@ def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> 
     ],
 )
 def test_names_of_systems(text: str, wanted: tuple[str, str]) -> None:
-    assert system_named(text) == wanted
+    assert normalize_system(text) == wanted
 
 
 def test_versions_beside_the_name_of_a_system() -> None:
-    assert system_named("Windows", "XP") == ("Windows", "XP")
-    assert system_named("Windows", "10") == ("Windows", "10")
+    assert normalize_system("Windows", "XP") == ("Windows", "XP")
+    assert normalize_system("Windows", "10") == ("Windows", "10")
 
 
 @pytest.mark.parametrize(
@@ -59,11 +64,11 @@ def test_versions_beside_the_name_of_a_system() -> None:
     ],
 )
 def test_a_country_is_told_by_the_codes_that_hits_may_have(code: str, country: str) -> None:
-    assert country_of(code) == country
+    assert country_code(code) == country
 
 
 def test_names_of_devices_countries_and_languages() -> None:
-    assert [device_named(text) for text in ("Laptop", "tablet", "toaster")] == [
+    assert [normalize_device(text) for text in ("Laptop", "tablet", "toaster")] == [
         "Desktop",
         "Tablet",
         "Unknown",

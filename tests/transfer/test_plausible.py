@@ -7,21 +7,20 @@ from support.transfer.day_files import HOST, Plausible
 
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.domain.errors import BadRequest
-from medamad.transfer.day_rows import DayRow, day_of
-from medamad.transfer.day_survey import DaySurvey, are_of_days, survey_days
-from medamad.transfer.rows import Refused
-from medamad.transfer.survey import Given
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_days import DaySurvey, are_day_files, survey_days
+from medamad.transfer.import_survey import ImportFile
+from medamad.transfer.rows import DayRow, RejectedRow, parse_day
 
-DAY = day_of("2023-02-09")
+DAY = parse_day("2023-02-09")
 
 
-def given(path: Path, content: str | bytes) -> Given:
+def given(path: Path, content: str | bytes) -> ImportFile:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return Given.of(path, None, Into(HOST))
+    return ImportFile.of(path, None, ImportTarget(HOST))
 
 
-def read(path: Path, content: str) -> list[DayRow | Refused]:
+def read(path: Path, content: str) -> list[DayRow | RejectedRow]:
     return list(given(path, content).day_rows())
 
 
@@ -59,7 +58,7 @@ def test_what_is_no_time_on_a_page_is_refused(tmp_path: Path, cell: str) -> None
     text = "date,page,visitors,pageviews,total_time_on_page\n"
     (row,) = read(tmp_path / "a.csv", f"{text}2023-02-09,/docs,8,9,{cell}\n")
     reason = "expected a whole number from 0 to 4294967295"
-    assert row == Refused(2, "total_time_on_page", reason)
+    assert row == RejectedRow(2, "total_time_on_page", reason)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +118,13 @@ def test_a_bad_row_is_named_by_line_and_field(
     (one, found, other) = read(path, text)
     assert one == DayRow(one.table, DAY, ("TV",), 1, 1, line=2)  # type: ignore[union-attr]
     assert isinstance(other, DayRow)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RejectedRow)
     assert (found.line, found.field) == (3, field)
     assert reason in found.reason
 
 
-def surveyed(*files: Given) -> DaySurvey:
-    assert are_of_days(files)
+def surveyed(*files: ImportFile) -> DaySurvey:
+    assert are_day_files(files)
     *_, found = survey_days(files)
     return found
 
@@ -135,10 +134,10 @@ def test_what_is_unknown_in_a_zip_is_told(tmp_path: Path) -> None:
     with ZipFile(path, "a") as archive:
         archive.writestr("imported_moods_20240328_20240402.csv", "date,mood,visitors,pageviews\n")
         archive.writestr("readme.txt", "date,page\n")
-    (refused,) = surveyed(Given.of(path, None)).refused
+    (refused,) = surveyed(ImportFile.of(path, None)).rejected
     assert (refused[0], refused[1].line) == (str(path), 0)
     assert refused[1].field == "imported_moods_20240328_20240402.csv"
-    assert refused[1].reason == "no table of Plausible's: date, mood, visitors, pageviews"
+    assert refused[1].reason == "not one of Plausible's tables: date, mood, visitors, pageviews"
 
 
 def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
         archive.writestr("imported_custom_props_20240328_20240328.csv", text)
     found = [
         row
-        for row in Given.of(path, None, Into(HOST)).day_rows()
+        for row in ImportFile.of(path, None, ImportTarget(HOST)).day_rows()
         if "props" in (row.table.name if isinstance(row, DayRow) else row.field)
     ]
     row, refused = found
@@ -159,7 +158,7 @@ def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
         (property_text("plan", "pro"),),
     )
     assert (row.views, row.visitors) == (3, 0)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedRow)
     assert refused.field == "imported_custom_props_20240328_20240328.csv: events"
     (alone, _) = read(tmp_path / "any.csv", text)
     assert isinstance(alone, DayRow)
@@ -178,9 +177,9 @@ def test_a_table_that_is_not_known_is_none_by_its_columns_in_a_zip(tmp_path: Pat
     path = Plausible(days=1).zip(tmp_path / "export.zip")
     with ZipFile(path, "a") as archive:
         archive.writestr("imported_goals_20240328_20240328.csv", "date,goal,visitors,events\n")
-    (refused,) = surveyed(Given.of(path, None)).refused
+    (refused,) = surveyed(ImportFile.of(path, None)).rejected
     assert refused[1].field == "imported_goals_20240328_20240328.csv"
-    assert refused[1].reason == "no table of Plausible's: date, goal, visitors, events"
+    assert refused[1].reason == "not one of Plausible's tables: date, goal, visitors, events"
 
 
 def test_another_zip_is_no_export_when_it_is_called_one(tmp_path: Path) -> None:
@@ -188,7 +187,7 @@ def test_another_zip_is_no_export_when_it_is_called_one(tmp_path: Path) -> None:
     with ZipFile(path, "w") as archive:
         archive.writestr("website_event.csv", "date,page\n")
     with pytest.raises(BadRequest, match=r"export\.zip: imported_visitors: there is no such table"):
-        list(Given.of(path, "plausible").day_rows())
+        list(ImportFile.of(path, "plausible").day_rows())
 
 
 def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
@@ -196,9 +195,12 @@ def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
     pages = next(path for path in folder if "imported_pages" in path.name)
     again = tmp_path / "again.csv"
     again.write_bytes(pages.read_bytes())
-    found = surveyed(*(Given.of(path, None) for path in [*folder, again]))
-    assert found.refused_rows == 10
-    assert found.refused[0] == (str(again), Refused(2, "date", f"{pages} has that day already"))
+    found = surveyed(*(ImportFile.of(path, None) for path in [*folder, again]))
+    assert found.rejected_rows == 10
+    assert found.rejected[0] == (
+        str(again),
+        RejectedRow(2, "date", f"{pages} already has that day"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
         ("report,date,name,value,visitors,pageviews,events\n", "expected a file of umami"),
         (
             "date,device,visitors,pageviews\n2023-02-09,TV,1,1\n",
-            "imported_visitors: expected that table too",
+            "imported_visitors: expected this table too",
         ),
     ],
 )
@@ -223,18 +225,20 @@ def test_what_cannot_come_in_is_said(tmp_path: Path, content: str, reason: str) 
 def test_files_of_several_kinds_do_not_go_together(tmp_path: Path) -> None:
     other = tmp_path / "views.csv"
     other.write_text("time,path\n", "utf-8")
-    files = [Given.of(Plausible().zip(tmp_path / "a.zip"), None), Given.of(other, None)]
+    files = [ImportFile.of(Plausible().zip(tmp_path / "a.zip"), None), ImportFile.of(other, None)]
     with pytest.raises(BadRequest, match="expected files of one kind, got csv and plausible"):
-        are_of_days(files)
-    assert not are_of_days([files[1]])
+        are_day_files(files)
+    assert not are_day_files([files[1]])
 
 
 def test_a_zip_that_was_made_to_grow_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
     with ZipFile(path, "w", 8) as archive:
         archive.writestr("imported_pages_1.csv", b"\n" * (64 << 20))
-    with pytest.raises(BadRequest, match=r"imported_pages_1\.csv: it is out of the ordinary"):
-        surveyed(Given.of(path, None))
+    with pytest.raises(
+        BadRequest, match=r"imported_pages_1\.csv: expected a file that is compressed less"
+    ):
+        surveyed(ImportFile.of(path, None))
 
 
 @pytest.mark.parametrize("rows", [40_000, pytest.param(500_000, marks=pytest.mark.slow)])
@@ -248,10 +252,10 @@ def test_rows_take_little_memory(tmp_path: Path, rows: int) -> None:
             file.write(f"{day},x,{n % 9_973}.example/page,{n % 997},1,1,1,1\n")
     total = given(tmp_path / "total.csv", "date,visitors,pageviews\n2023-01-01,1,1\n")
     tracemalloc.start()
-    found = surveyed(Given.of(path, None), total)
+    found = surveyed(ImportFile.of(path, None), total)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.refused_rows == 0
+    assert found.rejected_rows == 0
     # What is there at first: tables of names, and of texts seen lately.
     assert most < (24 << 20) + 120 * rows
 

@@ -16,9 +16,9 @@ from support.transfer.foreign_files import HOST, PROGRAMS, medama_file, read, se
 from support.transfer.round_trips import answers, take_in
 
 from medamad.storage.store import Store
-from medamad.transfer.existing import Repeats
+from medamad.transfer.import_index import DuplicateIndex
+from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, ViewRow
-from medamad.transfer.survey import Given, survey
 
 OpenStore = Callable[..., Store]
 LOG = (
@@ -29,15 +29,15 @@ LOG = (
 
 @given(files=st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=5))
 def test_as_many_count_as_the_file_has_that_has_most(files: list[list[int]]) -> None:
-    repeats = Repeats()
+    index = DuplicateIndex()
     numbers = count(1)
     noted = [
         (place, ViewRow(time_ms=time_ms, path="/", number=next(numbers)))
         for place, times in enumerate(files)
         for time_ms in times
     ]
-    assert not any(repeats.is_again(*each) for each in noted)
-    repeats.decide()
+    assert not any(index.check(*each) for each in noted)
+    index.finish()
     wanted = []
     most: Counter[int] = Counter()
     for times in files:
@@ -46,11 +46,11 @@ def test_as_many_count_as_the_file_has_that_has_most(files: list[list[int]]) -> 
             of_file[time_ms] += 1
             wanted.append(of_file[time_ms] <= most[time_ms])
         most |= of_file
-    assert [repeats.is_again(*each) for each in noted] == wanted
-    assert repeats.hits == sum(wanted)
+    assert [index.check(*each) for each in noted] == wanted
+    assert index.duplicates == sum(wanted)
     times_ms = {row.number: row.time_ms for _, row in noted}
     for (_, row), again in zip(noted, wanted, strict=True):
-        counting = repeats.counting(row.number)
+        counting = index.original_of(row.number)
         assert (counting < row.number) == again
         assert not wanted[counting - 1]
         assert times_ms[counting] == row.time_ms
@@ -70,22 +70,22 @@ def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> 
         )
         return [max(durations) for durations in zip_longest(*each, fillvalue=0)]
 
-    repeats = Repeats()
+    index = DuplicateIndex()
     numbers = count(1)
     noted = [
         (place, ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers)))
         for place, file in enumerate(files)
         for time_ms, ms in file
     ]
-    assert not any(repeats.is_again(*each) for each in noted)
-    repeats.decide()
-    counting = [row for place, row in noted if not repeats.is_again(place, row)]
+    assert not any(index.check(*each) for each in noted)
+    index.finish()
+    counting = [row for place, row in noted if not index.check(place, row)]
     for time_ms in range(3):
         found = sorted(
             (row.duration_ms for row in counting if row.time_ms == time_ms), reverse=True
         )
         assert found == longest(time_ms)
-    assert {repeats.counting(row.number) for _, row in noted} == {row.number for row in counting}
+    assert {index.original_of(row.number) for _, row in noted} == {row.number for row in counting}
 
 
 @pytest_twisted.ensureDeferred
@@ -106,7 +106,7 @@ async def test_exports_of_all_so_far_may_be_named_together(
     for files in ((older, newer), (newer, older)):
         await store.imports.undo(website, alone.ended.number)
         alone = await take_in(store, website, files)
-        assert alone.survey.left_out["repeated"] == 50
+        assert alone.survey.skipped["repeated"] == 50
         assert answers(store, website) == wanted
     await store.close()
 
@@ -186,8 +186,8 @@ def test_logs_that_meet_or_are_of_several_servers_come_in_whole(tmp_path: Path) 
             files.append(tmp_path / f"{place}.log")
             files[-1].write_text("".join(part))
         assert len(read(*files)) == 60
-        *_, found = survey([Given.of(file, None) for file in files])
-        assert not found.left_out
+        *_, found = survey_rows([ImportFile.of(file, None) for file in files])
+        assert not found.skipped
 
 
 def test_files_by_other_means_may_overlap(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_files_by_other_means_may_overlap(tmp_path: Path) -> None:
     first = written("first.csv", "time,name,value", *events)
     second = written("second.csv", "time,name,value", events[0], events[2])
     assert len(read(first, second)) == 3
-    numbered = [f"{line},{number}" for number, line in enumerate(lines * 2, 1)]
-    first = written("first.csv", "time,path,view", *numbered[:4])
-    second = written("second.csv", "time,path,view", *numbered[4:])
+    number_rows = [f"{line},{number}" for number, line in enumerate(lines * 2, 1)]
+    first = written("first.csv", "time,path,view", *number_rows[:4])
+    second = written("second.csv", "time,path,view", *number_rows[4:])
     assert len(read(first, second)) == 8

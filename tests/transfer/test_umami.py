@@ -3,7 +3,7 @@ from zipfile import ZipFile
 
 import pytest
 from support.transfer.foreign_files import (
-    INTO,
+    TARGET,
     UMAMI,
     UMAMI_DATA,
     UMAMI_VIEW,
@@ -15,8 +15,8 @@ from support.transfer.foreign_files import (
 )
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import EventRow, Refused, ViewRow
-from medamad.transfer.survey import Given, survey
+from medamad.transfer.import_survey import ImportFile, survey_rows
+from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
 
 
 def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_rows_without_their_ids_are_known_by_what_they_say(tmp_path: Path) -> No
         assert (len(views), len(of_events), len(found)) == (3, 2, len(alone))
         assert sum(views.values()) == 2
         assert set(of_events) <= views.keys()
-        *_, looked = survey([Given.of(file, None, INTO) for file in files])
-        assert looked.left_out == {"repeated": len(alone) if files[0] == files[1] else 3}
+        *_, looked = survey_rows([ImportFile.of(file, None, TARGET) for file in files])
+        assert looked.skipped == {"repeated": len(alone) if files[0] == files[1] else 3}
 
 
 def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_a_path_may_come_without_its_slash(tmp_path: Path) -> None:
         ("", "/a b"),
         ("", "/"),
     ]
-    *_, found = survey([Given.of(path, None, INTO)])
-    assert found.left_out == {"no_page": 1, "spam": 1, "no_view": 1, "repeated": 1}
+    *_, found = survey_rows([ImportFile.of(path, None, TARGET)])
+    assert found.skipped == {"no_page": 1, "spam": 1, "no_view": 1, "repeated": 1}
 
 
 def test_an_export_need_not_be_in_order(tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> N
 def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
     alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
     with pytest.raises(BadRequest, match="expected a file of umami"):
-        Given.of(alone, None)
+        ImportFile.of(alone, None)
     with pytest.raises(BadRequest, match=r"event_data\.csv: event_type: there is no such column"):
-        list(Given.of(alone, "umami").rows())
+        list(ImportFile.of(alone, "umami").rows())
 
 
 def test_numbers_in_the_data_of_events_are_as_umami_shows_them(tmp_path: Path) -> None:
@@ -193,27 +193,29 @@ def test_numbers_in_the_data_of_events_are_as_umami_shows_them(tmp_path: Path) -
     with ZipFile(path, "w") as archive:
         archive.writestr("website_event.csv", csv_of(UMAMI, [event]))
         archive.writestr("event_data.csv", csv_of(UMAMI_DATA, data) + "x\n")
-    *found, refused = sorted(read(path), key=lambda row: isinstance(row, Refused))
+    *found, refused = sorted(read(path), key=lambda row: isinstance(row, RejectedRow))
     assert [row.value for row in found if isinstance(row, EventRow)] == [
         *("", "5", "10", "-0.25", "1200", "1.0000", "1.500")
     ]
     count = len(UMAMI_DATA)
-    assert refused == Refused(8, "event_data.csv: website_id", f"expected {count} cells, got 1")
+    assert refused == RejectedRow(8, "event_data.csv: website_id", f"expected {count} cells, got 1")
 
 
 def test_a_zip_that_is_cut_off_is_told(tmp_path: Path) -> None:
     path = umami(seen(50), tmp_path / "export.zip")
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(BadRequest, match=r"export\.zip: not a sound zip"):
-        Given.of(path, None)
+    with pytest.raises(BadRequest, match=r"export\.zip: not a valid zip archive"):
+        ImportFile.of(path, None)
 
 
 def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         archive.writestr("imported_visitors.csv", "date\n")
-    with pytest.raises(BadRequest, match=r"website_event\.csv: there is no such file in the zip"):
-        list(Given.of(path, "umami").rows())
+    with pytest.raises(
+        BadRequest, match=r"website_event\.csv: there is no such file in the zip archive"
+    ):
+        list(ImportFile.of(path, "umami").rows())
 
 
 def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
         )
         with pytest.raises(
             BadRequest,
-            match="all: line 4: website_id: expected rows of one website, w1 as before, got w2",
+            match="all: line 4: website_id: expected rows of one website, w1, got w2",
         ):
             read(path)
 
@@ -257,7 +259,7 @@ def test_several_tables_are_of_one_website_too(tmp_path: Path, *, is_zip: bool) 
     assert len(read(*made("", "w1", "", "w1"))) == 4
     with pytest.raises(
         BadRequest,
-        match="line 2: website_id: expected rows of one website, w1 as before, got w2",
+        match="line 2: website_id: expected rows of one website, w1, got w2",
     ):
         read(*made("w1", "", "w2"))
 
@@ -267,5 +269,7 @@ def test_sums_without_days_are_told(tmp_path: Path) -> None:
     with ZipFile(path, "w") as archive:
         for name in ("events", "pages", "referrers", "browsers"):
             archive.writestr(f"{name}.csv", "x,y\n/,5\n")
-    with pytest.raises(BadRequest, match=r"in the zip; pages\.csv and those beside it have sums"):
-        list(Given.of(path, None).rows())
+    with pytest.raises(
+        BadRequest, match=r"in the zip archive; pages\.csv and its siblings have totals"
+    ):
+        list(ImportFile.of(path, None).rows())

@@ -1,10 +1,10 @@
-"""Tables as comma-separated values (RFC 4180, UTF-8) that a spreadsheet takes for no formula.
+"""Tables as comma-separated values (RFC 4180, UTF-8) that spreadsheets do not read as formulas.
 
-A text that begins like a formula, or with an apostrophe or a quotation mark, gets an apostrophe in
-front. So does what follows a semicolon, a tab or a line end in it: where a spreadsheet splits at
-these, as it does in many languages, a cell begins there, and quotation marks around the whole do
-not help. So nothing that strangers have sent is calculated where the file is opened, and to read it
-back exactly is to take one apostrophe off in each of these places that has one.
+Visitors control much of the text in an export, and a spreadsheet must not evaluate it. A text that
+starts like a formula, or with an apostrophe or a quotation mark, therefore gets an apostrophe in
+front. So does each part of it after a semicolon, a tab or a line end: in many languages,
+spreadsheets start a new cell there, even within quotation marks. Reading a text back means removing
+one apostrophe in each of these places.
 """
 
 import csv
@@ -18,76 +18,83 @@ from typing import IO, BinaryIO, Final
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import MAX_MS, Refused, Row
-from medamad.transfer.tables import IS_TEXT, Kind, Rows, Table, row_maker, written
+from medamad.transfer.rows import MAX_MS, RejectedRow, Row
+from medamad.transfer.tables import (
+    TEXT_COLUMNS,
+    ColumnKind,
+    ColumnValues,
+    Table,
+    format_times,
+    row_parser,
+)
 
-MARK: Final = "'"
-_BEGIN: Final = r"(?:\A|(?<=[;\t\r\n]))"
-_MARKED: Final = re.compile(_BEGIN + r"""(?=['"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])""")
-"""The last four are the signs as wide as letters of Chinese, which some spreadsheets take too."""
-_MARK: Final = re.compile(_BEGIN + MARK)
-_ESCAPED: Final = re.compile("[\udc80-\udcff]")
-"""A byte that is none of a character, by `surrogateescape`."""
-_RECENT: Final = 1_024
-_WRITTEN_AT_ONCE: Final = 256
-"""How many rows are written in one go: meanwhile no other thread can run."""
+ESCAPE: Final = "'"
+_CELL_START: Final = r"(?:\A|(?<=[;\t\r\n]))"
+_FORMULA: Final = re.compile(_CELL_START + r"""(?=['"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])""")
+"""The four code points are full-width signs, which some spreadsheets accept as well."""
+_ESCAPED: Final = re.compile(_CELL_START + ESCAPE)
+_INVALID_BYTE: Final = re.compile("[\udc80-\udcff]")
+"""A byte that is not UTF-8, as decoded with `surrogateescape`."""
+_CACHED: Final = 1_024
+_BLOCK_ROWS: Final = 256
+"""How many rows are format_times without letting other threads run."""
 _LINE_END: Final = "\r\n"
-_MOST_OF_A_CELL: Final = 1 << 20
+_MAX_CELL: Final = 1 << 20
 _BOOLEANS: Final = {True: "true", False: "false", None: ""}
 
 
 @frozen(eq=False)
 class CsvWriter:
-    """Writes one file, piece by piece."""
+    """Writes one file, some rows at a time."""
 
     table: Table
 
     def begin(self) -> bytes:
-        """Return how the file begins."""
+        """Return the header line."""
         return (",".join(self.table.names) + _LINE_END).encode()
 
-    def rows(self, rows: Rows) -> bytes:
-        """Return some rows."""
-        columns = [
+    def rows(self, columns: ColumnValues) -> bytes:
+        """Return the lines of some rows."""
+        cells = [
             _cells(column.kind, values)
-            for column, values in zip(self.table.columns, rows, strict=True)
+            for column, values in zip(self.table.columns, columns, strict=True)
         ]
         file = io.StringIO(newline="")
         writer = csv.writer(file, lineterminator=_LINE_END)
-        for begin in range(0, len(columns[0]), _WRITTEN_AT_ONCE):
-            some = (column[begin : begin + _WRITTEN_AT_ONCE] for column in columns)
-            writer.writerows(zip(*some, strict=True))
+        for begin in range(0, len(cells[0]), _BLOCK_ROWS):
+            block = (column[begin : begin + _BLOCK_ROWS] for column in cells)
+            writer.writerows(zip(*block, strict=True))
         return file.getvalue().encode()
 
     def end(self) -> bytes:
-        """Return how the file ends."""
+        """Return nothing: the file has no end marker."""
         return b""
 
 
-def _cells(kind: Kind, values: Sequence[object]) -> Sequence[object]:
+def _cells(kind: ColumnKind, values: Sequence[object]) -> Sequence[object]:
     match kind:
-        case Kind.TEXT:
-            return [marked(value) for value in values]
-        case Kind.TIMESTAMP:
-            return written(values)  # type: ignore[arg-type] # they are numbers
-        case Kind.BOOLEAN:
+        case ColumnKind.TEXT:
+            return [escape_formulas(value) for value in values]
+        case ColumnKind.TIMESTAMP:
+            return format_times(values)  # type: ignore[arg-type] # they are numbers
+        case ColumnKind.BOOLEAN:
             return [_BOOLEANS[value] for value in values]  # type: ignore[index] # they are booleans
     return values
 
 
-@lru_cache(_RECENT)
-def marked(text: str | None) -> str:
-    """Return a text as a cell that is no formula, nor are its parts."""
-    return "" if text is None else _MARKED.sub(MARK, text)
+@lru_cache(_CACHED)
+def escape_formulas(text: str | None) -> str:
+    """Return a text as a cell that contains no formula."""
+    return "" if text is None else _FORMULA.sub(ESCAPE, text)
 
 
-def unmarked(cell: str) -> str:
+def unescape_formulas(cell: str) -> str:
     """Return the text of a cell."""
-    return _MARK.sub("", cell)
+    return _ESCAPED.sub("", cell)
 
 
 def is_csv(head: bytes) -> bool:
-    """Return whether a file of ours begins so: with names of columns, of which one is `time`."""
+    """Return whether this is the head of a file of ours: column names, including `time`."""
     line, _, _ = head.partition(b"\n")
     try:
         names = next(csv.reader([line.decode("utf-8-sig", "replace").rstrip("\r")]), [])
@@ -96,75 +103,75 @@ def is_csv(head: bytes) -> bool:
     return "time" in names
 
 
-def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Refused]:
-    """Read a file of ours. Raises BadRequest where it is none."""
+def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | RejectedRow]:
+    """Yield the rows of a file of ours. Raise BadRequest if it is none."""
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
-        make = row_maker(names, latest_ms)
-        for found in by_column(names, lines):
-            if isinstance(found, Refused):
-                yield found
+        parse = row_parser(names, latest_ms)
+        for result in cells_by_column(names, lines):
+            if isinstance(result, RejectedRow):
+                yield result
             else:
-                line, record = found
-                yield make(line, {name: _cell(name, cell) for name, cell in record.items()})
+                line, record = result
+                yield parse(line, {name: _value(name, cell) for name, cell in record.items()})
 
 
 def read_records(
     file: IO[bytes], needed: Iterable[str]
-) -> Iterator[tuple[int, dict[str, str]] | Refused]:
-    """Read a file of another program: line and cells by their column.
+) -> Iterator[tuple[int, dict[str, str]] | RejectedRow]:
+    """Yield the line number and cells, by column, of each row of another program's file.
 
-    Raises BadRequest where it is none, naming the column that is missing.
+    Raise BadRequest for a file without the columns in `needed`, naming the one that is missing.
     """
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
         for name in needed:
             if name not in names:
                 raise BadRequest(f"{name}: there is no such column")
-        yield from by_column(names, lines)
+        yield from cells_by_column(names, lines)
 
 
-def by_column(
+def cells_by_column(
     names: Sequence[str], lines: Iterable[tuple[int, Sequence[str]]]
-) -> Iterator[tuple[int, dict[str, str]] | Refused]:
-    """Return line and cells by their column."""
+) -> Iterator[tuple[int, dict[str, str]] | RejectedRow]:
+    """Yield the line number and cells, by column, of each row."""
     for line, cells in lines:
         if len(cells) != len(names):
-            yield Refused(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
+            yield RejectedRow(line, names[0], f"expected {len(names)} cells, got {len(cells)}")
         else:
             yield line, dict(zip(names, cells, strict=True))
 
 
 def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
-    """Return the cells of each row, with the line on which it begins. Raises BadRequest."""
-    csv.field_size_limit(_MOST_OF_A_CELL)
+    """Yield the line on which each row starts, and its cells. Raise BadRequest if it is not CSV."""
+    csv.field_size_limit(_MAX_CELL)
     lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
-    reader = csv.reader(_sound(lines), strict=True)
+    reader = csv.reader(_check_encoding(lines), strict=True)
     line = 0
     try:
         for cells in reader:
-            begun, line = line + 1, reader.line_num
+            first_line, line = line + 1, reader.line_num
             if cells:
-                yield begun, cells
+                yield first_line, cells
     except csv.Error as error:
         raise BadRequest(f"line {line + 1}: not comma-separated values: {error}") from None
     finally:
         lines.detach()
 
 
-def _sound(lines: Iterable[str]) -> Iterator[str]:
-    """Return lines as they are. Raises BadRequest naming the one that is not UTF-8.
+def _check_encoding(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines unchanged. Raise BadRequest with the number of a line that is not UTF-8.
 
-    They are decoded many at a time, so that the decoder cannot tell.
+    The decoder reads many lines ahead, so its own error could not name the line.
     """
     for number, line in enumerate(lines, 1):
-        if not line.isascii() and (found := _ESCAPED.search(line)):
-            byte = ord(found[0]) & 0xFF
+        if not line.isascii() and (match := _INVALID_BYTE.search(line)):
+            byte = ord(match[0]) & 0xFF
             raise BadRequest(f"line {number}: not valid UTF-8: a byte {byte:#04x}")
         yield line
 
 
-def _cell(name: str, cell: str) -> str | None:
-    if name in IS_TEXT:
-        return unmarked(cell)
+def _value(name: str, cell: str) -> str | None:
+    if name in TEXT_COLUMNS:
+        return unescape_formulas(cell)
     return cell or None

@@ -1,1 +1,1 @@
-"""Readers for the files of other programs."""
+"""Readers for other programs' files."""

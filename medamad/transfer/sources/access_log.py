@@ -1,10 +1,9 @@
-"""Access logs of web servers as views: which of their lines are pages that people saw.
+"""Access logs of web servers: the page views among the requests.
 
-A view is a GET that was answered by 200, or by 304 (the browser had the page already), of what is
-a page by its Content-Type, where the log has that, else by the ending of its path. What the rules
-for hits leave out is left out here too, and whatever does not name a browser, unless the logs are
-kept without User-Agents: then no line of them has one. Visitors are told apart by address and
-User-Agent, a day long and in memory alone.
+A view is a GET request with status 200, or 304 (the browser had the page cached), for a page: by
+its Content-Type if the log has it, otherwise by the extension of its path. The rules for hits apply,
+and requests by anything but a browser are skipped too, unless the logs were written without
+User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in memory only.
 """
 
 import re
@@ -20,18 +19,18 @@ from medamad.domain.websites import canonical_hostname
 from medamad.ingest.page import Page, split_url
 from medamad.ingest.user_agent import BotRule, describe, is_bot
 from medamad.lookup.languages import locale_of
-from medamad.transfer.rows import AHEAD, Refused, Row, ViewRow
-from medamad.transfer.sources.common import view_row
-from medamad.transfer.sources.log_lines import NoLine, Request, request_of
-from medamad.transfer.visitors import Into, LeftOut, Visits
+from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
+from medamad.transfer.rows import FUTURE_TIME, RejectedRow, Row, ViewRow
+from medamad.transfer.sources.log_lines import LoggedRequest, LogLineError, parse_log_line
+from medamad.transfer.sources.normalize import view_row
 
-_MOST_OF_A_LINE: Final = 1 << 16
-"""No browser's request makes a longer one, but whoever sends much that is escaped does."""
-_RECENT: Final = 4_096
-_WHOLE: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
-_SHOWN: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
-_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
-_NO_PAGES: Final = re.compile(
+_MAX_LINE_BYTES: Final = 1 << 16
+"""No browser's request makes a longer line; a long request full of escapes does."""
+_CACHED: Final = 4_096
+_ABSOLUTE_FORM: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
+_VIEWED: Final = frozenset({HTTPStatus.OK, HTTPStatus.NOT_MODIFIED})
+_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_NO_PAGE: Final = re.compile(
     r"\.(?:7z|aac|apk|appimage|asc|atom|avi|avif|bin|bmp|br|bz2|cjs|css|csv|deb|dmg|docx?|eot|epub"
     r"|exe|flac|flatpak|gif|gz|heic|ico|ics|iso|jar|jpe?g|js|json|jxl|m3u8|m4[av]|map|md5|mjs|mkv"
     r"|mobi|mov|mp[34]|mpd|msi|od[pst]|og[gv]|opus|otf|pdf|pkg|png|pptx?|rar|rpm|rss|rtf"
@@ -39,77 +38,81 @@ _NO_PAGES: Final = re.compile(
     r"|xml|xpi|xsl|xz|ya?ml|zip|zst)\Z",
     re.IGNORECASE,
 )
-"""Endings of paths that are no pages."""
-_LESSER: Final = re.compile(
+"""Extensions of paths that are not pages."""
+_MINOR_BROWSERS: Final = re.compile(
     r"(?:Lynx|w3m|Dillo|NetSurf)/|E?Links(?:/| \()"
     r"|Mozilla/.*(?:\bDillo |\b(?:NetSurf|Konqueror|NintendoBrowser)/)"
 )
-"""Browsers, of text most of them, that run no tracker, and that the public list does not know."""
+"""Browsers, mostly text browsers, that run no tracker and are missing from the public list."""
 
 
-def read_access_log(file: BinaryIO, into: Into, visits: Visits) -> Iterator[Row | Refused]:
-    """Read a log, which may hold lines of several forms; the last one may be cut."""
+def read_access_log(
+    file: BinaryIO, target: ImportTarget, context: ReadContext
+) -> Iterator[Row | RejectedRow]:
+    """Yield the views of a log. Its lines may have different formats; the last may be incomplete."""
     lacks_agent = False
     number = 0
-    while line := file.readline(_MOST_OF_A_LINE):
+    while line := file.readline(_MAX_LINE_BYTES):
         number += 1
-        whole = line.endswith(b"\n") or len(line) < _MOST_OF_A_LINE
-        while not line.endswith(b"\n") and (more := file.readline(_MOST_OF_A_LINE)):
-            line = more
-        if not whole:
-            visits.leave_out(LeftOut.LONG)
+        is_short = line.endswith(b"\n") or len(line) < _MAX_LINE_BYTES
+        while not line.endswith(b"\n") and (rest := file.readline(_MAX_LINE_BYTES)):
+            line = rest
+        if not is_short:
+            context.skip(SkipReason.LONG)
             continue
         is_ended = line.endswith(b"\n")
         if not (line := line.removeprefix(BOM_UTF8 if number == 1 else b"").strip()):
             continue
         try:
-            request = request_of(line)
-        except NoLine as error:
+            request = parse_log_line(line)
+        except LogLineError as error:
             if is_ended:
-                yield Refused(number, error.field, str(error))
+                yield RejectedRow(number, error.field, str(error))
             else:
-                visits.leave_out(LeftOut.CUT)
+                context.skip(SkipReason.CUT)
             continue
         if not is_ended and not lacks_agent and _may_be_cut(line, request):
-            visits.leave_out(LeftOut.CUT)
+            context.skip(SkipReason.CUT)
             continue
         lacks_agent = request is not None and request.user_agent is None
-        if request is not None and into.is_ahead(request.time_ms):
-            yield Refused(number, "time", AHEAD)
+        if request is not None and target.is_ahead(request.time_ms):
+            yield RejectedRow(number, "time", FUTURE_TIME)
             continue
-        row = LeftOut.NO_VIEW if request is None else _view(request, into, visits)
-        if isinstance(row, LeftOut):
-            visits.leave_out(row)
+        row = SkipReason.NO_VIEW if request is None else _view(request, target, context)
+        if isinstance(row, SkipReason):
+            context.skip(row)
         else:
             yield row
 
 
-def _may_be_cut(line: bytes, request: Request | None) -> bool:
-    """Return whether a line that has not ended may go on: one of common form, to be of combined."""
+def _may_be_cut(line: bytes, request: LoggedRequest | None) -> bool:
+    """Return whether a line in the common format may be the start of one in the combined format."""
     return request is not None and request.user_agent is None and not line.startswith(b"{")
 
 
-def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
-    """Return the view that a request was, or why it is none."""
-    user_agent = visits.agent_of(request.user_agent)
-    shown = _shown(request, into)
-    if isinstance(shown, LeftOut):
-        return shown
-    page, host = shown
-    if _is_blocked(request, into):
-        return LeftOut.BLOCKED
-    if _is_program(user_agent, into.rules.bots):
-        return LeftOut.PROGRAMS
-    referrer = into.referrer(request.referrer, page.host)
+def _view(
+    request: LoggedRequest, target: ImportTarget, context: ReadContext
+) -> ViewRow | SkipReason:
+    """Return the view that a request stands for, or why it is none."""
+    user_agent = context.agent_of(request.user_agent)
+    viewed = _viewed_page(request, target)
+    if isinstance(viewed, SkipReason):
+        return viewed
+    page, host = viewed
+    if _is_blocked(request, target):
+        return SkipReason.BLOCKED
+    if _is_program(user_agent, target.rules.bots):
+        return SkipReason.PROGRAMS
+    referrer = target.referrer(request.referrer, page.host)
     if referrer is None:
-        return LeftOut.SPAM
-    number = visits.number()
+        return SkipReason.SPAM
+    number = context.next_number()
     visitor = (request.address, user_agent)
     return view_row(
         request.time_ms,
         page,
         describe(user_agent or ""),
-        firsts=visits.firsts(number, request.time_ms, visitor, page.path),
+        first_flags=context.first_flags(number, request.time_ms, visitor, page.path),
         referrer=referrer,
         number=number,
         identity=hash(request),
@@ -118,61 +121,64 @@ def _view(request: Request, into: Into, visits: Visits) -> ViewRow | LeftOut:
     )
 
 
-def _shown(request: Request, into: Into) -> tuple[Page, str] | LeftOut:
-    """Return the page of the website that was shown, and its host where the log says it."""
-    if request.method != "GET" or request.status not in _SHOWN:
-        return LeftOut.NO_VIEW
-    host, path, query = _target(request)
-    if host and into.hostname and not _is_same(host, into.hostname):
-        return LeftOut.OTHER_HOSTS
-    page = into.page(host, path, query) if path.startswith("/") else None
+def _viewed_page(request: LoggedRequest, target: ImportTarget) -> tuple[Page, str] | SkipReason:
+    """Return the page of the website that was viewed, and its host if the log has it."""
+    if request.method != "GET" or request.status not in _VIEWED:
+        return SkipReason.NO_VIEW
+    host, path, query = _split_target(request)
+    if host and target.hostname and not _is_same(host, target.hostname):
+        return SkipReason.OTHER_HOSTS
+    page = target.page(host, path, query) if path.startswith("/") else None
     if page is None:
-        return LeftOut.NO_PAGE
-    return (page, host) if _is_page(request, page.path) else LeftOut.NO_VIEW
+        return SkipReason.NO_PAGE
+    return (page, host) if _is_page(request, page.path) else SkipReason.NO_VIEW
 
 
-def _target(request: Request) -> tuple[str, str, str]:
-    """Return host, path and query (RFC 9112, section 3.2); of a whole URL its own host counts."""
+def _split_target(request: LoggedRequest) -> tuple[str, str, str]:
+    """Return the host, path and query (RFC 9112, section 3.2) of a request.
+
+    The host of a target in absolute form takes precedence.
+    """
     host, rest = request.host, request.target
-    if whole := _WHOLE.match(rest):
-        host, rest = whole[1], rest[whole.end() :]
+    if absolute := _ABSOLUTE_FORM.match(rest):
+        host, rest = absolute[1], rest[absolute.end() :]
         rest = rest if rest.startswith("/") else f"/{rest}"
     path, _, query = rest.partition("?")
-    return _host(host), path, query
+    return _canonical_host(host), path, query
 
 
-@lru_cache(_RECENT)
+@lru_cache(_CACHED)
 def _is_program(user_agent: str | None, rule: BotRule) -> bool:
-    """Return whether no person's browser asked.
+    """Return whether the client was not a person's browser.
 
-    A tracker's hit from a plain HTTP client is meant to count; in a log there is whatever asked.
+    This is stricter than for hits: there, an HTTP client that sends one means it to count.
     """
     if user_agent is None or rule == "off":
         return False
-    return is_bot(user_agent, "declared" if _LESSER.match(user_agent) else "strict")
+    return is_bot(user_agent, "declared" if _MINOR_BROWSERS.match(user_agent) else "strict")
 
 
-def _host(given: str) -> str:
-    """Return the name of a host, or what stands in its place: an address is none of a website."""
+def _canonical_host(host: str) -> str:
+    """Return the canonical form of a host, or the host itself if it is no hostname."""
     try:
-        return canonical_hostname(split_url(f"//{given}").hostname or "")
+        return canonical_hostname(split_url(f"//{host}").hostname or "")
     except (ValueError, BadRequest):
-        return given
+        return host
 
 
 def _is_same(host: str, hostname: str) -> bool:
     return host.removeprefix("www.") == hostname.removeprefix("www.")
 
 
-def _is_blocked(request: Request, into: Into) -> bool:
+def _is_blocked(request: LoggedRequest, target: ImportTarget) -> bool:
     try:
-        return ip_address(request.address) in into.rules.blocked
+        return ip_address(request.address) in target.rules.blocked
     except ValueError:
         return False
 
 
-def _is_page(request: Request, path: str) -> bool:
+def _is_page(request: LoggedRequest, path: str) -> bool:
     content_type = request.content_type.partition(";")[0].strip().lower()
     if content_type and request.status == HTTPStatus.OK:
-        return content_type in _PAGES
-    return _NO_PAGES.search(path) is None
+        return content_type in _PAGE_TYPES
+    return _NO_PAGE.search(path) is None

@@ -15,7 +15,7 @@ from medamad.query.period import parse_period
 from medamad.query.request import Cancellation
 from medamad.query.result import NO_GAPS, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported, Written
-from medamad.transfer.formats.registry import FORMATS
+from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS
 from medamad.web.auth import Access, network_of
 from medamad.web.backend import Backend

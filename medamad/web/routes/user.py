@@ -6,7 +6,7 @@ import msgspec
 
 from medamad.build import LICENCE, VERSION
 from medamad.domain.accounts import Account
-from medamad.transfer.formats.registry import written_here
+from medamad.transfer.registry import installed_formats
 from medamad.web import cookies
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
@@ -87,7 +87,7 @@ def usage(call: Call) -> Response:
                 "licence": LICENCE,
                 "demo": settings.demo,
                 "timezone": str(backend.pipeline.rules.zone),
-                "export_formats": written_here(),
+                "export_formats": installed_formats(),
             },
         }
     )

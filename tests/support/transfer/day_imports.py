@@ -15,16 +15,16 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.ingest.pipeline import Rules
 from medamad.storage.store import Store
-from medamad.transfer.day_survey import (
-    DayGathering,
+from medamad.transfer.export import Asked
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_days import (
+    DayGatherer,
     DaySurvey,
-    are_of_days,
-    days_there,
+    are_day_files,
+    existing_days,
     survey_days,
 )
-from medamad.transfer.export import Asked
-from medamad.transfer.survey import Given, digest_of
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_survey import ImportFile, digest_of
 
 EPOCH = date(1970, 1, 1)
 TODAY = (date(2024, 6, 1) - EPOCH).days
@@ -34,7 +34,7 @@ END_MS = start_of_day(UTC, TODAY) * 1000
 @frozen
 class Taken:
     ended: Ended | None
-    gathering: DayGathering
+    gathering: DayGatherer
     survey: DaySurvey
     waiting: int
 
@@ -50,12 +50,12 @@ async def take_days(
     is_finished: bool = True,
 ) -> Taken:
     """Import files, as the command does."""
-    into = Into(website.hostname, Rules(zone=zone))
-    files = [Given.of(path, None, into) for path in paths]
-    assert are_of_days(files)
+    target = ImportTarget(website.hostname, Rules(zone=zone))
+    files = [ImportFile.of(path, None, target) for path in paths]
+    assert are_day_files(files)
     *_, found = survey_days(files)
     with store.snapshot(website) as snapshot:
-        gathering = DayGathering(found.days, zone, today, days_there(snapshot, zone))
+        gathering = DayGatherer(found.days, zone, today, existing_days(snapshot, zone))
     desk = ImportDesk(store, lambda: 7, most_bytes)
     begun = await desk.begin(
         BeginImport(
@@ -64,7 +64,7 @@ async def take_days(
         tell,
     )
     waiting = 0
-    for piece in gathering.pieces():
+    for piece in gathering.gather():
         if piece is not None:
             await desk.days(days_request(begun.number, piece), tell)
             waiting = max(waiting, len(desk._incoming[begun.number].days))

@@ -14,13 +14,13 @@ from attrs import frozen
 
 from medamad.ingest.pipeline import Rules
 from medamad.lookup.referrers import SpamHosts
-from medamad.transfer.rows import Refused, Row
-from medamad.transfer.survey import Given, numbered, survey
-from medamad.transfer.visitors import Into, Visits
+from medamad.transfer.import_context import ImportTarget, ReadContext
+from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
+from medamad.transfer.rows import RejectedRow, Row
 
 HOST = "example.org"
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
-INTO = Into(HOST, Rules(spam=SpamHosts(["spam.example"])))
+TARGET = ImportTarget(HOST, Rules(spam=SpamHosts(["spam.example"])))
 
 
 def csv_columns(head: str) -> list[str]:
@@ -196,11 +196,13 @@ def medama_file(things: Sequence[Seen], path: Path) -> Path:
 PROGRAMS = {"umami": umami, "goatcounter": goatcounter, "medama": medama_file}
 
 
-def read(*paths: Path, into: Into = INTO, source: str | None = None) -> list[Row | Refused]:
+def read(
+    *paths: Path, target: ImportTarget = TARGET, source: str | None = None
+) -> list[Row | RejectedRow]:
     """Read files as an import does, when they were looked through."""
-    files = [Given.of(path, source, into) for path in paths]
-    *_, found = survey(files)
-    return [row for _, row in numbered(files, Visits(found.noted))]
+    files = [ImportFile.of(path, source, target) for path in paths]
+    *_, found = survey_rows(files)
+    return [row for _, row in number_rows(files, ReadContext(found.index))]
 
 
 def write(path: Path, names: Sequence[str], *records: dict[str, Any]) -> Path:

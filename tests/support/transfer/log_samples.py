@@ -10,9 +10,9 @@ from support.transfer import foreign_files as programs
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
 from medamad.lookup.referrers import SpamHosts
-from medamad.transfer.rows import Refused, Row, ViewRow
-from medamad.transfer.survey import Given, survey
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_survey import ImportFile, survey_rows
+from medamad.transfer.rows import RejectedRow, Row, ViewRow
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -57,11 +57,15 @@ def caddy(**changed: object) -> str:
     return json.dumps(record) + "\n"
 
 
-def read(folder: Path, *contents: str | bytes, into: Into | None = None) -> list[Row | Refused]:
+def read(
+    folder: Path, *contents: str | bytes, target: ImportTarget | None = None
+) -> list[Row | RejectedRow]:
     files = [folder / f"access.log.{number}" for number in range(len(contents))]
     for file, content in zip(files, contents, strict=True):
         file.write_bytes(content.encode() if isinstance(content, str) else content)
-    return programs.read(*files, into=into or Into("example.com", RULES), source="access-log")
+    return programs.read(
+        *files, target=target or ImportTarget("example.com", RULES), source="access-log"
+    )
 
 
 def view_of(folder: Path, content: str | bytes) -> ViewRow:
@@ -73,8 +77,8 @@ def view_of(folder: Path, content: str | bytes) -> ViewRow:
 def left_out(folder: Path, content: str, rules: Rules = RULES) -> tuple[int, dict[str, int]]:
     path = folder / "access.log"
     path.write_text(content)
-    *_, found = survey([Given.of(path, "access-log", Into("example.com", rules))])
-    return found.views, dict(found.left_out)
+    *_, found = survey_rows([ImportFile.of(path, "access-log", ImportTarget("example.com", rules))])
+    return found.views, dict(found.skipped)
 
 
 def ms(text: str) -> int:

@@ -20,11 +20,10 @@ from medamad.query.reports import summary
 from medamad.query.request import Cancellation, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
-from medamad.transfer.existing import Known
 from medamad.transfer.export import Asked, Exported
-from medamad.transfer.gather import Gathering, gather
-from medamad.transfer.survey import Given, Survey, digest_of, survey
-from medamad.transfer.visitors import Into
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.import_rows import ExistingHits, RowGatherer
+from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
 
 SOURCES = Sources({"google.com": "Google"})
 LATER_MS = NOW_MS + 9 * DAY_MS
@@ -59,7 +58,7 @@ def files_of(store: Store, website: Website, folder: Path, format_name: str) -> 
 @frozen
 class Taken:
     ended: Ended
-    gathering: Gathering
+    gathering: RowGatherer
     survey: Survey
     waiting: int
     """How many pieces were not stored at once, at most."""
@@ -76,12 +75,12 @@ async def take_in(
     """Import files, as the command does."""
     desk = ImportDesk(store, lambda: 7, most_bytes)
     waiting = 0
-    files = [Given.of(path, None, Into(website.hostname)) for path in paths]
-    *_, found = survey(files)
+    files = [ImportFile.of(path, None, ImportTarget(website.hostname)) for path in paths]
+    *_, found = survey_rows(files)
     origins = store.imports.origins(website)
     batches = store.imports.batches(website)
     with store.snapshot(website) as snapshot:
-        known = Known.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
+        known = ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
     def tell(_: object) -> None:
         pass
@@ -96,9 +95,9 @@ async def take_in(
         ),
         tell,
     )
-    gathering = Gathering(known, found, begun.spans)
+    gathering = RowGatherer(known, found, begun.spans)
     told = 0
-    for piece in gather(files, gathering):
+    for piece in gathering.gather(files):
         assert told <= gathering.rows
         told = gathering.rows
         if piece is not None:

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medamad.transfer.visitors import Noted
+from medamad.transfer.import_context import VisitorIndex
 
 HOUR_MS = 3_600_000
 VIEWS = st.lists(
@@ -19,26 +19,26 @@ VIEWS = st.lists(
 
 @given(views=VIEWS, zone=st.sampled_from((UTC, ZoneInfo("Asia/Kathmandu"))))
 def test_what_is_first_is_decided_by_time(zone: tzinfo, views: list[tuple[int, str, str]]) -> None:
-    noted = Noted(zone)
+    index = VisitorIndex(zone)
     for number, view in enumerate(views, 1):
-        noted.note(number * 2, *view)
-    noted.decide()
+        index.record(number * 2, *view)
+    index.finish()
     by_time = sorted(enumerate(views, 1), key=lambda pair: pair[1][0])
     seen, expected = set(), {}
     for number, (time_ms, visitor, path) in by_time:
         day = datetime.fromtimestamp(time_ms / 1000, zone).date()
         expected[number] = (day, visitor) not in seen, (day, visitor, path) not in seen
         seen |= {(day, visitor), (day, visitor, path)}
-    assert {number: noted.firsts(number * 2) for number in expected} == expected
+    assert {number: index.first_flags(number * 2) for number in expected} == expected
 
 
 @given(views=VIEWS, hour=st.integers(0, 72))
 def test_the_last_view_of_a_page_is_found(views: list[tuple[int, str, str]], hour: int) -> None:
-    noted = Noted(UTC)
-    noted.view_before(0, "a", "/")
+    index = VisitorIndex(UTC)
+    index.last_view_before(0, "a", "/")
     for number, view in enumerate(views, 1):
-        noted.note(number, *view)
-    noted.decide()
+        index.record(number, *view)
+    index.finish()
     before = [
         (time_ms, number)
         for number, (time_ms, visitor, path) in enumerate(views, 1)
@@ -46,10 +46,10 @@ def test_the_last_view_of_a_page_is_found(views: list[tuple[int, str, str]], hou
         and time_ms <= hour * HOUR_MS
         and hour // 24 - time_ms // (24 * HOUR_MS) <= 1
     ]
-    assert noted.view_before(hour * HOUR_MS, "a", "/") == max(before, default=(0, 0))[1]
+    assert index.last_view_before(hour * HOUR_MS, "a", "/") == max(before, default=(0, 0))[1]
 
 
 def test_what_was_not_noted_is_no_first_view() -> None:
-    noted = Noted(UTC)
-    noted.decide()
-    assert noted.firsts(7) == (False, False)
+    index = VisitorIndex(UTC)
+    index.finish()
+    assert index.first_flags(7) == (False, False)

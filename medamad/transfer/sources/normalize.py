@@ -1,4 +1,4 @@
-"""What the readers of other programs' files share: cells, rows, names of browsers."""
+"""Other programs' values in our form: times, countries, names of browsers and systems; rows."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,15 +18,15 @@ from medamad.transfer.rows import MAX_MS, EventRow, ViewRow
 
 _MAX_WIDTH: Final = 65_535
 _MAX_AGENT: Final = 64
-"""Characters of the name of a browser or system, of which the longest have half as many."""
+"""Characters of the name of a browser or system; the longest real ones have half as many."""
 _WIDTH: Final = re.compile(r"(\d{1,5})(?!\d)")
 _COUNTRY: Final = re.compile(r"([A-Z]{2})(?:-[A-Z0-9]{1,3})?\Z")
 
 
-def time_ms_of(text: str) -> int:
-    """Read an ISO 8601 date-time, in UTC where it names no zone: Unix milliseconds.
+def parse_time_ms(text: str) -> int:
+    """Return an ISO 8601 date-time in Unix milliseconds; it is in UTC if it names no zone.
 
-    Raises ValueError.
+    Raise ValueError for anything else.
     """
     moment = datetime.fromisoformat(text.strip())
     time_ms = round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
@@ -35,20 +35,20 @@ def time_ms_of(text: str) -> int:
     return time_ms
 
 
-def country_of(text: str) -> str:
-    """Return the ISO 3166 code of a country, also out of that of a region of it; "" for neither."""
-    found = _COUNTRY.match(text.strip().upper())
-    return country_of_code(found[1]) if found else ""
+def country_code(text: str) -> str:
+    """Return the ISO 3166 code of a country or of one of its regions' country; "" for neither."""
+    match = _COUNTRY.match(text.strip().upper())
+    return country_of_code(match[1]) if match else ""
 
 
-def width_of(screen: str) -> int:
-    """Return the pixels of a screen's width, with which its size begins; 0 if there are none."""
-    found = _WIDTH.match(screen)
-    return min(int(found[1]), _MAX_WIDTH) if found else 0
+def screen_width(screen: str) -> int:
+    """Return the width in pixels from a screen size such as 1920x1080; 0 if it has none."""
+    match = _WIDTH.match(screen)
+    return min(int(match[1]), _MAX_WIDTH) if match else 0
 
 
 def with_campaign(page: Page, **campaign: str) -> Page:
-    """Return a page with the UTM fields that are known otherwise than by its query."""
+    """Return a page with UTM fields that do not come from its query string."""
     return evolve(page, **{name: text[:MAX_UTM] for name, text in campaign.items() if text})
 
 
@@ -57,7 +57,7 @@ def view_row(
     page: Page,
     agent: Agent,
     *,
-    firsts: tuple[bool, bool],
+    first_flags: tuple[bool, bool],
     referrer: str,
     number: int = 0,
     identity: int = 0,
@@ -67,17 +67,17 @@ def view_row(
     width_px: int = 0,
     duration_ms: int = 0,
 ) -> ViewRow:
-    """Return a view, its texts cut as those of hits are.
+    """Return a view, with its texts truncated like those of hits.
 
-    `firsts` tells whether it is the visitor's first of the day, and first of its page.
+    `first_flags` are whether it is the visitor's first view of the day, and first of the page.
     """
     return ViewRow(
         number=number,
         identity=identity,
         time_ms=time_ms,
         path=page.path,
-        first_today=firsts[0],
-        first_of_page=firsts[1],
+        first_today=first_flags[0],
+        first_of_page=first_flags[1],
         width_px=width_px,
         duration_ms=duration_ms,
         referrer=referrer[:MAX_PATH],
@@ -104,12 +104,12 @@ def event_rows(
     view: int = 0,
     identity: int = 0,
 ) -> Iterator[EventRow]:
-    """Return the properties of an event, each once, cut as those of hits are."""
-    kept = [
+    """Yield each property of an event once, truncated like those of hits."""
+    truncated = [
         (name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME], value.strip()[:MAX_VALUE])
         for name, value in pairs
     ]
-    for name, value in list(dict.fromkeys(kept))[:MAX_PROPERTIES]:
+    for name, value in list(dict.fromkeys(truncated))[:MAX_PROPERTIES]:
         if name:
             yield EventRow(
                 number=number,
@@ -121,7 +121,7 @@ def event_rows(
             )
 
 
-_RECENT: Final = 4_096
+_CACHED: Final = 4_096
 _BROWSERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "android": "Android Browser",
@@ -186,48 +186,48 @@ _DEVICES: Final[Mapping[str, str]] = MappingProxyType(
         "ultra-wide": "Desktop",
     }
 )
-_NAMELESS: Final = frozenset({"", "(unknown)", "(not set)", "unknown", "other"})
+_NO_NAME: Final = frozenset({"", "(unknown)", "(not set)", "unknown", "other"})
 _WINDOWS: Final = re.compile(r"Windows (XP|Vista|ME|CE)\Z")
-"""Its versions without a number, as they are kept of hits."""
+"""The versions without a number, as `describe` names them."""
 _VERSIONED: Final = re.compile(r"(.+?) v?(\d[0-9.]*)\Z")
 _VERSION: Final = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
 
 
-@lru_cache(_RECENT)
-def browser_named(text: str, version: str = "") -> tuple[str, str]:
-    """Return name and version of a browser; the version may stand behind the name."""
-    return _named(text, version, _BROWSERS)
+@lru_cache(_CACHED)
+def normalize_browser(text: str, version: str = "") -> tuple[str, str]:
+    """Return the name and version of a browser; the version may follow the name."""
+    return _name_and_version(text, version, _BROWSERS)
 
 
-@lru_cache(_RECENT)
-def system_named(text: str, version: str = "") -> tuple[str, str]:
-    """Return name and version of an operating system; the version may stand behind the name."""
-    if text.startswith("Linux"):  # what follows is a distribution
+@lru_cache(_CACHED)
+def normalize_system(text: str, version: str = "") -> tuple[str, str]:
+    """Return the name and version of an operating system; the version may follow the name."""
+    if text.startswith("Linux"):  # A distribution follows.
         return "Linux", ""
-    if found := _WINDOWS.match(f"{text} {version}".strip()):
-        return "Windows", found[1]
-    return _named(text, version, _SYSTEMS)
+    if match := _WINDOWS.match(f"{text} {version}".strip()):
+        return "Windows", match[1]
+    return _name_and_version(text, version, _SYSTEMS)
 
 
-@lru_cache(_RECENT)
-def device_named(text: str) -> str:
-    """Return the kind of a device, Unknown for none that is known."""
+@lru_cache(_CACHED)
+def normalize_device(text: str) -> str:
+    """Return the type of a device; Unknown if it is none that we have."""
     return _DEVICES.get(text.strip().lower(), UNKNOWN)
 
 
-def _named(text: str, version: str, names: Mapping[str, str]) -> tuple[str, str]:
+def _name_and_version(text: str, version: str, names: Mapping[str, str]) -> tuple[str, str]:
     name = text.strip()
-    if not version and name.lower() not in names and (found := _VERSIONED.match(name)):
-        name, version = found.groups()
-    if name.lower() in _NAMELESS:
+    if not version and name.lower() not in names and (match := _VERSIONED.match(name)):
+        name, version = match.groups()
+    if name.lower() in _NO_NAME:
         return UNKNOWN, ""
-    return names.get(name.lower(), name), _short(version)
+    return names.get(name.lower(), name), _short_version(version)
 
 
-def _short(version: str) -> str:
-    """Give "major.minor", or "major" where minor is none or zero; "" for what is no version."""
-    found = _VERSION.match(version.strip())
-    if found is None:
+def _short_version(version: str) -> str:
+    """Return "major.minor", or "major" if minor is missing or zero; "" if it is no version."""
+    match = _VERSION.match(version.strip())
+    if match is None:
         return ""
-    major, minor = found.groups()
+    major, minor = match.groups()
     return f"{major}.{minor}" if minor and int(minor) else major

@@ -1,0 +1,391 @@
+"""The second pass of an import of views and events: the hits that the website does not have yet.
+
+The rows of the files are gathered into chunks, which the store accepts one at a time.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.domain.errors import BadRequest
+from medamad.storage.import_batches import ImportBatch, Origins, Span
+from medamad.storage.imports import Imported
+from medamad.storage.segments.build import Content
+from medamad.storage.segments.format import (
+    PAGE_VISITOR,
+    VISITOR,
+    SegmentHeader,
+    timed_flags,
+)
+from medamad.storage.segments.parts import EventRows, ViewColumns
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.transfer.import_context import ReadContext
+from medamad.transfer.import_survey import (
+    CurrentEvent,
+    HitKey,
+    ImportFile,
+    Survey,
+    hit_key,
+    number_rows,
+)
+from medamad.transfer.rows import MAX_MS, EventRow, RejectedRow, Row, ViewRow, texts_of
+
+MAX_CHUNK_ROWS: Final = 8_192
+MAX_CHUNK_TEXT: Final = 1 << 19
+"""Characters of all texts of a chunk."""
+_NO_SPAN: Final = Span("", 1, 0, 0)
+_UTC_DAY_MS: Final = 86_400_000
+_COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
+"""The dimensions that tell apart views of the same time."""
+
+ComparedTexts: TypeAlias = tuple[str, ...]
+compared_texts: Final = attrgetter(*(dimension.attribute for dimension in _COMPARED))
+"""Returns the texts of a view that tell it apart from other views of the same time."""
+
+
+@frozen(eq=False)
+class ExistingHits:
+    """The hits that a website already has, as far as it takes to recognize them.
+
+    `views` and `events` are ascending numbers in this store.
+
+    Hits of another program have no number to recognize them by. They count as existing if they fall
+    within `covered`: pairs of first and last times, in Unix milliseconds. An access log may break
+    off in the middle of a second, so at the last time of an earlier import only the views in
+    `last_views` count as existing.
+
+    `rollups` are the days of which only a rollup is left, by each UTC date that they overlap. Of
+    their hits, only the ranges of numbers and times are known.
+    """
+
+    origins: Origins
+    views: NDArray[np.uint64]
+    events: NDArray[np.uint64]
+    covered: Sequence[tuple[int, int]] = ()
+    last_views: Mapping[int, Counter[ComparedTexts]] = field(factory=dict)
+    rollups: Mapping[int, Sequence[SegmentHeader]] = field(factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        origins: Origins,
+        batches: Sequence[ImportBatch],
+        ranges: Sequence[tuple[str, int, int]],
+        *,
+        overlapping: bool = False,
+    ) -> "ExistingHits":
+        """Return the existing hits of the stores in `ranges`. `batches` are the finished imports.
+
+        With `overlapping`, hits that only their time could identify are not considered existing.
+        """
+        stores = {store for store, _, _ in ranges}
+        views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        if origins.store in stores or any(span.store in stores for span in origins.spans):
+            for part in snapshot.leaves():
+                numbers = snapshot.read(
+                    part,
+                    lambda part: (
+                        part.sequence.copy(),
+                        np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
+                    ),
+                )
+                if numbers is not None:
+                    views.append(numbers[0])
+                    events.append(numbers[1])
+            events += [loose.event.astype(np.uint64) for loose in snapshot.events]
+        time_spans = {} if overlapping else _time_spans(snapshot, batches)
+        rollups = [] if overlapping else [rollup.header for rollup in snapshot.rollup_segments]
+        return cls(
+            origins,
+            np.unique(np.concatenate(views)),
+            np.unique(np.concatenate(events)),
+            _covered(time_spans),
+            _last_views(snapshot, time_spans),
+            _by_utc_day(rollups),
+        )
+
+    def covers(self, row: Row) -> bool:
+        """Return whether a hit falls into a time, or a rollup, that includes it already."""
+        if not row.store:
+            is_last_view = isinstance(row, ViewRow) and row.time_ms in self.last_views
+            end = row.time_ms if is_last_view else None
+            return any(first <= row.time_ms <= last != end for first, last in self.covered)
+        rollups = self.rollups.get(row.time_ms // _UTC_DAY_MS, ())
+        return bool(rollups) and any(
+            _rollup_includes(rollup, row.time_ms, number, is_own=is_own)
+            for number, is_own in self._local_numbers(row.store, row.number)
+            for rollup in rollups
+        )
+
+    def number_of(self, store: str, number: int, *, is_view: bool) -> int:
+        """Return the number that a hit of a store has in this store; 0 if it does not exist."""
+        existing = self.views if is_view else self.events
+        if not len(existing) or not store:
+            return 0
+        for local_number, _ in self._local_numbers(store, number):
+            at = int(np.searchsorted(existing, np.uint64(local_number)))
+            if at < len(existing) and int(existing[at]) == local_number:
+                return local_number
+        return 0
+
+    def _local_numbers(self, store: str, number: int) -> Iterator[tuple[int, bool]]:
+        """Yield the numbers that a hit may have in this store, and whether it was counted here."""
+        for span in self.origins.spans:
+            if span.store == store and (local_number := span.place(number)):
+                yield local_number, False
+        if store == self.origins.store:
+            yield number, True
+
+
+def _time_spans(snapshot: Snapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
+    """Return the first and last time of each import batch, and as 0 of what was counted here.
+
+    A batch records its own times, which hold even where only rollups are left.
+    """
+    spans = snapshot.batch_spans()
+    for batch in batches:
+        if batch.number in spans:
+            first, last = spans[batch.number]
+            spans[batch.number] = max(first, batch.first_ms), min(last, batch.last_ms)
+    return spans
+
+
+def _covered(time_spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times of earlier imports, and all time since the first hit counted here."""
+    return [(first, last if batch else MAX_MS) for batch, (first, last) in time_spans.items()]
+
+
+def _last_views(
+    snapshot: Snapshot, time_spans: Mapping[int, tuple[int, int]]
+) -> dict[int, Counter[ComparedTexts]]:
+    """Return the views at the last time of each earlier import."""
+    last_ms = {batch: last for batch, (_, last) in time_spans.items() if batch}
+    times = set(last_ms.values())
+
+    def read_last(part: ViewColumns) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
+        time_ms = last_ms.get(part.batch, -1)
+        chosen = part.time_ms == time_ms
+        return time_ms, [part.codes(dimension)[chosen].copy() for dimension in _COMPARED]
+
+    views: dict[int, Counter[ComparedTexts]] = {}
+    for part in snapshot.leaves():
+        found = snapshot.read(part, read_last) if part.time_bounds[1] in times else None
+        if found is not None and len(found[1][0]):
+            texts = [
+                map(snapshot.texts(dimension).__getitem__, codes.tolist())
+                for dimension, codes in zip(_COMPARED, found[1], strict=True)
+            ]
+            views.setdefault(found[0], Counter()).update(zip(*texts, strict=True))
+    return views
+
+
+def _by_utc_day(rollups: Sequence[SegmentHeader]) -> dict[int, list[SegmentHeader]]:
+    by_day: dict[int, list[SegmentHeader]] = {}
+    for header in rollups:
+        assert header.day is not None  # noqa: S101 - it is the header of a rollup
+        first_ms, last_ms = header.day.span
+        for day in range(first_ms // _UTC_DAY_MS, last_ms // _UTC_DAY_MS + 1):
+            by_day.setdefault(day, []).append(header)
+    return by_day
+
+
+def _rollup_includes(header: SegmentHeader, time_ms: int, number: int, *, is_own: bool) -> bool:
+    """Return whether a hit is within the ranges of a rollup."""
+    assert header.day is not None  # noqa: S101 - it is the header of a rollup
+    first_ms, last_ms = header.day.span
+    is_in_range = first_ms <= time_ms <= last_ms and header.first <= number <= header.last
+    return is_in_range and is_own == (header.batch == 0)
+
+
+@define(eq=False)
+class RowGatherer:
+    """Gathers new hits into chunks, and counts those that are left out."""
+
+    _existing: ExistingHits
+    _survey: Survey
+    _spans: Sequence[Span]
+    """Which numbers in this store the hits of each store get."""
+    views: int = 0
+    visitors: int = 0
+    events: int = 0
+    first_ms: int = MAX_MS
+    last_ms: int = -1
+    """The times of the first and the last hit that was taken."""
+    left_out: int = 0
+    """Views and events that the website has already, or that the files repeat."""
+    covered: int = 0
+    """How many of them were left out only because of their time."""
+    rows: int = 0
+    """How many rows were read."""
+    _view_rows: list[ViewRow] = field(factory=list)
+    _view_numbers: list[int] = field(factory=list)
+    _event_rows: list[tuple[int, int, int, str]] = field(factory=list)
+    """Number, time, number of the view, property."""
+    _characters: int = 0
+    _seen: set[HitKey] = field(factory=set)
+    _event: CurrentEvent = field(factory=CurrentEvent)
+    _event_ms: int = 0
+    _takes_event: bool = False
+    _span: Span = _NO_SPAN
+    """The span that was used last."""
+    _last_views: dict[int, Counter[ComparedTexts]] = field(init=False)
+    """The views at the end of earlier imports that the files have not repeated so far."""
+
+    def __attrs_post_init__(self) -> None:
+        self.left_out = self._survey.repetitions
+        last_views = self._existing.last_views
+        self._last_views = {time_ms: Counter(views) for time_ms, views in last_views.items()}
+
+    def gather(self, files: Sequence[ImportFile]) -> Iterator[Imported | None]:
+        """Read the files; yield a chunk, or None if there is none yet, after every step.
+
+        Raise BadRequest if a file has changed since the survey.
+        """
+        context = ReadContext(self._survey.index)
+        for place, (file, row) in enumerate(number_rows(files, context), 1):
+            self.rows = context.rows
+            if isinstance(row, RejectedRow):
+                continue
+            if self._is_full() and not self._event.includes(file, row):
+                yield self._take_chunk()
+            starts_hit = self._event.starts_hit(file, row)
+            if isinstance(row, ViewRow):
+                self._add_view(row)
+            else:
+                self._add_event(row, starts_hit=starts_hit)
+            if place % MAX_CHUNK_ROWS == 0:
+                yield None
+        self.rows = context.rows
+        yield self._take_chunk() if self._view_rows or self._event_rows else None
+
+    def _is_full(self) -> bool:
+        rows = max(len(self._view_rows), len(self._event_rows))
+        return rows >= MAX_CHUNK_ROWS or self._characters >= MAX_CHUNK_TEXT
+
+    def _take_chunk(self) -> Imported:
+        chunk = build_chunk(self._view_numbers, self._view_rows, self._event_rows)
+        self._view_rows, self._view_numbers, self._event_rows = [], [], []
+        self._characters = 0
+        return chunk
+
+    def _add_view(self, row: ViewRow) -> None:
+        if not self._is_first(row) or self._leave_out(row, is_view=True):
+            return
+        self._include_time(row.time_ms)
+        row.duration_ms = max(row.duration_ms, self._survey.repeated.get(hit_key(row), 0))
+        self.views += 1
+        self.visitors += row.first_today
+        self._characters += sum(map(len, texts_of(row)))
+        self._view_rows.append(row)
+        self._view_numbers.append(self._local_number(row.store, row.number))
+
+    def _add_event(self, row: EventRow, *, starts_hit: bool) -> None:
+        if starts_hit:
+            self._event_ms = row.time_ms
+            self._takes_event = self._is_first(row) and not self._leave_out(row, is_view=False)
+            if self._takes_event:
+                self._include_time(row.time_ms)
+                self.events += 1
+        if not self._takes_event:
+            return
+        view = 0
+        if row.view:
+            view = self._existing.number_of(row.store, row.view, is_view=True)
+            view = view or self._local_number(row.store, row.view)
+        text = property_text(row.name, row.value)
+        self._characters += len(text)
+        number = self._local_number(row.store, row.number)
+        self._event_rows.append((number, self._event_ms, view, text))
+
+    def _is_first(self, row: Row) -> bool:
+        """Return whether a hit occurs for the first time in the files."""
+        key = hit_key(row)
+        if key in self._survey.repeated:
+            if key in self._seen:
+                return False
+            self._seen.add(key)
+        return True
+
+    def _leave_out(self, row: Row, *, is_view: bool) -> bool:
+        """Return whether the website already has a hit, and count it if so."""
+        exists = self._existing.number_of(row.store, row.number, is_view=is_view) > 0
+        is_covered = not exists and (self._existing.covers(row) or self._is_last_view(row))
+        self.covered += is_covered
+        self.left_out += exists or is_covered
+        return exists or is_covered
+
+    def _is_last_view(self, row: Row) -> bool:
+        """Return whether this is one of the views at the end of an earlier import."""
+        if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._last_views:
+            return False
+        views, texts = self._last_views[row.time_ms], compared_texts(row)
+        is_last_view = views[texts] > 0
+        views[texts] -= is_last_view
+        return is_last_view
+
+    def _include_time(self, time_ms: int) -> None:
+        self.first_ms, self.last_ms = min(self.first_ms, time_ms), max(self.last_ms, time_ms)
+
+    def _local_number(self, store: str, number: int) -> int:
+        """Return the number that a hit gets in this store. Raise BadRequest if it has none."""
+        if self._span.store != store or not self._span.place(number):
+            matching = (span for span in self._spans if span.store == store and span.place(number))
+            span = next(matching, None)
+            if span is None:
+                raise BadRequest("a file was changed while it was read; import it again")
+            self._span = span
+        return self._span.place(number)
+
+
+def build_chunk(
+    numbers: Sequence[int], views: Sequence[ViewRow], events: Sequence[tuple[int, int, int, str]]
+) -> Imported:
+    """Return views, with their numbers in this store, and properties of events as a chunk.
+
+    An event is a tuple of its number, its time, the number of its view, and the property.
+    """
+    order = np.argsort(np.array(numbers, np.uint64), kind="stable")
+    rows = [views[place] for place in order.tolist()]
+    codes, texts = _encode([texts_of(row) for row in rows])
+    duration_ms = np.array([row.duration_ms for row in rows], np.uint32)
+    flags = [VISITOR * row.first_today | PAGE_VISITOR * row.first_of_page for row in rows]
+    properties: dict[str, int] = {}
+    columns: Any = list(zip(*events, strict=True)) or [[], [], [], []]
+    property_codes = [properties.setdefault(text, len(properties)) for text in columns[3]]
+    by_event = np.argsort(np.array(columns[0], np.uint64), kind="stable")
+    content = Content(
+        time_ms=np.array([row.time_ms for row in rows], np.int64),
+        sequence=np.array(numbers, np.uint64)[order],
+        flags=timed_flags(np.array(flags, np.uint8), duration_ms),
+        duration_ms=duration_ms,
+        number_today=np.array([row.number_today for row in rows], np.uint16),
+        width_px=np.array([row.width_px for row in rows], np.uint16),
+        codes=codes,
+        events=EventRows(
+            event=np.array(columns[0], np.uint64)[by_event],
+            time_ms=np.array(columns[1], np.int64)[by_event],
+            view=np.array(columns[2], np.uint64)[by_event],
+            property=np.array(property_codes, np.uint32)[by_event],
+        ),
+    )
+    return Imported(content, {**texts, Dimension.PROPERTY: list(properties)})
+
+
+def _encode(
+    rows: Sequence[Sequence[str]],
+) -> tuple[dict[Dimension, NDArray[np.uint32]], dict[Dimension, list[str]]]:
+    """Return the codes of each dimension's texts, and the texts by code."""
+    codes, texts = {}, {}
+    for place, dimension in enumerate(VIEW_DIMENSIONS):
+        numbers: dict[str, int] = {}
+        column = [numbers.setdefault(row[place], len(numbers)) for row in rows]
+        codes[dimension] = np.array(column, np.uint32)
+        texts[dimension] = list(numbers)
+    return codes, texts
