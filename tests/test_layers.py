@@ -40,7 +40,6 @@ PROTOCOLS = {"admin/server.py"}
 
 DEFERRED = {
     "accounts/accounts.py",
-    "accounts/interfaces.py",
     "accounts/tokens.py",
     "ingest/write_queue.py",
     "admin/imports.py",

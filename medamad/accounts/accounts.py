@@ -1,9 +1,9 @@
-"""Logging in and out, and changing the account: what may happen to it, in what order."""
+"""The account: logging in and out, and changing it."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
 from twisted.internet.defer import Deferred, DeferredLock
@@ -11,6 +11,7 @@ from twisted.logger import Logger
 
 from medamad.accounts.credentials import (
     DUMMY_HASH,
+    Hashing,
     changed_settings,
     check_login,
     check_password,
@@ -20,15 +21,14 @@ from medamad.accounts.credentials import (
 )
 from medamad.accounts.first_login import (
     FirstLogin,
+    configured_login,
     first_login,
-    given_login,
     put_back,
     read_file,
     remove_file,
     write_file,
 )
-from medamad.accounts.interfaces import Hashing, Records
-from medamad.accounts.login_throttle import Attempts
+from medamad.accounts.login_throttle import LoginThrottle
 from medamad.accounts.sessions import (
     MAX_TOKEN,
     device_of,
@@ -44,27 +44,61 @@ from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 T = TypeVar("T")
 
 
+class AccountRecords(Protocol):
+    """The account and its logins in the store. Reads return at once, writes once on disk."""
+
+    def read(self) -> Account | None:
+        """Return the account, None if there is none."""
+
+    def login(self, digest: bytes, /) -> Login | None:
+        """Return the login of a token's digest, None if there is none."""
+
+    async def put(self, account: Account, /) -> None:
+        """Store the account."""
+
+    async def change(
+        self, change: Callable[[Account], Account], /, *, login: bytes | None, end_logins: bool
+    ) -> Account:
+        """Change the account in one transaction; `end_logins` ends every login except `login`.
+
+        `change` is called in another thread. Raises Unauthorised if the account or the login is
+        gone by then.
+        """
+
+    async def add_login(self, digest: bytes, login: Login, /) -> None:
+        """Store a new login."""
+
+    async def touch_login(self, digest: bytes, now: int, /) -> None:
+        """Record that a login was used."""
+
+    async def end_login(self, digest: bytes, /) -> None:
+        """Delete a login."""
+
+    async def forget_logins(self, is_over: Callable[[Login], bool], /) -> int:
+        """Delete the logins that are over, and return how many there were."""
+
+
 @frozen
-class Begun:
-    """A login that has begun: its token, and the device to know the browser again by."""
+class NewSession:
+    """What a browser gets at a login: the session token, and a device to be recognised by later."""
 
     token: str
     device: str
 
 
 @frozen
-class _From:
-    """Where an attempt to log in comes from: a known device, whatever its network, or a network."""
+class _LoginSource:
+    """What a login attempt is counted under: a known device, or else the sender's network."""
 
-    attempts: Attempts
+    throttle: LoginThrottle
     name: bytes
     is_known: bool
 
 
 _MAX_WAITING: Final = 64
-"""Passwords that may wait to be hashed: with one thread, about a second's work."""
+"""Passwords that may wait to be hashed: about a second's work for one thread."""
 _KEPT_FREE: Final = 8
-"""Places among them for known devices and networks, whoever else is guessing."""
+"""Places among them reserved for known devices and networks, while others guess."""
 
 _NO_LOGIN: Final = "the session cookie is missing or its login has ended"
 
@@ -72,10 +106,10 @@ _NO_LOGIN: Final = "the session cookie is missing or its login has ended"
 class Accounts:
     """The account of a store.
 
-    `replace` puts a new account in the place of all there is, in one transaction. `hashing` runs
-    slow work in the password pool; `clock` gives Unix seconds; `environ` may name the first
-    account. Raises GivenLoginError when what it names cannot be used. Whatever changes the account
-    or begins a login does so one at a time, so that no login outlives its password.
+    `replace` deletes everything and stores a new account, in one transaction. `hashing` runs slow
+    work in the password pool; `clock` returns Unix seconds; `environ` may name the first account.
+    Raises FirstLoginError if what it names is invalid. Changes of the account and new logins run
+    one at a time, so that no login outlives its password.
     """
 
     _log = Logger()
@@ -83,7 +117,7 @@ class Accounts:
     def __init__(
         self,
         *,
-        records: Records,
+        records: AccountRecords,
         replace: Callable[[Account], Awaitable[None]],
         data_dir: Path,
         hashing: Hashing,
@@ -95,11 +129,11 @@ class Accounts:
         self._data_dir = data_dir
         self._hashing = hashing
         self._clock = clock
-        self._given = given_login(environ)
+        self._configured = configured_login(environ)
         self.logins_refused = 0
-        """How many attempts to log in were refused, since the start."""
-        self._attempts = Attempts()
-        self._device_attempts = Attempts()
+        """How many login attempts were refused since the start."""
+        self._throttle = LoginThrottle()
+        self._device_throttle = LoginThrottle()
         self._waiting = 0
         self._touching: set[bytes] = set()
         self._one_at_a_time = DeferredLock()
@@ -120,45 +154,44 @@ class Accounts:
 
     async def log_in(
         self, username: str, password: str, network: bytes, device: str | None = None
-    ) -> Begun:
+    ) -> NewSession:
         """Begin a login.
 
-        A `device` that an earlier login with this password gave is slowed by its own failures
-        alone, so that nobody else can keep the owner waiting.
+        A `device` from an earlier login with this password is slowed by its own failures only, so
+        that nobody else can lock the owner out.
 
-        Raises BadRequest for texts beyond any bound, Unauthorised for a pair that is not the
-        account's (after the same work whether or not the name is), TooMany when the device or else
-        the network has to wait after failures, Unavailable when too many attempts, of it or of
-        all, are under way.
+        Raises BadRequest for texts that are too long, Unauthorised for a wrong username or
+        password (after the same work for either), TooMany if the device or the network has to wait
+        after failures, Unavailable if too many attempts are under way.
         """
         try:
             check_login(username, password)
             origin = self._origin(network, device)
-            origin.attempts.admit(origin.name, self._clock())
+            origin.throttle.admit(origin.name, self._clock())
             try:
-                begun = await self._log_in(username, password, origin, device)
+                begun = await self._check_and_begin(username, password, origin, device)
             finally:
-                origin.attempts.ended(origin.name)
+                origin.throttle.ended(origin.name)
         except ApiError:
             self.logins_refused += 1
             raise
-        # The failures of others, too, were no longer in a row.
-        self._attempts.succeeded(network)
+        # A success also ends the network's row of failures, which others may have caused.
+        self._throttle.succeeded(network)
         return begun
 
-    def _origin(self, network: bytes, device: str | None) -> _From:
+    def _origin(self, network: bytes, device: str | None) -> _LoginSource:
         known = device_of(device, self._records.read())
         if known is not None:
-            return _From(self._device_attempts, known, is_known=True)
-        return _From(self._attempts, network, self._attempts.is_known(network))
+            return _LoginSource(self._device_throttle, known, is_known=True)
+        return _LoginSource(self._throttle, network, self._throttle.is_known(network))
 
-    async def _log_in(
-        self, username: str, password: str, origin: _From, device: str | None
-    ) -> Begun:
+    async def _check_and_begin(
+        self, username: str, password: str, origin: _LoginSource, device: str | None
+    ) -> NewSession:
         while True:
             account = self._records.read()
             if not await self._matches(account, username, password, is_known=origin.is_known):
-                origin.attempts.failed(origin.name, self._clock())
+                origin.throttle.failed(origin.name, self._clock())
                 raise Unauthorised("the username or the password is wrong")
             async with self._one_at_a_time:
                 now = self._records.read()
@@ -166,10 +199,10 @@ class Accounts:
                     continue
                 token = await self._begin_login()
                 if _same_credentials(account, self._records.read()):
-                    origin.attempts.succeeded(origin.name)
+                    origin.throttle.succeeded(origin.name)
                     if device is None or device_of(device, now) is None:
                         device = new_device(now)
-                    return Begun(token, device)
+                    return NewSession(token, device)
                 # Another process has changed the account meanwhile.
                 await self._records.end_login(digest(token))
 
@@ -186,9 +219,9 @@ class Accounts:
         password: str | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> Account:
-        """Change what is given, all or not at all, and give the account as it is then.
+        """Change the given fields, all or none, and return the changed account.
 
-        A new password ends every login but this one. Raises Unauthorised, BadRequest.
+        A new password ends every other login. Raises Unauthorised, BadRequest.
         """
         account = self.authenticate(token)
         if username is not None:
@@ -218,9 +251,9 @@ class Accounts:
         return account
 
     async def delete(self, token: str | None) -> FirstLogin:
-        """Put a new first account in the place of the account and all that is its own.
+        """Delete the account with everything it owns, and make a new first account.
 
-        Raises Unauthorised; and Unavailable, when nothing has changed.
+        Raises Unauthorised; and Unavailable, in which case nothing has changed.
         """
         self.authenticate(token)
         async with self._one_at_a_time:
@@ -228,20 +261,20 @@ class Accounts:
             return await self._make_first(self._replace)
 
     async def ensure_first(self) -> FirstLogin | None:
-        """Make the first account where there is none, and give its login; None where there is."""
+        """Make the first account and return its login, or None if there is an account."""
         async with self._one_at_a_time:
             if self._records.read() is not None:
                 return None
             return await self._make_first(self._records.put)
 
     async def tidy(self) -> None:
-        """Forget the logins that have ended by themselves."""
+        """Delete the logins that have expired."""
         now = self._clock()
         await self._records.forget_logins(lambda login: has_ended(login, now))
 
     async def _make_first(self, keep: Callable[[Account], Awaitable[None]]) -> FirstLogin:
-        """Make the account. The file comes first: a crash between leaves no unknown password."""
-        login = first_login(self._given, self._data_dir)
+        """Make the account, its file first: a crash in between leaves no unknown password."""
+        login = first_login(self._configured, self._data_dir)
         encoded = await self._hashing(lambda: hash_password(login.password))
         now = int(self._clock())
         before = read_file(self._data_dir)
@@ -260,7 +293,7 @@ class Accounts:
     async def _matches(
         self, account: Account | None, username: str, password: str, *, is_known: bool
     ) -> bool:
-        """Return whether a pair is the account's; a wrong name takes as long as a wrong password."""
+        """Return whether both match; a wrong username takes as long as a wrong password."""
         known = account is not None and hmac.compare_digest(
             account.username.encode(), username.encode()
         )
@@ -272,9 +305,9 @@ class Accounts:
         return await self.hash_in_turn(lambda: hash_password(password), is_known=True)
 
     async def hash_in_turn(self, work: Callable[[], T], *, is_known: bool) -> T:
-        """Run `work` in the password pool. Raises Unavailable when too much waits for it.
+        """Run `work` in the password pool. Raises Unavailable if too much is waiting for it.
 
-        Some room is kept for whom `is_known` tells of.
+        `is_known` callers may use the reserved places.
         """
         if self._waiting >= _MAX_WAITING - (0 if is_known else _KEPT_FREE):
             raise Unavailable("too many logins at once, try again later", retry_after=1)
@@ -291,7 +324,7 @@ class Accounts:
         return token
 
     def _touch(self, key: bytes, now: int) -> None:
-        """Note in the background that a login was used; nobody waits for it."""
+        """Record in the background that a login was used."""
         if key in self._touching:
             return
         self._touching.add(key)
@@ -300,16 +333,16 @@ class Accounts:
             self._touching.discard(key)
 
         touching = Deferred.fromCoroutine(self._records.touch_login(key, now))
-        # The store has told in the log why it can take nothing.
+        # The store has logged why it takes no writes.
         touching.addErrback(lambda failure: failure.trap(Unavailable))
         touching.addErrback(
-            lambda failure: self._log.failure("a login's use could not be noted", failure)
+            lambda failure: self._log.failure("the use of a login could not be recorded", failure)
         )
         touching.addBoth(touched)
 
 
 def _same_credentials(one: Account | None, other: Account | None) -> bool:
-    """Return whether a pair that opened `one` opens `other`."""
+    """Return whether both accounts have the same username and password."""
     return (
         one is not None
         and other is not None

@@ -2,8 +2,8 @@
 
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -12,27 +12,37 @@ from attrs import evolve
 from medamad.domain.accounts import LANGUAGES, SCRIPT_TYPES, Settings
 from medamad.domain.errors import BadRequest
 
+T = TypeVar("T")
+
+
+class Hashing(Protocol):
+    """Runs slow work in the password pool. May raise Unavailable if too much is waiting."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Return the result of `work`, which runs in another thread."""
+
+
 USERNAME_LENGTH: Final = (3, 48)
 PASSWORD_LENGTH: Final = (5, 128)
 MAX_LOGIN_TEXT: Final = 1_024
-"""What is longer is refused at the login unseen."""
+"""A longer username or password is refused at the login without a look at it."""
 
 _UNFIT: Final = re.compile(r"[\x00\ud800-\udfff]")
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
 
 
 def check_username(text: str, field: str = "username") -> str:
-    """Return the username back, or raise BadRequest: 3 to 48 characters."""
+    """Return the username, or raise BadRequest: 3 to 48 characters."""
     return _checked(text, field, USERNAME_LENGTH)
 
 
 def check_password(text: str, field: str = "password") -> str:
-    """Return the password back, or raise BadRequest: 5 to 128 characters."""
+    """Return the password, or raise BadRequest: 5 to 128 characters."""
     return _checked(text, field, PASSWORD_LENGTH)
 
 
 def check_login(username: str, password: str) -> None:
-    """Raise BadRequest for what cannot be looked at: too long, or not text."""
+    """Raise BadRequest for a username or password that is too long or not text."""
     for field, text in (("username", username), ("password", password)):
         if len(text) > MAX_LOGIN_TEXT:
             raise BadRequest(f"{field}: expected at most {MAX_LOGIN_TEXT} characters")
@@ -41,7 +51,7 @@ def check_login(username: str, password: str) -> None:
 
 
 def changed_settings(settings: Settings, change: Mapping[str, object]) -> Settings:
-    """Return the settings with those members changed that `change` has; others are ignored.
+    """Return the settings with the members of `change`; unknown members are ignored.
 
     Raises BadRequest naming `settings.language` or `settings.script_type`.
     """
@@ -79,24 +89,24 @@ def _script_type(value: object) -> tuple[str, ...]:
 
 
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-"""Argon2id by OWASP's least figures: 19 MiB, two passes, one lane."""
+"""Argon2id with OWASP's minimum: 19 MiB, two passes, one lane."""
 
 DUMMY_HASH: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1"
     "$bWVkYW1hZC1uby1hY2NvdW50$gE3VlvJ4BI9iBm8ky3YhFbWOYIbPMyFmLWMqVGOFFlM"
 )
-"""What a password is checked against where no account has the name: as much work, never true."""
+"""What a password is checked against if the username is wrong: the same work, never a match."""
 
 _RANDOM_BYTES: Final = 15
 
 
 def hash_password(password: str) -> str:
-    """Return Argon2's encoded form of a password, with a salt of its own."""
+    """Return Argon2's encoded form of a password, with a random salt."""
     return _HASHER.hash(password)
 
 
 def verify(encoded: str, password: str) -> bool:
-    """Return whether a password is the one behind an encoded form. An unreadable form has none."""
+    """Return whether a password matches an encoded form. Nothing matches an unreadable one."""
     try:
         return _HASHER.verify(encoded, password)
     except (Argon2Error, InvalidHashError):
@@ -104,7 +114,7 @@ def verify(encoded: str, password: str) -> bool:
 
 
 def random_password() -> str:
-    """Make up a password of 20 letters, digits, hyphens and underscores: 120 random bits."""
+    """Return a random password of 20 letters, digits, hyphens and underscores: 120 random bits."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""The first account's name and password: given by the operator, or made up and left in a file."""
+"""The first account's login: set by the operator, or random and left in a file."""
 
 import os
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ DEFAULT_USERNAME: Final = "admin"
 _MAX_CREDENTIAL: Final = 4_096
 
 
-class GivenLoginError(Exception):
-    """A name or password that the operator gave cannot be used; the text names its source."""
+class FirstLoginError(Exception):
+    """A username or password set by the operator is invalid; the message names its source."""
 
 
 @frozen
-class GivenLogin:
-    """What the operator gave for the first account; None for what was not given."""
+class ConfiguredLogin:
+    """What the operator set for the first account; None for what is not set."""
 
     username: str | None = None
     password: str | None = None
@@ -30,54 +30,54 @@ class GivenLogin:
 
 @frozen
 class FirstLogin:
-    """The first account's name and password. `file` holds both, unless the password was given."""
+    """The first account's login. `file` holds it, unless the operator set the password."""
 
     username: str
     password: str
     file: Path | None
 
 
-def given_login(environ: Mapping[str, str]) -> GivenLogin:
-    """Read what the operator gave, by environment or systemd credential, the former first.
+def configured_login(environ: Mapping[str, str]) -> ConfiguredLogin:
+    """Return what the operator set in the environment, or else as systemd credentials.
 
     `MEDAMAD_USERNAME` and `MEDAMAD_PASSWORD`, or the files `medamad.username` and
-    `medamad.password` in `$CREDENTIALS_DIRECTORY` (one newline at the end is none of it).
+    `medamad.password` in `$CREDENTIALS_DIRECTORY` (without a newline at the end).
     Raises GivenLoginError naming the variable or the credential.
     """
     texts: dict[str, str | None] = {}
     for name, check in (("username", check_username), ("password", check_password)):
-        source, text = _given(environ, name)
+        source, text = _configured(environ, name)
         try:
             texts[name] = None if text is None else check(text, source)
-        except BadRequest as refusal:
-            raise GivenLoginError(str(refusal)) from None
-    return GivenLogin(**texts)
+        except BadRequest as error:
+            raise FirstLoginError(str(error)) from None
+    return ConfiguredLogin(**texts)
 
 
-def first_login(given: GivenLogin, data_dir: Path) -> FirstLogin:
-    """Settle on the first account's name and password, made up where they were not given."""
-    username = given.username or DEFAULT_USERNAME
-    if given.password is not None:
-        return FirstLogin(username, given.password, None)
+def first_login(configured: ConfiguredLogin, data_dir: Path) -> FirstLogin:
+    """Return the first account's login, with defaults for what is not set."""
+    username = configured.username or DEFAULT_USERNAME
+    if configured.password is not None:
+        return FirstLogin(username, configured.password, None)
     return FirstLogin(username, random_password(), data_dir / FILE_NAME)
 
 
 def write_file(login: FirstLogin) -> None:
-    """Leave the login in its file, if it has one: whole or not at all, readable by us alone."""
+    """Write the login to its file, if it has one: atomically, and readable by the owner only."""
     if login.file is not None:
         content = f"username: {login.username}\npassword: {login.password}\n"
         _write(login.file, content.encode())
 
 
 def read_file(data_dir: Path) -> bytes | None:
-    """Return what the file holds, to put it back; None where there is no file."""
+    """Return the content of the file, None if there is none."""
     with suppress(FileNotFoundError):
         return (data_dir / FILE_NAME).read_bytes()
     return None
 
 
 def put_back(content: bytes | None, data_dir: Path) -> None:
-    """Leave the file as it was read: the account that it is about is still the same."""
+    """Restore the file: its account is still there."""
     if content is None:
         remove_file(data_dir)
     else:
@@ -85,14 +85,14 @@ def put_back(content: bytes | None, data_dir: Path) -> None:
 
 
 def remove_file(data_dir: Path) -> None:
-    """Remove the file, if there is one: its password is no longer the account's."""
+    """Delete the file, if there is one: its password is no longer valid."""
     with suppress(FileNotFoundError):
         (data_dir / FILE_NAME).unlink()
         _sync_folder(data_dir)
 
 
-def _given(environ: Mapping[str, str], name: str) -> tuple[str, str | None]:
-    """Return the source to name in a refusal, and the text, if any."""
+def _configured(environ: Mapping[str, str], name: str) -> tuple[str, str | None]:
+    """Return the source to name in an error, and the text, None if it is not set."""
     variable = f"MEDAMAD_{name.upper()}"
     if variable in environ:
         return variable, environ[variable]
@@ -108,9 +108,9 @@ def _given(environ: Mapping[str, str], name: str) -> tuple[str, str | None]:
     except FileNotFoundError:
         return source, None
     except OSError as error:
-        raise GivenLoginError(f"{source}: {error.strerror}") from None
+        raise FirstLoginError(f"{source}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise GivenLoginError(f"{source}: expected UTF-8") from None
+        raise FirstLoginError(f"{source}: expected UTF-8") from None
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,8 +1,7 @@
-"""Session tokens and the cookie by which a known device is recognised.
+"""Session tokens, and the devices by which browsers are recognised at their next login.
 
-Nothing of it is kept. What the cookie carries is an id and a MAC of it, keyed by the hash of the
-account's password, which has a random salt: so only a successful login gives one, and it ends with
-that password.
+Devices are not stored. A device's cookie holds an id and its MAC, keyed by the hash of the account's
+password with its random salt: only a successful login yields one, and it ends with that password.
 """
 
 import hashlib
@@ -19,22 +18,22 @@ IDLE_S: Final = 7 * 86_400
 _TOUCH_S: Final = 60
 _TOKEN_BYTES: Final = 32
 MAX_TOKEN: Final = 128
-"""No token of ours is as long; a longer one is not even hashed."""
+"""Characters of a token; a longer text is not even hashed."""
 
 
 def new_token() -> str:
-    """Make up a token of 32 random bytes, as text that a cookie may carry."""
+    """Return a new token: 32 random bytes, as text for a cookie."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def digest(token: str) -> bytes:
-    """Return the 32 bytes under which a login is kept: a stolen store opens no session."""
+    """Return the SHA-256 under which a login is stored, so that a stolen store opens no session."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def has_ended(login: Login, now: float) -> bool:
-    """Return whether a login is past its lifetime or was idle for too long."""
-    # One of a time to come was made before the clock was set back; too far ahead, it has no end.
+    """Return whether a login is past its lifetime or has been idle too long."""
+    # After the clock was set back, a login may lie in the future. Far ahead, it would never end.
     return abs(now - login.since) > LIFETIME_S or abs(now - login.last_seen) > IDLE_S
 
 
@@ -44,20 +43,20 @@ def is_stale(login: Login, now: float) -> bool:
 
 
 DEVICE_LIFETIME_S: Final = 400 * 86_400
-"""For how long a browser keeps a cookie at most."""
+"""The longest time that browsers keep a cookie."""
 _ID_BYTES: Final = 32
 _MAX_TEXT: Final = 128
 _SEPARATOR: Final = "."
 
 
 def new_device(account: Account) -> str:
-    """Make up a device, as text that a cookie may carry."""
+    """Return a new device, as text for a cookie."""
     name = secrets.token_urlsafe(_ID_BYTES)
     return f"{name}{_SEPARATOR}{_mac(name, account)}"
 
 
 def device_of(text: str | None, account: Account | None) -> bytes | None:
-    """Return the id of the device that a text is, None where it is none of the account's."""
+    """Return the id of a device, None if the text is not a device of the account."""
     if account is None or not text or len(text) > _MAX_TEXT or not text.isascii():
         return None
     name, _, mac = text.partition(_SEPARATOR)

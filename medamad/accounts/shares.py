@@ -1,29 +1,28 @@
-"""Share links: made, opened with a password where one is asked for, revoked."""
+"""Share links: made, unlocked by their password if they have one, and revoked."""
 
 import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 from attrs import evolve
 
 from medamad.accounts.credentials import (
     MAX_LOGIN_TEXT,
+    Hashing,
     check_name,
     check_password,
     hash_password,
     verify,
 )
-from medamad.accounts.login_throttle import Attempts
+from medamad.accounts.login_throttle import LoginThrottle
 from medamad.domain.accounts import ANY_ORIGIN, Share
 from medamad.domain.errors import ApiError, BadRequest, NotFound, Unauthorised
 
-T = TypeVar("T")
-
 OPEN_S: Final = 12 * 3_600
-"""How long a password that was given opens a link."""
+"""How long a link stays unlocked by its password."""
 
 MAX_ORIGINS: Final = 20
 
@@ -36,37 +35,30 @@ _ORIGIN: Final = re.compile(
     r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?\Z"
 )
 _NETWORKS: Final = 1_000
-_NO_SHARE: Final = "this share link does not exist, or not any more"
+_NO_SHARE: Final = "this share link does not exist, or no longer does"
 _NO_PASSWORD: Final = "this share link asks for a password"  # noqa: S105 - it is no password
 
 
-class Records(Protocol):
-    """What the store keeps of share links: reads are at once, writes when they are on disk."""
+class ShareRecords(Protocol):
+    """The share links in the store. Reads return at once, writes once on disk."""
 
     def find(self, key: bytes, /) -> Share | None:
-        """Return the link of an id."""
+        """Return the link of an id, None if there is none."""
 
     def all(self) -> list[tuple[bytes, Share]]:
-        """Return all, each with its id."""
+        """Return all links, each with its id."""
 
     async def add(self, key: bytes, share: Share, /) -> None:
-        """Keep another one. Raises Conflict when there are as many as there may be."""
+        """Store a new link. Raises Conflict if there are MAX_SHARES."""
 
     async def revoke(self, key: bytes, /) -> bool:
-        """Revoke one; gives whether it was there."""
-
-
-class Hashing(Protocol):
-    """Runs slow work in the password pool. Raises Unavailable when too much waits for it."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Return the result of `work`, done in another thread."""
+        """Delete a link, and return whether it existed."""
 
 
 def make_share(
     name: str, website: int, embed: Iterable[str], password_hash: str, now: int
 ) -> Share:
-    """Make up a share link. Raises BadRequest naming the field that is wrong."""
+    """Return a new share link. Raises BadRequest naming the field that is wrong."""
     return Share(
         id=_new_id(),
         name=check_name(name),
@@ -78,60 +70,60 @@ def make_share(
 
 
 def _new_id() -> str:
-    """Make up an id. Of one with a hyphen in front, a command would make an option."""
+    """Return a new id. A command would take one that begins with a hyphen for an option."""
     while (made := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
         pass
     return made
 
 
 def check_embed(origins: Iterable[str]) -> tuple[str, ...]:
-    """Return origins back, each once; any takes in all others. Raises BadRequest naming `embed`."""
-    given = tuple(dict.fromkeys(origins))
-    if len(given) > MAX_ORIGINS:
+    """Return each origin once, or "*" alone if it is one. Raises BadRequest naming `embed`."""
+    configured = tuple(dict.fromkeys(origins))
+    if len(configured) > MAX_ORIGINS:
         raise BadRequest(f"embed: expected at most {MAX_ORIGINS} origins")
-    for origin in given:
+    for origin in configured:
         if origin != ANY_ORIGIN and not _ORIGIN.match(origin):
             raise BadRequest('embed: expected origins such as "https://www.example.com", or "*"')
-    return (ANY_ORIGIN,) if ANY_ORIGIN in given else given
+    return (ANY_ORIGIN,) if ANY_ORIGIN in configured else configured
 
 
 class Shares:
     """The share links of a store. `clock` gives Unix seconds."""
 
-    def __init__(self, store: Records, hashing: Hashing, clock: Callable[[], float]) -> None:
+    def __init__(self, store: ShareRecords, hashing: Hashing, clock: Callable[[], float]) -> None:
         self._store = store
         self._hashing = hashing
         self._clock = clock
         self.refused = 0
-        """How many attempts to open a link by its password were refused, since the start."""
-        self._attempts: dict[str, Attempts] = {}
+        """How many attempts to unlock a link were refused since the start."""
+        self._throttle: dict[str, LoginThrottle] = {}
 
     def find(self, share_id: str) -> Share:
-        """Return the link of an id, whether or not it asks for a password. Raises NotFound."""
+        """Return the link of an id, locked or not. Raises NotFound."""
         share = self._store.find(share_id.encode("ascii")) if _ID.match(share_id) else None
         if share is None:
             raise NotFound(_NO_SHARE)
         return share
 
     def authenticate(self, key: str) -> Share:
-        """Return the link that a key opens: its id, or what `unlock` gave. Raises Unauthorised."""
+        """Return the link of a key: its id, or what `unlock` returned. Raises Unauthorised."""
         parts = _KEY.match(key)
         share = self._store.find(parts["id"].encode("ascii")) if parts else None
         if parts is None or share is None:
             raise Unauthorised(_NO_SHARE)
         if share.password_hash:
-            until, given = parts["until"], parts["mac"]
-            if given is None or not hmac.compare_digest(given, _mac(share, int(until))):
+            until, configured = parts["until"], parts["mac"]
+            if configured is None or not hmac.compare_digest(configured, _mac(share, int(until))):
                 raise Unauthorised(_NO_PASSWORD)
             if int(until) <= self._clock():
                 raise Unauthorised(_NO_PASSWORD)
         return share
 
     async def unlock(self, share_id: str, password: str, network: bytes) -> tuple[Share, str]:
-        """Return a link and the key that opens it for some hours.
+        """Return a link and the key that opens it for OPEN_S.
 
-        Raises NotFound, BadRequest, Unauthorised for a wrong password, TooMany when `network` has
-        to wait after wrong ones, Unavailable when too many passwords wait already.
+        Raises NotFound, BadRequest, Unauthorised for a wrong password, TooMany if `network` has to
+        wait after wrong ones, Unavailable if too many passwords are waiting.
         """
         share = self.find(share_id)
         if not share.password_hash:
@@ -147,16 +139,16 @@ class Shares:
     async def _check(self, share: Share, password: str, network: bytes) -> None:
         if len(password) > MAX_LOGIN_TEXT:
             raise BadRequest(f"password: expected at most {MAX_LOGIN_TEXT} characters")
-        attempts = self._attempts.setdefault(share.id, Attempts(_NETWORKS))
-        attempts.admit(network, self._clock())
+        throttle = self._throttle.setdefault(share.id, LoginThrottle(_NETWORKS))
+        throttle.admit(network, self._clock())
         try:
             is_right = await self._hashing(lambda: verify(share.password_hash, password))
         finally:
-            attempts.ended(network)
+            throttle.ended(network)
         if not is_right:
-            attempts.failed(network, self._clock())
+            throttle.failed(network, self._clock())
             raise Unauthorised("the password is wrong")
-        attempts.succeeded(network)
+        throttle.succeeded(network)
 
     def of(self, website: int) -> list[Share]:
         """Return the links of a website in the order in which they were made."""
@@ -180,14 +172,13 @@ class Shares:
             raise NotFound(_NO_SHARE)
         if not await self._store.revoke(share_id.encode("ascii")):
             raise NotFound(_NO_SHARE)
-        self._attempts.pop(share_id, None)
+        self._throttle.pop(share_id, None)
 
 
 def _mac(share: Share, until: int) -> str:
-    """Sign until when a password that was given opens a link.
+    """Return the signature of the time until which a link is unlocked.
 
-    What it is signed with comes of the password's own hash: another password, or none, ends it,
-    and so does a revocation, since there is nothing left to compare with.
+    It is keyed by the hash of the link's password, so that it ends with the password or the link.
     """
     key = hashlib.sha256(share.password_hash.encode()).digest()
     return hmac.new(key, f"{share.id}.{until}".encode(), hashlib.sha256).hexdigest()

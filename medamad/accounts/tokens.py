@@ -1,4 +1,4 @@
-"""API tokens: made, shown once, found again by their SHA-256, revoked."""
+"""API tokens: made, shown once, looked up by their SHA-256, and revoked."""
 
 import secrets
 from collections.abc import Callable, Collection
@@ -9,13 +9,13 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.accounts.credentials import check_name
-from medamad.accounts.login_throttle import Attempts
+from medamad.accounts.login_throttle import LoginThrottle
 from medamad.accounts.sessions import MAX_TOKEN, digest
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, NotFound, Unauthorised, Unavailable
 
 PREFIX: Final = "medamad_"
-"""What every token begins with, so that people and scanners of secrets recognise one."""
+"""What every token begins with, so that people and secret scanners recognise one."""
 
 _TOKEN_BYTES: Final = 32
 _ID_DIGITS: Final = 16
@@ -24,36 +24,36 @@ _LATEST: Final = 253_402_300_799
 """The last second of the year 9999."""
 
 
-class Records(Protocol):
-    """What the store keeps of tokens: reads are at once, writes when they are on disk."""
+class TokenRecords(Protocol):
+    """The tokens in the store. Reads return at once, writes once on disk."""
 
     def find(self, key: bytes, /) -> Token | None:
-        """Return the token kept under a digest."""
+        """Return the token of a digest, None if there is none."""
 
     def all(self) -> list[tuple[bytes, Token]]:
-        """Return all, each with its digest."""
+        """Return all tokens, each with its digest."""
 
     async def add(self, key: bytes, token: Token, /) -> None:
-        """Keep another one. Raises Conflict when there are as many as there may be."""
+        """Store a new token. Raises Conflict if there are MAX_TOKENS."""
 
     async def change(self, key: bytes, change: Callable[[Token], Token], /) -> None:
-        """Change one, unless it has been revoked in the meantime."""
+        """Change a token, unless it has been revoked by then."""
 
     async def revoke(self, key: bytes, /) -> bool:
-        """Revoke one; gives whether it was there."""
+        """Delete a token, and return whether it existed."""
 
 
 def make_token(
     name: str, scope: Scope, websites: Collection[int] | None, expires: int | None, now: int
 ) -> tuple[str, bytes, Token]:
-    """Make up a token: its text, which is kept nowhere, the digest to keep it under, and the rest.
+    """Return a new token: its text, which is not stored, its digest, and the token itself.
 
     Raises BadRequest naming the field that is wrong.
     """
     if websites is not None and not websites:
         raise BadRequest("websites: expected at least one, or null for all of them")
     if expires is not None and not now < expires <= _LATEST:
-        raise BadRequest("dateExpires: expected a Unix second to come")
+        raise BadRequest("dateExpires: expected a Unix time in the future")
     text = PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
     key = digest(text)
     token = Token(
@@ -68,29 +68,29 @@ def make_token(
 
 
 class Tokens:
-    """The tokens of a store. `clock` gives Unix seconds.
+    """The tokens of a store. `clock` returns Unix seconds.
 
-    A good token always opens what it is for. Who shows bad ones is told to wait, as at the login,
-    but keeps nobody else from asking: no token can be guessed.
+    A valid token is always accepted. A network that sends invalid ones has to wait, as at the
+    login, but slows nobody else: no token can be guessed.
     """
 
     _log = Logger()
 
-    def __init__(self, store: Records, clock: Callable[[], float]) -> None:
+    def __init__(self, store: TokenRecords, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._attempts = Attempts()
+        self._throttle = LoginThrottle()
         self._touching: set[bytes] = set()
 
     def authenticate(self, text: str, network: bytes) -> Token:
-        """Return the token that a text is. Raises Unauthorised, TooMany."""
+        """Return the token of a text. Raises Unauthorised, TooMany."""
         now = self._clock()
         key = digest(text)
         token = self._store.find(key) if len(text) <= MAX_TOKEN else None
         if token is None or (token.expires is not None and token.expires <= now):
-            self._attempts.admit(network, now)
-            self._attempts.ended(network)
-            self._attempts.failed(network, now)
+            self._throttle.admit(network, now)
+            self._throttle.ended(network)
+            self._throttle.failed(network, now)
             raise Unauthorised(
                 "the token is unknown or revoked" if token is None else "the token has expired"
             )
@@ -106,7 +106,7 @@ class Tokens:
     async def make(
         self, name: str, scope: Scope, websites: Collection[int] | None, expires: int | None
     ) -> tuple[str, Token]:
-        """Make a token; gives its text, this once. Raises BadRequest, Conflict."""
+        """Make a token, and return it with its text, which is not stored. Raises BadRequest, Conflict."""
         text, key, token = make_token(name, scope, websites, expires, int(self._clock()))
         await self._store.add(key, token)
         return text, token
@@ -119,7 +119,7 @@ class Tokens:
         raise NotFound("there is no such token")
 
     def _touch(self, key: bytes, today: int) -> None:
-        """Note in the background that a token was used today; nobody waits for it."""
+        """Record in the background that a token was used today."""
         if key in self._touching:
             return
         self._touching.add(key)
@@ -130,9 +130,9 @@ class Tokens:
         touching = Deferred.fromCoroutine(
             self._store.change(key, lambda token: evolve(token, last_used=today))
         )
-        # The store has told in the log why it can take nothing.
+        # The store has logged why it takes no writes.
         touching.addErrback(lambda failure: failure.trap(Unavailable))
         touching.addErrback(
-            lambda failure: self._log.failure("a token's use could not be noted", failure)
+            lambda failure: self._log.failure("the use of a token could not be recorded", failure)
         )
         touching.addBoth(touched)

@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
-from medamad.accounts.first_login import FILE_NAME, FirstLogin, GivenLoginError
+from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import Desk
 from medamad.admin.server import Server
 from medamad.config import settings
@@ -71,7 +71,7 @@ STANDSTILL_SECONDS: Final = 1.0
 """How often it is looked whether the store's writer stands still."""
 TIDY_SECONDS: Final = 60.0
 _REASONS: Final = (
-    *(ConfigError, GivenLoginError, StoreError, CannotListenThere, Unavailable),
+    *(ConfigError, FirstLoginError, StoreError, CannotListenThere, Unavailable),
     OSError,
 )
 """What a start fails by that needs no more than its own words."""
@@ -362,7 +362,7 @@ class Daemon(Service):
         if failure.check(CancelledError) and not self.running:
             return
         status = FAILED
-        if failure.check(ConfigError, GivenLoginError):
+        if failure.check(ConfigError, FirstLoginError):
             status = EXIT_STATUS
         error = failure.value
         if isinstance(error, _REASONS):

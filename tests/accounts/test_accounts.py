@@ -5,7 +5,7 @@ from support.accounts_in_memory import HOME, NOW, Bench, begun, done, log_in, ou
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import verify
-from medamad.accounts.first_login import GivenLoginError
+from medamad.accounts.first_login import FirstLoginError
 from medamad.domain.accounts import Settings
 from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 
@@ -32,7 +32,7 @@ def test_a_given_first_account_leaves_no_file(bench: Bench, accounts: Accounts) 
 
 
 def test_a_wrong_given_login_stops_the_start(bench: Bench) -> None:
-    with pytest.raises(GivenLoginError, match=r"^MEDAMAD_PASSWORD: "):
+    with pytest.raises(FirstLoginError, match=r"^MEDAMAD_PASSWORD: "):
         bench.accounts({"MEDAMAD_PASSWORD": "x"})
 
 

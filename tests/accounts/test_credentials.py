@@ -30,9 +30,9 @@ def test_passwords(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "abcd", "x" * 129, "abcd\x00", "abcd\udfff"])
 def test_passwords_that_are_refused_and_never_repeated(text: str) -> None:
-    with pytest.raises(BadRequest, match=r"^password: expected ") as refusal:
+    with pytest.raises(BadRequest, match=r"^password: expected ") as error:
         check_password(text)
-    assert not text or text not in str(refusal.value)
+    assert not text or text not in str(error.value)
 
 
 def test_a_login_is_looked_at_up_to_1024_characters() -> None:
@@ -77,6 +77,6 @@ def test_settings(change: dict[str, Any], settings: Settings) -> None:
     ],
 )
 def test_settings_that_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadRequest) as refusal:
+    with pytest.raises(BadRequest) as error:
         changed_settings(Settings(), change)
-    assert str(refusal.value).startswith(message)
+    assert str(error.value).startswith(message)

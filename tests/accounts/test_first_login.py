@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from medamad.accounts.first_login import (
+    ConfiguredLogin,
     FirstLogin,
-    GivenLogin,
-    GivenLoginError,
+    FirstLoginError,
+    configured_login,
     first_login,
-    given_login,
     remove_file,
     write_file,
 )
@@ -16,21 +16,25 @@ UNFIT = "expected text without NUL and without half a surrogate pair"
 
 
 def test_nothing_is_given() -> None:
-    assert given_login({}) == GivenLogin(None, None)
-    assert given_login({"CREDENTIALS_DIRECTORY": "/nonexistent"}) == GivenLogin(None, None)
+    assert configured_login({}) == ConfiguredLogin(None, None)
+    assert configured_login({"CREDENTIALS_DIRECTORY": "/nonexistent"}) == ConfiguredLogin(
+        None, None
+    )
 
 
 def test_both_are_given_by_the_environment() -> None:
-    given = given_login({"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "12345"})
-    assert given == GivenLogin("ada", "12345")
+    configured = configured_login({"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "12345"})
+    assert configured == ConfiguredLogin("ada", "12345")
 
 
 def test_both_are_given_by_credentials(tmp_path: Path) -> None:
     (tmp_path / "medamad.username").write_bytes(b"ada\n")
     (tmp_path / "medamad.password").write_bytes(b" 12345\r\n")
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
-    assert given_login(environ) == GivenLogin("ada", " 12345")
-    assert given_login(environ | {"MEDAMAD_USERNAME": "eve"}) == GivenLogin("eve", " 12345")
+    assert configured_login(environ) == ConfiguredLogin("ada", " 12345")
+    assert configured_login(environ | {"MEDAMAD_USERNAME": "eve"}) == ConfiguredLogin(
+        "eve", " 12345"
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,8 +47,8 @@ def test_both_are_given_by_credentials(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_variable_is_named(name: str, value: str, message: str) -> None:
-    with pytest.raises(GivenLoginError) as error:
-        given_login({name: value})
+    with pytest.raises(FirstLoginError) as error:
+        configured_login({name: value})
     assert str(error.value) == message
 
 
@@ -58,28 +62,28 @@ def test_a_wrong_variable_is_named(name: str, value: str, message: str) -> None:
 )
 def test_a_wrong_credential_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "medamad.password").write_bytes(content)
-    with pytest.raises(GivenLoginError) as error:
-        given_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    with pytest.raises(FirstLoginError) as error:
+        configured_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
     assert str(error.value) == message
 
 
 def test_an_unreadable_credential_is_named(tmp_path: Path) -> None:
     (tmp_path / "medamad.password").mkdir()
-    with pytest.raises(GivenLoginError) as error:
-        given_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    with pytest.raises(FirstLoginError) as error:
+        configured_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
     assert str(error.value) == "credential medamad.password: Is a directory"
 
 
 def test_what_is_not_given_is_made_up(tmp_path: Path) -> None:
-    login = first_login(GivenLogin(), tmp_path)
+    login = first_login(ConfiguredLogin(), tmp_path)
     assert (login.username, login.file) == ("admin", tmp_path / "first-login.txt")
     assert len(login.password) == 20
-    assert first_login(GivenLogin(username="ada"), tmp_path).username == "ada"
-    assert first_login(GivenLogin(username="ada"), tmp_path).file is not None
+    assert first_login(ConfiguredLogin(username="ada"), tmp_path).username == "ada"
+    assert first_login(ConfiguredLogin(username="ada"), tmp_path).file is not None
 
 
 def test_a_given_password_is_written_nowhere(tmp_path: Path) -> None:
-    login = first_login(GivenLogin(password="12345"), tmp_path)
+    login = first_login(ConfiguredLogin(password="12345"), tmp_path)
     assert login == FirstLogin("admin", "12345", None)
     write_file(login)
     assert list(tmp_path.iterdir()) == []

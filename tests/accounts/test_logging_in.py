@@ -18,7 +18,7 @@ from support.accounts_in_memory import (
 from support.log_failures import LoggedFailures
 from twisted.internet.defer import Deferred
 
-from medamad.accounts.accounts import Accounts, Begun
+from medamad.accounts.accounts import Accounts, NewSession
 from medamad.accounts.sessions import digest
 from medamad.domain.accounts import Login
 from medamad.domain.errors import BadRequest, TooMany, Unauthorised, Unavailable
@@ -146,9 +146,9 @@ def test_ten_failures_then_a_wait_then_the_right_password(bench: Bench, accounts
     for _ in range(10):
         with pytest.raises(Unauthorised):
             log_in(accounts, "wrong")
-    with pytest.raises(TooMany) as refusal:
+    with pytest.raises(TooMany) as error:
         log_in(accounts)
-    assert refusal.value.retry_after == 1
+    assert error.value.retry_after == 1
     bench.clock.advance(1)
     accounts.authenticate(log_in(accounts))
     for _ in range(10):
@@ -163,7 +163,7 @@ def test_others_do_not_wait_for_a_guesser(accounts: Accounts) -> None:
     accounts.authenticate(log_in(accounts))
 
 
-def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[Begun]]:
+def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[NewSession]]:
     """Guess so many passwords at once."""
     return [
         begun(accounts.log_in("ada", f"guess {number}", b"guesser %d" % (number % networks)))
@@ -195,9 +195,9 @@ def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
     bench.pool.is_held = True
     guesses = many(accounts, 1_000, networks=1_000)
     assert len(bench.pool.waiting) == 56
-    with pytest.raises(Unavailable) as refusal:
+    with pytest.raises(Unavailable) as error:
         log_in(accounts, network=b"never seen")
-    assert refusal.value.retry_after == 1
+    assert error.value.retry_after == 1
     # From where the owner has been before there is still room, and for a change of the password.
     owner = begun(accounts.log_in("ada", PASSWORD, HOME))
     go_on_to_the_end(bench)
@@ -245,9 +245,9 @@ def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Ac
     for _ in range(10):
         with pytest.raises(Unauthorised):
             done(accounts.log_in("ada", "wrong", HOME, device))
-    with pytest.raises(TooMany) as refusal:
+    with pytest.raises(TooMany) as error:
         done(accounts.log_in("ada", PASSWORD, b"elsewhere", device))
-    assert refusal.value.retry_after == 1
+    assert error.value.retry_after == 1
     # Its network has not failed, nor has another device.
     log_in(accounts)
     done(accounts.log_in("ada", PASSWORD, HOME, other))

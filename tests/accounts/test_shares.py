@@ -106,7 +106,7 @@ async def test_those_of_a_website_go_with_it(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("configured", "kept"),
     [
         ([], ()),
         (["https://a.example", "https://a.example"], ("https://a.example",)),
@@ -114,8 +114,8 @@ async def test_those_of_a_website_go_with_it(world: World) -> None:
         (["https://a.example", "*"], ("*",)),
     ],
 )
-def test_origins_that_may_show_it(given: list[str], kept: tuple[str, ...]) -> None:
-    assert check_embed(given) == kept
+def test_origins_that_may_show_it(configured: list[str], kept: tuple[str, ...]) -> None:
+    assert check_embed(configured) == kept
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from attrs import define
 from support.log_failures import LoggedFailures
 from twisted.internet.defer import Deferred
 
-from medamad.accounts.tokens import Records, Tokens, make_token
+from medamad.accounts.tokens import TokenRecords, Tokens, make_token
 from medamad.domain.accounts import MAX_TOKENS, Scope, Token
 from medamad.domain.errors import BadRequest, Conflict, NotFound, TooMany, Unauthorised, Unavailable
 from medamad.storage.grants import Grants
@@ -110,7 +110,7 @@ async def test_a_use_that_cannot_be_noted_is_tried_again(
 ) -> None:
     text, _ = await world.tokens.make("a", Scope.READ, None, None)
     failing = Failing(world.store.tokens, fault)
-    tokens = Tokens(cast("Records", failing), lambda: world.now)
+    tokens = Tokens(cast("TokenRecords", failing), lambda: world.now)
     tokens.authenticate(text, NETWORK)
     assert [str(error) for error in logged_failures.take(OSError)] == logged
     failing.fault = None
@@ -159,8 +159,8 @@ async def test_who_shows_bad_ones_has_to_wait_and_keeps_nobody_out(world: World)
     [
         ("", None, None, "name: expected 1 to 64 characters, got 0"),
         ("a", [], None, "websites: expected at least one, or null for all of them"),
-        ("a", None, NOW, "dateExpires: expected a Unix second to come"),
-        ("a", None, 1 << 60, "dateExpires: expected a Unix second to come"),
+        ("a", None, NOW, "dateExpires: expected a Unix time in the future"),
+        ("a", None, 1 << 60, "dateExpires: expected a Unix time in the future"),
     ],
 )
 def test_what_cannot_be_is_refused(

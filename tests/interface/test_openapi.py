@@ -257,7 +257,8 @@ def test_no_route_reads_a_parameter_that_no_operation_has() -> None:
         name
         for module in folder.glob("*.py")
         for name in re.findall(
-            r"query\.(?:text|boolean|integer|choice)\(\s*\"(\w+)\"", module.read_text("utf-8")
+            r"(?:query|parameters)\.(?:text|boolean|integer|choice)\(\s*\"(\w+)\"",
+            module.read_text("utf-8"),
         )
     }
     assert read

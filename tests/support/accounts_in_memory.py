@@ -144,9 +144,9 @@ def outcome(deferred: Deferred[T]) -> T:
 
 def deferred_error(deferred: Deferred[Any]) -> Exception:
     """Return the refusal that a Deferred has already."""
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as error:
         outcome(deferred)
-    return refusal.value
+    return error.value
 
 
 def done(work: Coroutine[Any, Any, T]) -> T:

@@ -44,7 +44,7 @@ async def test_a_link_is_made_listed_opened_and_revoked(
     assert (await owner.ask("DELETE", f"{prefix}{SHARES}/{share}")).status == 204
     assert (await reader.ask("GET", pages, headers=headers)).status == 401
     gone = await reader.ask("GET", f"{prefix}/shared/{share}")
-    assert (gone.status, gone.error) == (404, "this share link does not exist, or not any more")
+    assert (gone.status, gone.error) == (404, "this share link does not exist, or no longer does")
     assert (await owner.ask("DELETE", f"{prefix}{SHARES}/{share}")).status == 404
     assert (await owner.ask("GET", prefix + SHARES)).json == []
 

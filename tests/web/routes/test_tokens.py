@@ -80,7 +80,7 @@ async def test_without_websites_it_is_for_all(owner: Browser) -> None:
         ),
         (
             {"name": "a", "scope": "read", "dateExpires": NOW},
-            "dateExpires: expected a Unix second to come",
+            "dateExpires: expected a Unix time in the future",
         ),
         (
             {"name": "a", "scope": "read", "dateExpires": NOW + 600.5},
