@@ -12,12 +12,12 @@ from duck_answers import Rows
 from duck_sql import candidates
 from numpy.typing import NDArray
 from questions import Question
+from support.storage.bulk_loads import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
 from medamad.lookup.referrers import Sources
-from medamad.storage.import_content import Bulk
 
 _TRIES: Final = 3
 _FLAGS: Final = ("time_ms", "first_today", "first_of_page", "number_today", "width_px")

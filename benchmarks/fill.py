@@ -18,6 +18,7 @@ from attrs import evolve
 from content import HOSTNAME
 from hits import hits_of
 from plan import DAY_MS, Plan
+from support.storage.bulk_loads import add, begin
 from traffic import batches
 from twisted.internet import task
 from twisted.internet.defer import Deferred
@@ -30,6 +31,8 @@ from medamad.storage.store import Store
 
 _BATCH = 2_000
 _SMALL_VIEWS = 5
+_NUMBERS_PER_VIEW = 4
+"""Sequence numbers of a view and its events, at most."""
 
 
 def small_views(websites: list[Website], until_ms: int) -> Iterator[View]:
@@ -61,21 +64,27 @@ async def fill(store: Store, plan: Plan, small: int) -> None:
     """Register the websites and store what they are visited by."""
     began = plan.since_ms // 1000
     website = await store.add_website(HOSTNAME, began)
-    stored = 0
+    loaded = await begin(store, website, _NUMBERS_PER_VIEW * plan.views)
+    first, stored, is_loading = loaded.spans[0].at, 0, True
     for series, bulk in enumerate(batches(plan)):
         if stored < plan.before_memtable:
-            await store.load(website, bulk)
+            first = await add(store, loaded, bulk, first)
         else:
+            if is_loading:
+                await store.imports.finish(loaded)
+                is_loading = False
             await _append(store, hits_of(bulk, website.number, series))
         stored += len(bulk)
+    if is_loading:
+        await store.imports.finish(loaded)
     others = [await store.add_website(f"small-{n}.example", began) for n in range(small)]
     if others:
         await _append(store, list(small_views(others, plan.until_ms)))
 
 
 async def _append(store: Store, hits: list[Hit] | list[View]) -> None:
-    for begin in range(0, len(hits), _BATCH):
-        await store.append(hits[begin : begin + _BATCH])
+    for start in range(0, len(hits), _BATCH):
+        await store.append(hits[start : start + _BATCH])
 
 
 async def fill_folder(reactor: Any, folder: Path, plan: Plan, small: int) -> None:

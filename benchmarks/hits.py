@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
+from support.storage.bulk_loads import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.hits import Event, Hit, Leaving, Properties, View
-from medamad.storage.import_content import Bulk
 
 
 def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:

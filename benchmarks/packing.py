@@ -7,9 +7,9 @@ import numpy as np
 from audience import Audience
 from content import Content
 from numpy.typing import NDArray
+from support.storage.bulk_loads import Bulk
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.import_content import Bulk
 
 
 def bulk_of(

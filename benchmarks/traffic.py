@@ -11,8 +11,7 @@ from content import HOSTNAME, Content
 from days import Columns, Days, joined, taken
 from packing import bulk_of
 from plan import Plan
-
-from medamad.storage.import_content import Bulk
+from support.storage.bulk_loads import Bulk
 
 _BATCH: Final = 262_144
 """Days are put together until there are so many views."""

@@ -13,7 +13,7 @@ from medamad.admin.protocol import AskConfiguration, Configuration, State, Statu
 from medamad.admin.server import Handlers, Tell
 from medamad.build import VERSION
 from medamad.storage.environment.trusted_clock import told_doubt
-from medamad.storage.settings import told_unregistered
+from medamad.storage.settings import unregistered_warning
 from medamad.web.metrics import lacks
 from medamad.web.server.site import Site
 
@@ -97,7 +97,7 @@ class Desk:
             if website.number in self.site.backend.quiet:
                 yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
         for hostname in self.site.backend.store.unregistered_tables():
-            yield told_unregistered(hostname)
+            yield unregistered_warning(hostname)
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
             yield told_doubt(left_ms)

@@ -135,7 +135,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             telling.tell(written.done, written.total)
     telling.end()
     for place in dict.fromkeys(left_out):
-        tell_error(f"a block is damaged and left out: {place}")
+        tell_error(f"a damaged segment is left out: {place}")
     for what in _without(gaps_of):
         tell_warning(f"{what}, since there are only sums of them")
     return 1 if left_out else 0

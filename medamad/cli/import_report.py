@@ -16,7 +16,7 @@ from medamad.admin.protocol import Request
 from medamad.cli.support import tell_error
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
-from medamad.storage.compaction.retention import Bound, bound_of
+from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.trusted_clock import until_believed
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Span
@@ -35,7 +35,7 @@ from medamad.transfer.rows import format_day
 class Past:
     """Counts, of what comes in, the hits and the days that are to go by a bound; None for none."""
 
-    bound: Bound | None
+    bound: Cutoff | None
     waits_ms: int = 0
     """For how much longer nothing goes, as the clock is not believed yet."""
     views: int = 0
@@ -49,7 +49,7 @@ class Past:
         """Begin to count, for a website."""
         registered = {each.hostname for each in guest.websites()}
         keep = retention.of(website.hostname, registered)
-        return cls(bound_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
+        return cls(cutoff_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
 
     def add(self, content: Content) -> None:
         """Count hits; an event comes in one piece."""
@@ -61,7 +61,7 @@ class Past:
 
     def add_days(self, counts: Sequence[DayCounts]) -> None:
         """Count days, which come one after another; sums are kept where those of views are."""
-        if self.bound is None or self.bound.sums:
+        if self.bound is None or self.bound.keeps_rollups:
             return
         for each in counts:
             self.days += each.day != self._day and each.span[0] < self.bound.before_ms
@@ -77,7 +77,9 @@ class Past:
             for count, noun in ((self.views, "view"), (self.events, "event"), (self.days, "day"))
             if count
         )
-        remains = "sums of their days remain" if self.bound.sums else "nothing of them remains"
+        remains = (
+            "sums of their days remain" if self.bound.keeps_rollups else "nothing of them remains"
+        )
         soon = "soon after"
         if self.waits_ms:
             soon = f"but not {until_believed(self.waits_ms)}, as the clock is not believed yet"

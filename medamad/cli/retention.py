@@ -21,10 +21,10 @@ from medamad.cli.support import (
     whole,
 )
 from medamad.config.settings import retention
-from medamad.storage.compaction.retention import Bound, Forecast, bound_of
+from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
 from medamad.storage.environment.trusted_clock import told_doubt
 from medamad.storage.offline import reading_beside
-from medamad.storage.settings import After, Keep, told_unregistered
+from medamad.storage.settings import After, Keep, unregistered_warning
 
 EXAMPLES: Final = (
     ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
@@ -84,7 +84,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
         for website in websites:
             keep = _tried(given.of(website.hostname, registered), arguments)
             is_dry_run = arguments.dry_run or is_trial
-            bound = bound_of(keep, given.zone, now_ms)
+            bound = cutoff_of(keep, given.zone, now_ms)
             found = guest.forecast(website, bound if is_dry_run else None)
             has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
@@ -104,11 +104,11 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     if has_past and left_ms:
         tell_warning(told_doubt(left_ms))
     for hostname in given.unregistered(registered):
-        tell_warning(told_unregistered(hostname))
+        tell_warning(unregistered_warning(hostname))
     return 1 if damaged else 0
 
 
-def _has_past(found: Forecast, bound: Bound | None) -> bool:
+def _has_past(found: Forecast, bound: Cutoff | None) -> bool:
     earliest_ms = found.earliest_ms
     return bound is not None and earliest_ms is not None and earliest_ms < bound.before_ms
 

@@ -402,7 +402,7 @@ async def _give_up_on_standstill(store: Store, queue: WriteQueue) -> None:
 
 async def _return_memory(store: Store, questions: Pool) -> None:
     def give_back() -> None:
-        store.let_go_of_texts()
+        store.evict_texts()
         runtime.return_free_memory()
 
     # In a thread, so that nobody waits for it; when there are many questions, another time.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.accounts import stored_account
-from medamad.storage.compaction.purge import OF_WEBSITES
+from medamad.storage.compaction.purge import PER_WEBSITE
 from medamad.storage.dictionary.decode import PropertyNames
 from medamad.storage.dictionary.keys import code_key, split_name
 from medamad.storage.dictionary.limits import read_mark
@@ -27,7 +27,13 @@ from medamad.storage.environment.last_numbers import read_number
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches
-from medamad.storage.segments.build import Written, content_of, group_header, group_puts, segment_of
+from medamad.storage.segments.build import (
+    EncodedSegment,
+    content_of,
+    encode_merged,
+    encode_segment,
+    merged_header,
+)
 from medamad.storage.segments.corrections import read_corrections
 from medamad.storage.segments.counters import decode_counters
 from medamad.storage.segments.format import (
@@ -41,8 +47,8 @@ from medamad.storage.segments.format import (
 from medamad.storage.segments.parts import (
     Part,
 )
-from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_one
-from medamad.storage.segments.rollup import disagreements, open_sums, written_sums
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_part
+from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.dedup import SECRET
 from medamad.storage.wal.records import Kind, Rows, journal_place, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones
@@ -114,7 +120,7 @@ class StoreCheck:
     def _numbering(self, greatest_website: int) -> Iterator[str]:
         for name, least in (
             (b"sequence", self._greatest_sequence),
-            (b"last-block", self._greatest_segment),
+            (b"last-segment", self._greatest_segment),
             (LAST_BATCH, self._greatest_batch),
             (b"last-website", greatest_website),
         ):
@@ -132,7 +138,7 @@ class StoreCheck:
         leaving = {_NUMBER.pack(number) for number in tombstones(self._txn, meta)}
         for key in leaving & registered:
             yield f"website {_NUMBER.unpack(key)[0]}: it is registered, and deleted"
-        for name in OF_WEBSITES:
+        for name in PER_WEBSITE:
             count = 0
             for key, _ in self._items(name):
                 count += key[:4] not in registered and key[:4] not in leaving
@@ -179,7 +185,7 @@ class StoreCheck:
         self._greatest_batch = max(self._greatest_batch, *known, 0)
         for number, header in headers.items():
             if header.batch and header.batch not in known:
-                yield f"website {website}, block {number}: its batch {header.batch} is not there"
+                yield f"website {website}, segment {number}: its batch {header.batch} is not there"
 
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
         """Compare each text with its code; gives the texts, None where a code has none."""
@@ -244,7 +250,7 @@ class StoreCheck:
     ) -> Iterator[str]:
         """Make a segment or group once more and compare; adds it to `sound` if all is right."""
         header = headers[number]
-        place = f"website {website}, block {number}"
+        place = f"website {website}, segment {number}"
         self._greatest_segment = max(self._greatest_segment, number)
         self._greatest_sequence = max(self._greatest_sequence, header.last)
         stored: dict[tuple[bool, int], bytes] = {}
@@ -257,11 +263,11 @@ class StoreCheck:
             return
         missing = [member for member in header.members if member not in headers]
         for member in missing:
-            yield f"{place}: block {member} of it is missing"
+            yield f"{place}: segment {member} of it is missing"
         members = [sound[member] for member in header.members if member in sound]
         if unsound or len(members) < len(header.members):
             return
-        part = open_one(
+        part = open_part(
             Segment(website, number, header, tuple(_segment_of(part) for part in members)),
             None,
             WriterAccess(self._txn),
@@ -277,7 +283,7 @@ class StoreCheck:
 
     def _values(self, segment: Segment, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
         """Look at the checksums of what is stored of a segment; gives all of it."""
-        place = f"website {segment.website}, block {segment.number}"
+        place = f"website {segment.website}, segment {segment.number}"
         for is_counters, name in ((False, "segments"), (True, "counters")):
             for key, value in self._items(name, segment.key):
                 kind = key[-1]
@@ -294,10 +300,12 @@ class StoreCheck:
         self, segment: Segment, stored: Mapping[tuple[bool, int], bytes], names: _Names
     ) -> Iterator[str]:
         """Return where the sums of a day do not agree with each other."""
-        place = f"website {segment.website}, block {segment.number}"
+        place = f"website {segment.website}, segment {segment.number}"
         try:
-            sums = open_sums(segment, WriterAccess(self._txn), self._environment.databases).loaded()
-            again = written_sums(sums, segment.key)
+            sums = open_rollup(
+                segment, WriterAccess(self._txn), self._environment.databases
+            ).loaded()
+            again = encode_rollup(sums, segment.key)
             puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
             told = list(disagreements(sums))
         except DamagedSegment as error:
@@ -327,7 +335,7 @@ class StoreCheck:
         names: _Names,
     ) -> Iterator[str]:
         segment = _segment_of(part)
-        place = f"website {segment.website}, block {segment.number}"
+        place = f"website {segment.website}, segment {segment.number}"
         try:
             again = self._again(part, members, segment)
             puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
@@ -349,16 +357,18 @@ class StoreCheck:
             for events in (part.own, part.loose):
                 yield from _unnamed(place, Dimension.PROPERTY, events.property, names)
 
-    def _again(self, part: Part, members: Sequence[Part], segment: Segment) -> Written:
+    def _again(self, part: Part, members: Sequence[Part], segment: Segment) -> EncodedSegment:
         if isinstance(part, OpenSegment):
             counted_from = 0 if segment.header.has_counters else _NEVER_COUNTED
             content = content_of([part])
-            return segment_of(content, segment.key, self._names_of, counted_from=counted_from)
+            return encode_segment(content, segment.key, self._names_of, counted_from=counted_from)
         opened = [
             member for member in members if isinstance(member, OpenSegment | OpenMergedSegment)
         ]
-        header = group_header([(member.segment.number, member.segment.header) for member in opened])
-        return Written(header, group_puts(opened, header, segment.key))
+        header = merged_header(
+            [(member.segment.number, member.segment.header) for member in opened]
+        )
+        return EncodedSegment(header, encode_merged(opened, header, segment.key))
 
     def _pieces(self, website: int, headers: Mapping[int, SegmentHeader]) -> Iterator[str]:
         """Name what is there of segments that have no head, if they are not on their way out."""

@@ -31,7 +31,7 @@ from medamad.storage.import_batches import (
     write_batch,
 )
 from medamad.storage.import_content import DayCounts, TextCoding, days_of, texts_by_dimension
-from medamad.storage.segments.build import Content, joined
+from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.partition import Partition
@@ -148,10 +148,9 @@ class Imports:
         async with self._one_at_a_time:
             partition = await self._submit(partial(self._partition_of, batch))
             contents = [await self._coded(partition, batch, piece) for piece in pieces]
-            whole = joined(contents)
+            whole = concatenate(contents)
             if len(whole) or len(whole.events):
-                await self._compactor.add(partition, whole)
-                await self._compactor.remove_purge_queue()
+                await self._compactor.add_segment(partition, whole)
         if (incoming := self._incoming.get(batch.number)) is not None:
             incoming.add(whole)
 
@@ -171,7 +170,7 @@ class Imports:
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
-            await self._compactor.add_days(partition, days_of(counts, codes, batch.number))
+            await self._compactor.add_rollups(partition, days_of(counts, codes, batch.number))
         if (incoming := self._incoming.get(batch.number)) is not None:
             incoming.add_days(counts)
 
@@ -180,7 +179,7 @@ class Imports:
         async with self._one_at_a_time:
             whole, partition = await self._submit(partial(self._finish, batch))
             self._incoming.pop(batch.number, None)
-            await self._compactor.tend(partition, whole.last_ms)
+            await self._compactor.run_all(partition, whole.last_ms)
         await self._submit(partial(self._partitions.count_visitors, partition))
         return whole
 
@@ -217,7 +216,7 @@ class Imports:
             if isinstance(found, str):
                 self._log.error("what is known of an import is damaged: {place}", place=found)
             elif found.state is not State.WHOLE:
-                self._partitions.of(website.number).hide(found.number)
+                self._partitions.get_or_create(website.number).hide(found.number)
                 self._removal.add(found)
                 if found.state is State.UNFINISHED:
                     self._tell_unfinished(website, found)
@@ -245,7 +244,7 @@ class Imports:
         databases = self._environment.databases
         if not self._coding.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
-        partition = self._partitions.of(website.number)
+        partition = self._partitions.get_or_create(website.number)
         self._check_room(txn.lmdb)
         batches = sound_batches(txn.lmdb, databases, website.number)
         check_new(batches, digest, newest)
@@ -262,7 +261,7 @@ class Imports:
                 for span in spans_of(known, store, first, last, self._journal.reserve)
             ),
         )
-        self._journal.keep_sequence(txn.lmdb)
+        self._journal.write_sequence(txn.lmdb)
         write_batch(txn.lmdb, databases, batch)
         txn.after_commit(lambda: partition.hide(batch.number))
         return batch
@@ -303,7 +302,9 @@ class Imports:
     def _finish(self, batch: ImportBatch, txn: Transaction) -> tuple[ImportBatch, Partition]:
         partition = self._partition_of(batch, txn)
         headers = [
-            segment.header for segment in partition.of_batch(batch.number) if not segment.members
+            segment.header
+            for segment in partition.segments_of_batch(batch.number)
+            if not segment.members
         ]
         incoming = self._incoming.get(batch.number)
         if incoming is None:  # Its removal waits for its turn.

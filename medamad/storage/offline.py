@@ -12,7 +12,7 @@ from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage import grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import Note, Progress, back_up
-from medamad.storage.compaction.retention import Bound, Forecast, forecast
+from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
 from medamad.storage.environment.access import Leases, WriterAccess
 from medamad.storage.environment.environment import (
     Databases,
@@ -109,7 +109,7 @@ class Guest:
         source = Source(access, self._environment.databases, report_damage)
         return evolve(self._partition(website).publish(), source=source)
 
-    def forecast(self, website: Website, bound: Bound | None) -> Forecast:
+    def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
         """Return what is kept of a website, and what of it goes by a bound."""
         return forecast(self._partition(website), self._environment.databases, self._txn, bound)
 
@@ -118,10 +118,10 @@ class Guest:
         partitions = Partitions(environment, CHUNK_VIEWS, Leases(_NoReactor()))
         for batch in self._batches(website):
             if batch.state is not State.WHOLE:
-                partitions.of(website.number).hide(batch.number)
+                partitions.get_or_create(website.number).hide(batch.number)
         records = journal_records(self._txn, environment.databases, website.number)
         partitions.load(self._txn, website.number, records)
-        return partitions.of(website.number)
+        return partitions.get_or_create(website.number)
 
     def batches(self, website: Website) -> list[ImportBatch]:
         """Return the batches that were imported into a website and are whole."""

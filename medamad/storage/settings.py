@@ -32,7 +32,7 @@ class Keep:
     after: After = "sums"
 
     def or_longer(self, other: "Keep") -> "Keep":
-        """Return what removes nothing that one of both keeps."""
+        """Return the rule that keeps whatever one of the two keeps."""
         is_for_ever = not (self.raw_days and other.raw_days)
         return Keep(
             0 if is_for_ever else max(self.raw_days, other.raw_days),
@@ -42,61 +42,60 @@ class Keep:
 
 @frozen(kw_only=True)
 class Retention:
-    """How long views are kept: those of each website by its hostname, those of all others."""
+    """How long views are kept: of single websites by hostname, and of all others."""
 
     others: Keep = Keep()
     websites: Mapping[str, Keep] = field(factory=dict)
     zone: tzinfo = _UTC
-    """Whose midnights part the days."""
+    """Its midnights separate days."""
 
     def of(self, hostname: str, registered: Container[str]) -> Keep:
-        """Return what holds for a website."""
+        """Return the rule of a website."""
         own = self.websites.get(hostname)
         return self.of_others(registered) if own is None else own
 
     def of_others(self, registered: Container[str]) -> Keep:
-        """Return what holds for the websites that have no table.
+        """Return the rule of the websites that have no table.
 
-        A table that names none of the registered websites may be meant for any that has no table:
-        it was written otherwise, or the website has another name by now. So these are all kept for
-        at least as long as it says.
+        A table of an unregistered website may be meant for any of them: its name was misspelled, or
+        the website was renamed. So all of them keep at least what such a table keeps.
         """
-        lost = (self.websites[name] for name in self.unregistered(registered))
-        return reduce(Keep.or_longer, lost, self.others)
+        unmatched = (self.websites[name] for name in self.unregistered(registered))
+        return reduce(Keep.or_longer, unmatched, self.others)
 
     def unregistered(self, registered: Container[str]) -> list[str]:
-        """Return the names of the tables that name none of the registered websites."""
+        """Return the hostnames of the tables of unregistered websites."""
         return sorted(name for name in self.websites if name not in registered)
 
 
-def told_unregistered(hostname: str) -> str:
-    """Return what a table that names no registered website does."""
+def unregistered_warning(hostname: str) -> str:
+    """Return what the table of an unregistered website does, for the operator."""
     return (
         f"retention.websites.{hostname}: no website of this name is registered;"
-        " those without a table are kept for at least as long as it says"
+        " websites without a table keep their views for at least as long as it says"
     )
 
 
 @frozen(kw_only=True)
 class StoreSettings:
-    """Bounds of the store. `map_size` is read when it is opened, the others at any time."""
+    """Settings of the store. `map_size` is applied at start, the others at any time."""
 
     map_size: int = 64 << 30
     """Bytes that the file can grow to. Costs nothing until used."""
     min_free_disk: int = 512 << 20
-    """Bytes of free disk below which no hits are taken."""
+    """Free bytes on the disk below which no hits are stored."""
     new_values: Mapping[Dimension, int] = field(factory=lambda: NEW_VALUES)
-    """New values of a website in a day; for PROPERTY, those of one property name.
+    """How many new values a website may have in a day; for PROPERTY, of one property name.
 
     A value counts once for each 256 bytes of its text.
     """
     other_new_values: int = OTHER_NEW_VALUES
     """The same for the dimensions that `new_values` does not name."""
     recent_beacons: int = 65_536
-    """How many beacons are kept in memory; older ones are looked up on disk."""
+    """How many beacons are kept in memory. Older ones are looked up on disk."""
     text_bytes: int = 256 << 20
-    """Bytes of memory that texts may take before those that nobody asks for are let go of."""
+    """Bytes of memory that texts may take before unused ones are dropped."""
     early_beacons: int = 10_000
-    """How many beacons may wait for a load that has not come yet."""
+    """How many beacons may wait for a page load that has not arrived yet."""
     retention: Retention = Retention()
     """How long views are kept."""

@@ -12,7 +12,7 @@ from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.planner import Planner, Sizes
-from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, left_over
+from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, leftovers
 from medamad.storage.compaction.scheduler import Maintenance
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
@@ -42,42 +42,53 @@ def start_store(
     reactor: CallsFromThread,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Store:
-    """Open or make the store in `directory` and load what it holds. Raises StoreError, OSError."""
+    """Open or create the store in a directory and load it. Raises StoreError, OSError."""
     with failures_told(directory / FILE_NAME):
         environment = open_environment(directory, settings.map_size)
-        return _store_in(environment, settings, reactor, sizes)
+        store = _build(environment, settings, reactor, sizes)
+        with environment.reading() as txn:
+            to_trim = _load(store, txn)
+            deleted = list(_deleted(store, txn))
+            with suppress(Unavailable):
+                # So that the log has from the start why no hits are stored.
+                store.room.check(txn)
+        _start_background_work(store, to_trim, deleted)
+        return store
 
 
-def _store_in(
+def _build(
     environment: Environment, settings: StoreSettings, reactor: CallsFromThread, sizes: Sizes
 ) -> Store:
-    """Put the parts together, and go on with what was left to be done."""
+    """Construct the components of a store and connect them."""
     databases = environment.databases
-    names = Dictionary(databases, settings.new_values, settings.other_new_values)
     broken: Deferred[str] = Deferred()
     writer = Writer(environment, reactor, broken.callback)
-    partitions = Partitions(environment, sizes.chunk_views, Leases(reactor))
-    purge_queue = PurgeQueue(environment, partitions.leases)
+    room = Room(environment, settings.min_free_disk)
+    websites = Websites(databases)
+    dictionary = Dictionary(databases, settings.new_values, settings.other_new_values)
+    journal = Journal(
+        databases,
+        dictionary,
+        BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons),
+        UnmatchedBeacons(settings.early_beacons),
+    )
+    leases = Leases(reactor)
+    partitions = Partitions(environment, sizes.chunk_views, leases)
+    purge_queue = PurgeQueue(environment, leases)
     planner = Planner(environment, purge_queue, sizes)
     compactor = Compactor(environment, writer.submit, partitions.publish, planner, purge_queue)
-    websites = Websites(databases)
-    room = Room(environment, settings.min_free_disk)
-    coding = TextCoding(writer.submit, names, websites.has_number, room.check)
+    website_purge = WebsitePurge(environment, writer.submit, leases)
     one_at_a_time = DeferredLock()
-    beacons = BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons)
-    early = UnmatchedBeacons(settings.early_beacons)
-    journal = Journal(databases, names, beacons, early)
-    removal = WebsitePurge(environment, writer.submit, partitions.leases)
     maintenance = Maintenance(
         retention=settings.retention,
         submit=writer.submit,
         websites=websites,
-        names=names,
-        beacons=beacons,
-        early=early,
-        leases=partitions.leases,
+        dictionary=dictionary,
+        beacons=journal.beacons,
+        unmatched=journal.unmatched,
+        leases=leases,
         partitions=partitions,
-        removal=removal,
+        website_purge=website_purge,
         compactor=compactor,
         one_at_a_time=one_at_a_time,
     )
@@ -87,7 +98,7 @@ def _store_in(
         partitions=partitions,
         compactor=compactor,
         journal=journal,
-        coding=coding,
+        coding=TextCoding(writer.submit, dictionary, websites.has_number, room.check),
         check_room=room.check,
         one_at_a_time=one_at_a_time,
         removal=ImportRemoval(
@@ -96,33 +107,9 @@ def _store_in(
             partitions=partitions,
             compactor=compactor,
             one_at_a_time=one_at_a_time,
-            undone=maintenance.has_lost_hits,
+            undone=maintenance.vacuum_after_removal,
         ),
     )
-    with environment.reading() as txn:
-        to_clear = _read(
-            txn,
-            environment,
-            websites=websites,
-            journal=journal,
-            purge_queue=purge_queue,
-            imports=imports,
-            partitions=partitions,
-        )
-        with suppress(Unavailable):
-            # So that the log tells from the start why no hits are taken.
-            room.check(txn)
-        deleted = list(_deleted(txn, environment, websites))
-    maintenance.tell_unregistered()
-    if room.free_disk() < settings.min_free_disk:
-        # Where nothing more can be written, the first try ends a run: so not at once.
-        maintenance.unsettled = to_clear
-    else:
-        for number in deleted:
-            maintenance.start(removal.remove(number))
-        maintenance.start(maintenance.settle(to_clear))
-        maintenance.start(imports.tidy())
-    maintenance.start(maintenance.count_visitors())
     return Store(
         settings=settings,
         websites=websites,
@@ -130,54 +117,59 @@ def _store_in(
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
         clock=TrustedClock(environment, writer.submit),
+        imports=imports,
         broken=broken,
         environment=environment,
-        names=names,
-        room=room,
-        journal=journal,
         writer=writer,
+        room=room,
+        dictionary=dictionary,
+        journal=journal,
         partitions=partitions,
-        removal=removal,
         compactor=compactor,
-        coding=coding,
-        imports=imports,
-        one_at_a_time=one_at_a_time,
+        website_purge=website_purge,
         maintenance=maintenance,
     )
 
 
-def _read(
-    txn: Txn,
-    environment: Environment,
-    *,
-    websites: Websites,
-    journal: Journal,
-    purge_queue: PurgeQueue,
-    imports: Imports,
-    partitions: Partitions,
-) -> list[Partition]:
-    """Read all that is kept in memory; returns the partitions that have something to clear."""
-    websites.load(txn)
-    journal.load(txn)
+def _load(store: Store, txn: Txn) -> list[Partition]:
+    """Load what is kept in memory; return the partitions whose log has flushed records."""
+    environment = store.environment
+    store.websites.load(txn)
+    store.journal.load(txn)
     for name in environment.strange_names(txn):
-        _log.error("what had another name is not found: {name}", name=name)
-    for place in left_over(txn, environment.databases):
-        _log.error("what is stored belongs to no website: {place}", place=place)
-    purge_queue.load(txn)
-    to_clear = []
-    for website in websites.all():
+        _log.error("a part of the store has another name and is ignored: {name}", name=name)
+    for place in leftovers(txn, environment.databases):
+        _log.error("data of no website is ignored: {place}", place=place)
+    store.compactor.purge_queue.load(txn)
+    to_trim = []
+    for website in store.websites.all():
         records = journal_records(txn, environment.databases, website.number)
-        imports.load_all(txn, website)
-        if partitions.load(txn, website.number, records):
-            to_clear.append(partitions.of(website.number))
-    journal.has_used(partitions.greatest_sequence)
-    return to_clear
+        store.imports.load_all(txn, website)
+        if store.partitions.load(txn, website.number, records):
+            to_trim.append(store.partitions.get_or_create(website.number))
+    store.journal.skip_to(store.partitions.greatest_sequence)
+    return to_trim
 
 
-def _deleted(txn: Txn, environment: Environment, websites: Websites) -> Iterator[int]:
-    """Return the numbers of deleted websites of which something is still there."""
-    for number in tombstones(txn, environment.databases.meta):
-        if websites.has_number(number):
-            _log.error("a website is registered and not removed: {number}", number=number)
+def _deleted(store: Store, txn: Txn) -> Iterator[int]:
+    """Return the numbers of deleted websites that have data left."""
+    for number in tombstones(txn, store.environment.databases.meta):
+        if store.websites.has_number(number):
+            _log.error("a registered website has a tombstone and is kept: {number}", number=number)
         else:
             yield number
+
+
+def _start_background_work(store: Store, to_trim: list[Partition], deleted: list[int]) -> None:
+    """Finish what the last run left, and count the visitors of the last day."""
+    maintenance = store.maintenance
+    maintenance.log_unregistered()
+    if store.room.free_disk() < store.settings.min_free_disk:
+        # On a full disk the first write may end the run, so `tidy` does it a little later.
+        maintenance.postponed = to_trim
+    else:
+        for number in deleted:
+            maintenance.start(store.website_purge.purge(number))
+        maintenance.start(maintenance.finish_last_run(to_trim))
+        maintenance.start(store.imports.tidy())
+    maintenance.start(maintenance.count_visitors())

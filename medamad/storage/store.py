@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Final, TypeVar
 
 import lmdb
 from attrs import define, frozen
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Share, Token
@@ -26,7 +25,6 @@ from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import Lost
 from medamad.storage.grants import Grants, delete_shares_of
-from medamad.storage.import_content import Bulk, TextCoding, contents_of
 from medamad.storage.imports import Imports
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.segments.snapshot import Snapshot
@@ -37,17 +35,17 @@ from medamad.storage.websites import Websites
 
 @frozen(kw_only=True)
 class Figures:
-    """The figures of one moment."""
+    """Sizes of a store at a moment."""
 
     used_bytes: int
-    """Of the store's file."""
+    """Bytes of the file that are in use."""
     map_bytes: int
-    """What the file can grow to."""
+    """Bytes that the file can grow to."""
     free_disk_bytes: int
     segments: int
-    """Flushed segments of all websites."""
+    """Segments of all websites."""
     memtable_views: int
-    """Views of all websites that are in memory, and not flushed yet."""
+    """Views of all websites that are not flushed yet."""
 
 
 T = TypeVar("T")
@@ -57,10 +55,7 @@ _log: Final = Logger()
 
 @define(eq=False)
 class Store:
-    """An open store. Reads are cheap and may be made anywhere; writes go to the writer thread.
-
-    `broken` fires with the reason when the store can no longer be trusted; the program is to stop.
-    """
+    """An open store. Reads are for any thread; writes go to the writer thread."""
 
     settings: StoreSettings
     websites: Websites
@@ -68,34 +63,33 @@ class Store:
     tokens: Grants[Token]
     shares: Grants[Share]
     clock: TrustedClock
-    broken: "Deferred[str]"
-    _environment: Environment
-    _journal: Journal
-    _names: Dictionary
-    _room: Room
-    _writer: Writer
-    _partitions: Partitions
-    _removal: WebsitePurge
-    _compactor: Compactor
-    _coding: TextCoding
     imports: Imports
-    _one_at_a_time: DeferredLock
-    _maintenance: Maintenance
+    broken: "Deferred[str]"
+    """Fires with the reason when the store can no longer be trusted and the program has to stop."""
+    # The parts, for `startup`, `backup` and whoever looks into a store.
+    environment: Environment
+    journal: Journal
+    dictionary: Dictionary
+    room: Room
+    writer: Writer
+    partitions: Partitions
+    website_purge: WebsitePurge
+    compactor: Compactor
+    maintenance: Maintenance
 
     async def close(self, within_s: float | None = None) -> None:
-        """Finish what was submitted, then close the file. Nothing may be asked afterwards.
+        """Finish the writes submitted so far, then close the file.
 
-        Where a write does not end within a time, the file stays open until the process ends.
+        If they do not end within the time, the file stays open until the process ends.
         """
-        self._maintenance.close()
-        if self._writer.stop(within_s):
-            self._environment.close(is_sound=not self.broken.called)
+        self.maintenance.close()
+        if self.writer.stop(within_s):
+            self.environment.close(is_sound=not self.broken.called)
         else:
-            # What a killed process leaves of a transaction, LMDB takes for never begun.
+            # LMDB ignores the transaction that a killed process did not finish.
             _log.warn(
-                "{path} is left open, as a write into it does not end: all that was answered"
-                " is stored",
-                path=self._environment.path,
+                "{path} is left open, as a write does not end; everything acknowledged is stored",
+                path=self.environment.path,
             )
 
     def fail(self, reason: str) -> None:
@@ -104,77 +98,77 @@ class Store:
             self.broken.callback(reason)
 
     def apply(self, settings: StoreSettings) -> None:
-        """Go by other settings from now on; the map's size stays until the next start."""
+        """Apply changed settings; the size of the map stays until the next start."""
         self.settings = settings
-        self._room.min_free_disk = settings.min_free_disk
-        self._maintenance.retention = settings.retention
-        self._maintenance.tell_unregistered()
-        self._names.bounds = settings.new_values
-        self._names.default_bound = settings.other_new_values
+        self.room.min_free_disk = settings.min_free_disk
+        self.maintenance.retention = settings.retention
+        self.maintenance.log_unregistered()
+        self.dictionary.bounds = settings.new_values
+        self.dictionary.default_bound = settings.other_new_values
 
     # Reading
 
     def ask(self, website: Website, question: Callable[[Snapshot], T]) -> T:
-        """Put a question to what is stored of a website now. For any thread.
+        """Return the result of a query on what is stored of a website now.
 
-        What the snapshot gives, and whatever was borrowed of it, is valid for the question alone.
+        The snapshot, and the arrays borrowed from it, are valid only while the query runs.
         """
-        return self._partitions.ask(website.number, question)
+        return self.partitions.ask(website.number, question)
 
     def snapshot(self, website: Website) -> AbstractContextManager[Snapshot]:
         """Keep the present state of a website readable until the context ends. Any thread."""
-        return self._partitions.snapshot(website.number)
+        return self.partitions.snapshot(website.number)
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
-        return self._partitions.visitors_last_day(website.number, now_ms)
+        return self.partitions.visitors_last_day(website.number, now_ms)
 
     def live_visitors(self, website: Website, now_ms: int) -> int:
-        """Count the views begun in the last five minutes whose page has not been left."""
+        """Count the views of the last five minutes whose page was not left."""
         return self.ask(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
 
     def usage(self) -> Usage:
-        """Return how much of the store is in use."""
-        with self._environment.reading() as txn:
-            return self._room.usage(txn)
+        """Return how much of the store's room is in use."""
+        with self.environment.reading() as txn:
+            return self.room.usage(txn)
 
     @property
     def commits(self) -> Timings:
-        """How long commits took."""
-        return self._writer.commits
+        """The durations of commits."""
+        return self.writer.commits
 
-    def lack(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return why no hits are stored at the moment, "" when they are."""
         try:
-            self._environment.opened.check()
-            with self._environment.reading() as txn:
-                room = self._room.lack(txn)
+            self.environment.opened.check()
+            with self.environment.reading() as txn:
+                room = self.room.lack(txn)
         except Lost as error:
             return str(error)
         except OSError as error:
             return f"the folder of the store cannot be reached: {error.strerror}"
         except lmdb.Error as error:
             return f"the store cannot be read: {error}"
-        return room or self._writer.lack
+        return room or self.writer.lack
 
     @property
     def stall_watch(self) -> StallWatch:
-        """Whether a write does not end. Somebody has to have it look."""
-        return self._writer.stall_watch
+        """Detects writes that do not end, if it is called regularly."""
+        return self.writer.stall_watch
 
     def is_running_out(self, process: int) -> bool:
-        """Return whether what a process reads, as a backup, may soon keep hits from being stored."""
+        """Return whether a process that reads for long may soon leave no room for hits."""
         try:
-            with self._environment.reading() as txn:
-                return self._room.is_running_out(txn, process)
-        except (OSError, lmdb.Error):  # which `lack` tells of
+            with self.environment.reading() as txn:
+                return self.room.is_running_out(txn, process)
+        except (OSError, lmdb.Error):  # which `unavailable_reason` reports
             return False
 
     def figures(self) -> Figures:
-        """Return what the store holds, and has room for."""
-        usage, partitions = self.usage(), self._partitions.all()
+        """Return the sizes of the store."""
+        usage, partitions = self.usage(), self.partitions.all()
         try:
-            free_disk_bytes = self._room.free_disk()
+            free_disk_bytes = self.room.free_disk()
         except OSError:
             free_disk_bytes = 0
         return Figures(
@@ -186,124 +180,99 @@ class Store:
         )
 
     def unregistered_tables(self) -> list[str]:
-        """Return the websites that retention names and that are not registered."""
+        """Return the hostnames of retention tables that are not registered."""
         return self.settings.retention.unregistered(self.websites.hostnames())
 
     def retention_waits_ms(self, now_ms: int) -> int:
-        """Return for how much longer what is past its time stays, as the clock is in doubt.
+        """Return how much longer expired hits stay because the clock is in doubt.
 
-        0 when it is believed, or nothing is past its time by what it shows.
+        0 when it is trusted, or when nothing has expired.
         """
         left_ms = self.clock.doubt_left_ms(now_ms)
-        return left_ms if left_ms and self._maintenance.has_past(now_ms) else 0
+        return left_ms if left_ms and self.maintenance.has_expired(now_ms) else 0
 
-    # Writing. Each raises Unavailable, and keeps nothing, when the store cannot take it.
+    # Writing. All of it raises Unavailable when the store cannot take it; then nothing is stored.
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
-        """Store hits in order; returns what became of each once all are committed and synced."""
-        batch = await self._writer.submit(lambda txn: self._append(txn, hits))
+        """Store hits in order; return the outcome of each once all are committed and synced."""
+        batch = await self.writer.submit(lambda txn: self._append(txn, hits))
         for website in batch.records:
-            partition = self._partitions.find(website)
-            if partition is not None and self._compactor.planner.is_due(partition):
-                self._maintenance.start(self._maintenance.tend(partition, hits[-1].time_ms))
+            partition = self.partitions.find(website)
+            if partition is not None and self.compactor.planner.is_memtable_full(partition):
+                self.maintenance.start(self.maintenance.compact(partition, hits[-1].time_ms))
         return batch.outcomes
-
-    async def load(self, website: Website, bulk: Bulk) -> None:
-        """Store what happened before, without regard to bounds on new values."""
-        if not len(bulk) and not len(bulk.event):
-            return
-        partition = self._partitions.of(website.number)
-        # Nothing uses the names until the views are there: they must not be tidied away.
-        async with self._one_at_a_time:
-            codes = await self._coding.codes(partition, bulk.used_texts(), bulk.time_bounds()[0])
-            first = await self._writer.submit(partial(self._reserve, bulk.sequence_numbers()))
-            sizes = bulk.cut(
-                self._compactor.planner.room(partition), self._compactor.planner.sizes.chunk_views
-            )
-            for content in contents_of(bulk, first, codes, sizes):
-                await self._compactor.add(partition, content)
-                await self._compactor.remove_purge_queue()
-            await self._compactor.tend(partition, bulk.time_bounds()[1])
-        await self._writer.submit(partial(self._partitions.count_visitors, partition))
 
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website. Raises Conflict when the hostname is taken."""
-        website = await self._writer.submit(lambda txn: self.websites.add(txn, hostname, now))
-        self._maintenance.tell_unregistered()
+        website = await self.writer.submit(lambda txn: self.websites.add(txn, hostname, now))
+        self.maintenance.log_unregistered()
         return website
 
     async def rename_website(self, website: Website, hostname: str, now: int) -> Website:
-        """Return a website another hostname. Raises NotFound, and BadRequest when it is taken."""
-        renamed = await self._writer.submit(
+        """Change the hostname of a website. Raises NotFound, and BadRequest when it is taken."""
+        renamed = await self.writer.submit(
             lambda txn: self.websites.rename(txn, website.number, hostname, now)
         )
-        self._maintenance.tell_unregistered()
+        self.maintenance.log_unregistered()
         return renamed
 
     async def delete_website(self, website: Website) -> None:
-        """Delete a website; its hits are gone from sight at once. Raises NotFound."""
+        """Delete a website; queries no longer see its hits at once. Raises NotFound."""
 
         def change(txn: Transaction) -> None:
             self.websites.delete(txn, website.number)
-            delete_shares_of(txn.lmdb, self._environment.databases, website.number)
+            delete_shares_of(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._forget(website.number))
 
-        await self._writer.submit(change)
-        self._maintenance.tell_unregistered()
-        self._maintenance.start(self._removal.remove(website.number))
+        await self.writer.submit(change)
+        self.maintenance.log_unregistered()
+        self.maintenance.start(self.website_purge.purge(website.number))
 
     async def replace_account(self, account: Account) -> None:
-        """Put a new account in the place of all there is: account, logins, websites and hits."""
+        """Delete the account with its logins, websites and hits, and store a new one."""
 
         def change(txn: Transaction) -> list[int]:
-            databases = self._environment.databases
+            databases = self.environment.databases
             delete_account(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._forget(*numbers))
             return numbers
 
-        for number in await self._writer.submit(change):
-            self._maintenance.start(self._removal.remove(number))
-        self._maintenance.tell_unregistered()
+        for number in await self.writer.submit(change):
+            self.maintenance.start(self.website_purge.purge(number))
+        self.maintenance.log_unregistered()
 
-    def let_go_of_texts(self) -> None:
-        """Let go of what is kept for questions that nobody asks. For any thread, now and then."""
-        self._partitions.let_go_of_texts(self.settings.text_bytes)
+    def evict_texts(self) -> None:
+        """Drop texts from memory that were not used for longest. To be called regularly."""
+        self.partitions.evict_texts(self.settings.text_bytes)
 
     async def tidy(self, now_ms: int, trusted_ms: int | None = None) -> None:
-        """Do what the passing of time asks for, in small steps.
+        """Do what has become due with time, in small steps. To be called about every minute.
 
-        Hits of more than a day ago are flushed, what became known of flushed ones is folded in,
-        those past their time go, as does what is left of imports that were undone or given up;
-        beacons of more than a day ago, what came before a load that never did, and readers that
-        have died are forgotten. What goes for good does so by `trusted_ms`, `now_ms` where that is
-        not given.
-        Raises Unavailable when the store cannot take it; then it is for the next time.
+        Flushes hits of more than a day ago, folds corrections into segments, applies retention,
+        deletes what is left of undone imports and deleted websites, and forgets expired beacons,
+        unmatched ones and readers that have died. What is deleted for good expires by `trusted_ms`,
+        or `now_ms` without it. What the store has no room for is retried the next time.
         """
-        self._environment.lmdb.reader_check()
-        self._room.long_readers.tell()
-        self._maintenance.tell_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
+        self.environment.lmdb.reader_check()
+        self.room.long_readers.tell()
+        self.maintenance.log_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
         try:
             await self.imports.tidy()
         finally:
-            await self._maintenance.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
+            await self.maintenance.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     # In the writer thread
 
-    def _reserve(self, numbers: int, txn: Transaction) -> int:
-        first = self._journal.reserve(numbers)
-        self._journal.keep_sequence(txn.lmdb)
-        return first
-
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> WriteBatch:
-        self._room.check(txn.lmdb)
-        batch = self._journal.write(txn.lmdb, hits, self.websites.has_number, self._partitions)
-        txn.after_commit(batch.committed)
-        txn.after_commit(lambda: self._partitions.extend(batch))
+        self.room.check(txn.lmdb)
+        batch = self.journal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
+        txn.after_commit(batch.remember)
+        txn.after_commit(lambda: self.partitions.extend(batch))
         return batch
 
     def _forget(self, *numbers: int) -> None:
-        self._partitions.forget(numbers)
+        self.partitions.forget(numbers)
         for number in numbers:
-            self._names.forget(number)
+            self.dictionary.forget(number)

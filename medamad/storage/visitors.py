@@ -25,7 +25,7 @@ _EVER: Final = 1 << 62
 def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
     """Return when the visitors' first views of the day since a moment were, Unix milliseconds.
 
-    There are some of a time to come where the clock has been set back.
+    Some are in the future where the clock was set back.
     """
     found = [
         part.time_ms[recent & ((part.flags & VISITOR) != 0)]
@@ -61,7 +61,7 @@ def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
 def _recent(
     parts: Iterable[Part], since_ms: int
 ) -> Iterator[tuple[ViewColumns, NDArray[np.bool_]]]:
-    """Return the parts that reach into a time, and which of their views do."""
+    """Return the parts that have views since a moment, and which views those are."""
     for part in parts:
         if part.time_bounds[1] < since_ms:
             continue
@@ -74,15 +74,15 @@ def _recent(
 _DAY_MS: Final = 86_400_000
 _SLOT_MS: Final = 900_000
 _KEPT: Final = _DAY_MS // _SLOT_MS + 1
-"""How many quarters of an hour are kept before the latest one, and after it."""
+"""How many quarters of an hour are kept, before the latest one and after it."""
 _ALWAYS: Final = 1 << 62
 _TIMES: Final = 4_096
-"""How many times of a quarter of an hour are kept; of further visitors only their number."""
+"""How many times are kept of a quarter of an hour. Further visitors are only counted."""
 
 
 @define(eq=False)
 class _Slot:
-    """The visitors of a quarter of an hour: how many, and when the first of them came."""
+    """The visitors of a quarter of an hour: how many, and the times of the first of them."""
 
     count: int = 0
     latest_ms: int = 0
@@ -95,7 +95,7 @@ class _Slot:
             self.times.append(time_ms)
 
     def within(self, since_ms: int, until_ms: int) -> int | None:
-        """Count those that came from one moment to another; None where not every time is known."""
+        """Count the visitors between two moments; None where not every time is known."""
         times = sorted(self.times)
         if len(times) < self.count:
             return None
@@ -104,27 +104,27 @@ class _Slot:
 
 @define(eq=False)
 class VisitorsLastDay:
-    """When the latest visitors came. Changed by the writer thread, read in any."""
+    """The times of the latest visitors. Changed by the writer thread, read by any."""
 
     _slots: dict[int, _Slot] = field(factory=dict)
     """By quarter of an hour since 1970."""
     _since_ms: int = _ALWAYS
     _until_ms: int = _ALWAYS
-    """Visitors that came from the one moment to before the other are all here."""
+    """All visitors from the one moment to before the other are here."""
 
     def fill(self, times_ms: Iterable[int], now_ms: int) -> None:
-        """Begin with all visitors that came since a day before a moment."""
+        """Start with all visitors since a day before a moment."""
         self._since_ms = _ALWAYS
         self._until_ms = _ALWAYS
         self._slots = {}
         for time_ms in times_ms:
             self._add(time_ms)
         self._forget(now_ms // _SLOT_MS)
-        # Last: other threads count meanwhile.
+        # Last, as other threads count meanwhile.
         self._since_ms = now_ms - _DAY_MS
 
     def add(self, times_ms: Iterable[int]) -> None:
-        """Count further visitors; those of more than a day before or after them make room."""
+        """Add visitors; those of more than a day before or after them are dropped."""
         for time_ms in times_ms:
             if self._add(time_ms):
                 self._forget(time_ms // _SLOT_MS)
@@ -134,7 +134,7 @@ class VisitorsLastDay:
         return self._since_ms <= now_ms - _DAY_MS and now_ms < self._until_ms
 
     def count(self, now_ms: int) -> int | None:
-        """Count those of the 24 hours before a moment; None where not enough is known of them."""
+        """Count the visitors of the 24 hours before a moment; None where that is not known."""
         if not self.knows(now_ms):
             return None
         since_ms = now_ms - _DAY_MS
@@ -151,7 +151,7 @@ class VisitorsLastDay:
         return total
 
     def _add(self, time_ms: int) -> bool:
-        """Count a visitor; returns whether it is the first in its quarter of an hour."""
+        """Add a visitor; return whether it is the first in its quarter of an hour."""
         number = time_ms // _SLOT_MS
         slot = self._slots.get(number)
         is_first = slot is None
@@ -161,7 +161,7 @@ class VisitorsLastDay:
         return is_first
 
     def _forget(self, latest: int) -> None:
-        """Make room of what is not near a quarter of an hour."""
+        """Drop what is more than a day away from a quarter of an hour."""
         for number in list(self._slots):
             if number < latest - _KEPT:
                 self._since_ms = max(self._since_ms, (number + 1) * _SLOT_MS)

@@ -25,7 +25,7 @@ _NONE: Final[Mapping[Any, Website]] = MappingProxyType({})
 
 @define(eq=False)
 class Websites:
-    """Changed in the writer thread, read in any: the mappings are replaced, never changed."""
+    """Changed by the writer thread, read by any: mappings are replaced, never changed."""
 
     _databases: Databases
     _by_hostname: Mapping[str, Website] = field(default=_NONE)
@@ -33,17 +33,17 @@ class Websites:
     _log = Logger()
 
     def load(self, txn: Txn) -> None:
-        """Read them all. One that is damaged is left out, and named in the log."""
+        """Load all websites. A damaged one is ignored and logged."""
         websites = []
         for found in read_websites(txn, self._databases):
             if isinstance(found, str):
-                self._log.error("a website is damaged and left out: {place}", place=found)
+                self._log.error("a damaged website is ignored: {place}", place=found)
             else:
                 websites.append(found)
         self._publish({website.hostname: website for website in websites})
 
     def all(self) -> list[Website]:
-        """Return every website in order of hostname."""
+        """Return all websites in order of hostname."""
         return [self._by_hostname[name] for name in sorted(self._by_hostname)]
 
     def hostnames(self) -> AbstractSet[str]:
@@ -51,15 +51,15 @@ class Websites:
         return self._by_hostname.keys()
 
     def by_hostname(self, hostname: str) -> Website | None:
-        """Return the website registered under exactly that hostname."""
+        """Return the website with exactly this hostname."""
         return self._by_hostname.get(hostname)
 
     def by_number(self, number: int) -> Website | None:
-        """Return the website that has a number."""
+        """Return the website with this number."""
         return self._by_number.get(number)
 
     def serving(self, hostname: str) -> Website | None:
-        """Return the website that a page on that host belongs to, with or without `www.`."""
+        """Return the website that a page on a host belongs to, with or without `www.`."""
         website = self._by_hostname.get(hostname)
         if website is None:
             bare = hostname.removeprefix("www.")
@@ -67,7 +67,7 @@ class Websites:
         return website
 
     def has_number(self, number: int) -> bool:
-        """Return whether a website with that number is registered."""
+        """Return whether a website with this number is registered."""
         return number in self._by_number
 
     def add(self, txn: Transaction, hostname: str, now: int) -> Website:
@@ -84,7 +84,7 @@ class Websites:
         return website
 
     def rename(self, txn: Transaction, number: int, hostname: str, now: int) -> Website:
-        """Return a website another hostname; its hits stay. Raises BadRequest when it is taken."""
+        """Change the hostname of a website. Raises NotFound, and BadRequest when it is taken."""
         old = self._of(number)
         holder = self._by_hostname.get(hostname)
         if holder is not None and holder.number != number:
@@ -96,7 +96,7 @@ class Websites:
         return website
 
     def delete(self, txn: Transaction, number: int) -> None:
-        """Take a website off the list and leave a tombstone: its hits go later, in steps."""
+        """Delete a website and leave a tombstone: its data is purged later, in steps."""
         self._of(number)
         txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
         txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
@@ -104,7 +104,7 @@ class Websites:
         txn.after_commit(lambda: self._publish(rest))
 
     def clear(self, txn: Transaction) -> list[int]:
-        """Delete every website; returns their numbers."""
+        """Delete every website; return their numbers."""
         numbers = sorted(self._by_number)
         for number in numbers:
             txn.lmdb.delete(_NUMBER.pack(number), db=self._databases.websites)
@@ -129,13 +129,13 @@ class Websites:
 
 
 def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
-    """Return the websites as they are stored; of a damaged one, where it stands."""
+    """Return the websites as they are stored; of a damaged one, its place."""
     with txn.cursor(db=databases.websites) as cursor:
         for key, value in cursor:
             try:
                 website = msgspec.json.decode(verified(key, value), type=Website)
                 if key != _NUMBER.pack(website.number):
-                    raise Damaged("it stands in the place of another")
+                    raise Damaged("it is stored under the key of another one")
             except (msgspec.DecodeError, Damaged) as error:
                 yield f"website {int.from_bytes(key, 'big')}: {error}"
             else:
@@ -143,7 +143,7 @@ def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
 
 
 def _greatest_used(txn: Txn, databases: Databases) -> int:
-    """Return the greatest number of a website that anything is stored of."""
+    """Return the greatest website number that anything is stored under."""
     greatest = 0
     for database in (databases.websites, databases.dictionary, databases.headers, databases.wal):
         with txn.cursor(db=database) as cursor:
@@ -153,7 +153,7 @@ def _greatest_used(txn: Txn, databases: Databases) -> int:
 
 
 def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
-    """Return the numbers of deleted websites whose hits are not all gone yet."""
+    """Return the numbers of deleted websites whose data is not all purged yet."""
     with txn.cursor(db=meta) as cursor:
         found = cursor.set_range(TOMBSTONE)
         while found and cursor.key().startswith(TOMBSTONE):
@@ -161,8 +161,8 @@ def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
             found = cursor.next()
 
 
-def remove_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
-    """Remove at most `most` keys of a deleted website, at last its tombstone.
+def delete_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
+    """Delete at most `most` keys of a deleted website, and last its tombstone.
 
     Returns whether all is gone. Large deletions in one transaction fail in a full map.
     """

@@ -30,7 +30,7 @@ _PREFIX: Final = "medamad_"
 def lacks(site: Site) -> list[str]:
     """Return each thing for which no hits are taken at the moment."""
     found = ["the daemon is stopping"] if site.is_leaving else []
-    lack = site.backend.store.lack()
+    lack = site.backend.store.unavailable_reason()
     return [*found, lack] if lack else found
 
 

@@ -18,10 +18,10 @@ from support.abuse import query_load as asking
 from support.abuse import reactor_watch as turning
 from support.abuse.hit_latency import Waits, for_seconds, send_hits
 from support.daemon import PATIENCE_S, Daemon
+from support.storage.bulk_loads import Bulk, load
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension, property_text
-from medamad.storage.import_content import Bulk
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
@@ -180,7 +180,7 @@ async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns
     lates = folder / "late.json"
     daemon = Daemon(folder, command=(sys.executable, turning.__file__, str(lates), "run"))
     store = start_store(daemon.data, StoreSettings(min_free_disk=0), reactor)
-    await store.load(await store.add_website(HOSTNAME, 1_700_000_000), wide(views, days=30))
+    await load(store, await store.add_website(HOSTNAME, 1_700_000_000), wide(views, days=30))
     await store.add_website("example.com", 1_700_000_000)
     await store.close()
     daemon.start()

@@ -48,9 +48,7 @@ async def test_a_token_is_found_by_its_text_alone(world: World) -> None:
     for bad in (text[:-1], text + "x", text.upper(), token.id, "medamad_", "x" * 100_000):
         with pytest.raises(Unauthorised, match="unknown or revoked"):
             world.tokens.authenticate(bad, bad[-1:].encode())
-    assert text.removeprefix("medamad_").encode() not in (
-        world.store._environment.path.read_bytes()
-    )
+    assert text.removeprefix("medamad_").encode() not in (world.store.environment.path.read_bytes())
 
 
 @pytest_twisted.ensureDeferred

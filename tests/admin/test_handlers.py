@@ -55,6 +55,6 @@ async def test_a_table_of_no_website_is_warned_of(house: House, tmp_path: Path) 
     assert (await state(house, tmp_path)).warnings == (
         (
             "retention.websites.twin.example: no website of this name is registered;"
-            " those without a table are kept for at least as long as it says"
+            " websites without a table keep their views for at least as long as it says"
         ),
     )

@@ -55,7 +55,7 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         assert damaged.stderr.endswith(": a damaged record\n")
         assert damaged.stdout.startswith(f"{file}: 1 things are wrong with it (")
         daemon.start()
-        until(lambda: "a record is damaged and left out: website 1" in daemon.log)
+        until(lambda: "a damaged record is ignored: website 1" in daemon.log)
 
 
 def test_it_writes_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from support.transfer.day_files import HOST, Plausible
 
 from medamad.cli.import_report import Past
 from medamad.domain.zones import start_of_day
-from medamad.storage.compaction.retention import Bound
+from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.import_content import DayCounts
 
 DAY_MS = 86_400_000
@@ -66,7 +66,7 @@ def test_an_import_says_what_does_not_stay(tmp_path: Path) -> None:
 def test_a_day_counts_once_however_many_pieces_it_has() -> None:
     day = int(time.time()) // 86_400
     before_ms = start_of_day(ZONE, day - 2) * 1000
-    past = Past(Bound(before_ms, ZONE, sums=False))
+    past = Past(Cutoff(before_ms, ZONE, keeps_rollups=False))
     for number in range(day - 4, day):
         begin_ms = start_of_day(ZONE, number) * 1000
         span = (begin_ms, begin_ms + DAY_MS - 1)
@@ -76,7 +76,7 @@ def test_a_day_counts_once_however_many_pieces_it_has() -> None:
     assert past.days == 2
     (told,) = past.told()
     assert told.endswith(" soon after: 2 days; nothing of them remains")
-    for bound in (None, Bound(before_ms, ZONE, sums=True)):
+    for bound in (None, Cutoff(before_ms, ZONE, keeps_rollups=True)):
         staying = Past(bound)
         staying.add_days(piece)
         assert (staying.days, list(staying.told())) == (0, [])

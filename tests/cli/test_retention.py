@@ -101,7 +101,7 @@ def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
     assert written.out.startswith("example.com: views are kept for 1 day, then the sums of")
     assert written.err == (
         "medamad: retention.websites.exmaple.com: no website of this name is registered;"
-        " those without a table are kept for at least as long as it says\n"
+        " websites without a table keep their views for at least as long as it says\n"
     )
 
 

@@ -289,7 +289,7 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     daemon.tidy_s = 0.01
     daemon.startService()
     await told.first
-    held = backends[0].store._writer.submit(lambda _txn: is_let_go.wait(PATIENCE_S))
+    held = backends[0].store.writer.submit(lambda _txn: is_let_go.wait(PATIENCE_S))
     await deferLater(reactor, 0.05)
     threading.Timer(0.1, is_let_go.set).start()
     await daemon.stopService()

@@ -55,7 +55,7 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
         return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
 
     pipeline, store = backends[0].pipeline, backends[0].store
-    store._writer.standstill = StallWatch(lambda: now[0])
+    store.writer.standstill = StallWatch(lambda: now[0])
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:
         early = answered("/event/hit", "a")
@@ -108,7 +108,7 @@ def test_a_daemon_whose_store_stands_still_is_stopped_all_the_same(tmp_path: Pat
         thread.join(PATIENCE_S)
         # Nobody can say that it is not stored.
         assert answers == []
-        assert "is left open, as a write into it does not end" in daemon.log
+        assert "is left open, as a write does not end" in daemon.log
         assert "1 connections were cut" in daemon.log
         daemon.start()
         summary = daemon.client().get("/api/website/example.com/summary")

@@ -16,7 +16,7 @@ import pytest_twisted
 from attrs import define, evolve, field
 from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished
 from support.durability.disks import Mounts, lack, mounts
-from support.storage.bulk_loads import made
+from support.storage.bulk_loads import load, made
 from support.storage.contents import held as all_held
 from support.storage.contents import settled
 from support.storage.hits import DAY_MS, NOW_MS, a_view
@@ -231,7 +231,8 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
     # One segment, of which nothing is free in the file.
     first_ms = NOW_MS - 40 * DAY_MS
     bulk = made(1, 40_000, 1_000, first_ms)
-    await store.load(
+    await load(
+        store,
         website,
         evolve(
             bulk,

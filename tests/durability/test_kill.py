@@ -99,8 +99,8 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
         views, _ = held(store, website)
         assert Counter(view["path"] for view in views) == expected
     assert counted > 0
-    assert segments_and_groups(store._environment)[0] > 0
-    assert orphans(store._environment) == []
+    assert segments_and_groups(store.environment)[0] > 0
+    assert orphans(store.environment) == []
     await store.close()
     checked = finished("check", daemon.data)
     assert checked.returncode == 0, checked.stderr

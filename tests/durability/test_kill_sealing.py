@@ -22,7 +22,7 @@ from medamad.storage.startup import start_store
 SEEDS = [(1, 4), *(pytest.param(seed, 12, marks=pytest.mark.slow) for seed in range(1, 12))]
 """With how many rounds each has."""
 PROGRAM = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
-SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
+SIZES = Sizes(chunk_views=6, merged_members=3, counted_from=0)
 NOW_MS, HOUR_MS = 1_790_000_000_000, 3_600_000
 
 
@@ -79,13 +79,13 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_flushing(
         assert lasted >= {
             path for path in acknowledged if f"/{int(path.split('/')[1]) + 7}/2" in acknowledged
         }
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         await store.close()
     assert turn > rounds
     store = start_store(
         tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
     )
-    assert min(segments_and_groups(store._environment)) > rounds // 4
+    assert min(segments_and_groups(store.environment)) > rounds // 4
     await store.close()
 
 
@@ -127,7 +127,7 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(
             assert set(told) >= set(paths)
             turn = max(int(path.split("/")[1]) for path in {*paths, *told}) + 1
             await settled(store, NOW_MS + turn * HOUR_MS)
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         await store.close()
         turn += 24  # so that each round has something to remove
     assert days > rounds // 4

@@ -47,7 +47,7 @@ CUTS_OF_A_DISK = 10
 DISK_MIB = 96
 CLIENTS = 4
 FLUSHING = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
-SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
+SIZES = Sizes(chunk_views=6, merged_members=3, counted_from=0)
 """Those of flushing.py."""
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 CONFIGURATION = """
@@ -222,5 +222,5 @@ async def test_nothing_is_lost_in_the_midst_of_flushing(tmp_path: Path, cuts: in
                     before = there.store.ask(there.website, questioned)
                     await settled(there.store, max(row["time_ms"] for row in before))
                     assert there.store.ask(there.website, questioned) == before
-                    assert orphans(there.store._environment) == []
+                    assert orphans(there.store.environment) == []
                     await there.store.close()

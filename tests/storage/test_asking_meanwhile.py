@@ -61,7 +61,7 @@ class QueryAccess:
 @pytest_twisted.ensureDeferred
 async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
-    store = open_store(sizes=Sizes(chunk_views=5, group_members=2, counted_from=seed * 3))
+    store = open_store(sizes=Sizes(chunk_views=5, merged_members=2, counted_from=seed * 3))
     telling = await Telling.begin(store)
     observed = Observed()
     website = telling.websites[0]
@@ -85,5 +85,5 @@ async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -
     telling.check()
     assert asking.answers > 10
     assert observed.counts["segments"] > 20
-    assert segments_and_groups(store._environment)[1] > 0
+    assert segments_and_groups(store.environment)[1] > 0
     await store.close()

@@ -79,7 +79,7 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
     await settled(again, NOW_MS + 3 * DAY_MS)
     assert len(held(again, website)[0]) == 60
     again.ask(website, agrees)
-    assert orphans(again._environment) == []
+    assert orphans(again.environment) == []
     await again.close()
     assert findings(tmp_path / "again") == []
 
@@ -92,7 +92,7 @@ async def test_a_backup_keeps_no_room_from_the_store_while_it_is_read_again(
     reading: dict[str, bool] = {}
 
     def tell(what: str, _done: int, _total: int) -> None:
-        readers = store._environment.lmdb.readers().splitlines()[1:]
+        readers = store.environment.lmdb.readers().splitlines()[1:]
         reading[what] = any(line.split()[-1] != "-" for line in readers)
 
     back_up_of(store, backup, tell)
@@ -105,7 +105,7 @@ async def test_a_backup_has_no_room_that_is_free(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, _ = await filled(open_store)
-    environment = store._environment
+    environment = store.environment
     with environment.lmdb.begin(write=True) as txn:
         txn.put(b"large", bytes(24 << 20), db=environment.databases.meta)
     with environment.lmdb.begin(write=True) as txn:

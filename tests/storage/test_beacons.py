@@ -1,7 +1,7 @@
 import pytest
 
 from medamad.storage.environment.environment import Environment
-from medamad.storage.wal.dedup import DAY_MS, BeaconIndex, Place
+from medamad.storage.wal.dedup import DAY_MS, BeaconIndex, ViewLocation
 
 HOUR_MS = 3_600_000
 NOW_MS = 480_000 * HOUR_MS
@@ -19,8 +19,8 @@ def store(environment: Environment, beacons: BeaconIndex, *times_ms: int) -> lis
     with environment.lmdb.begin(write=True) as txn:
         for sequence, time_ms in enumerate(times_ms):
             digest = beacons.digest(f"{time_ms}-{sequence}")
-            beacons.write(txn, digest, Place(1, time_ms, sequence))
-            beacons.remember(digest, Place(1, time_ms, sequence))
+            beacons.write(txn, digest, ViewLocation(1, time_ms, sequence))
+            beacons.remember(digest, ViewLocation(1, time_ms, sequence))
             digests.append(digest)
     return digests
 
@@ -80,11 +80,11 @@ def test_what_was_stored_last_is_found_first_though_the_clock_was_ahead(
     digest = beacons.digest("visitor")
     for count, time_ms in enumerate((NOW_MS + HOUR_MS, NOW_MS - HOUR_MS, NOW_MS), 1):
         with environment.lmdb.begin(write=True) as txn:
-            beacons.write(txn, digest, Place(1, time_ms, count))
-        beacons.remember(digest, Place(1, time_ms, count))
+            beacons.write(txn, digest, ViewLocation(1, time_ms, count))
+        beacons.remember(digest, ViewLocation(1, time_ms, count))
     for reader in (beacons, *(new_beacons(environment, capacity) for capacity in (0, 5))):
         with environment.reading() as txn:
-            assert reader.find(txn, digest, NOW_MS) == Place(1, NOW_MS, 3)
+            assert reader.find(txn, digest, NOW_MS) == ViewLocation(1, NOW_MS, 3)
 
 
 def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:

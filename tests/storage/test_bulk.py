@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import evolve, fields
-from support.storage.bulk_loads import expected, made, together
+from support.storage.bulk_loads import Bulk, add, begin, expected, load, made, together
 from support.storage.contents import (
     agrees,
     durations,
@@ -25,7 +25,6 @@ from twisted.internet.defer import Deferred
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.import_content import Bulk
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
@@ -37,17 +36,17 @@ OpenStore = Callable[..., Store]
 async def test_what_is_loaded_is_there_once(
     open_store: OpenStore, views_made: int, events: int, chunk_views: int
 ) -> None:
-    sizes = Sizes(chunk_views=chunk_views, group_members=3, counted_from=2)
+    sizes = Sizes(chunk_views=chunk_views, merged_members=3, counted_from=2)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     bulk = made(1, views_made, events)
-    await store.load(website, bulk)
+    await load(store, website, bulk)
     for _ in range(2):
         assert held(store, website) == expected(bulk)
         store.ask(website, agrees)
         assert entries(store, "wal", "beacons") == [0, 0]
         await settled(store, NOW_MS)
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         await store.close()
         store = open_store(sizes=sizes)
     await store.close()
@@ -59,7 +58,7 @@ async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenS
     store = open_store(new_values=new_values, other_new_values=1)
     website = await store.add_website("example.com", 1)
     bulk = made(1, 2_500, 10)
-    await store.load(website, bulk)
+    await load(store, website, bulk)
     assert held(store, website) == expected(bulk)
     await store.append(views(1, 3))
     paths = {row["path"] for row in held(store, website)[0]} - set(bulk.texts[Dimension.PATH])
@@ -72,23 +71,27 @@ async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenS
 async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> None:
     """Whether they come before, meanwhile or after, and whatever is merged with what."""
     rng = random.Random(seed)  # noqa: S311 - the same each time
-    sizes = Sizes(chunk_views=rng.randint(3, 12), group_members=2, counted_from=0)
+    sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=2, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     bulks = [made(n, rng.randint(1, 30), rng.randint(0, 20)) for n in range(4)]
     hits = [views(10 * n, 10 * n + 9, NOW_MS + n) for n in range(6)]
     await store.append([event("b0"), *hits[0]])
-    await store.load(website, bulks[0])
+    await load(store, website, bulks[0])
     await store.append([leaving(0, 700), *hits[1]])
-    under_way = [Deferred.fromCoroutine(store.load(website, bulk)) for bulk in bulks[1:3]]
+
+    async def load_two() -> None:
+        for bulk in bulks[1:3]:
+            await load(store, website, bulk)
+
+    under_way = Deferred.fromCoroutine(load_two())
     for more in hits[2:4]:
         await store.append([*more, leaving(20, 900)])
         assert len(held(store, website)[0]) >= 30
-    for done in under_way:
-        await done
+    await under_way
     await store.append(hits[4])
     await settled(store, NOW_MS + 2 * DAY_MS)
-    await store.load(website, bulks[3])
+    await load(store, website, bulks[3])
     await store.append(hits[5])
     for _ in range(2):
         views_there, events = held(store, website)
@@ -106,19 +109,22 @@ async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> N
             (of_hits, [of_event]), *(expected(bulk) for bulk in bulks)
         )
         await settled(store, NOW_MS + 4 * DAY_MS)
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         await store.close()
         store = open_store(sizes=sizes)
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_load_fills_up_the_last_segment(open_store: OpenStore) -> None:
-    store = open_store(sizes=Sizes(chunk_views=10, group_members=99))
+async def test_small_segments_of_a_batch_are_joined(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=10, merged_members=99))
     website = await store.add_website("example.com", 1)
-    for seed, (views_made, segments) in enumerate(((4, 1), (3, 1), (13, 2), (1, 3), (9, 3))):
-        await store.load(website, made(seed, views_made, 0))
-        assert segments_and_groups(store._environment) == (segments, 0)
+    batch = await begin(store, website, 30)
+    first = batch.spans[0].at
+    for seed, (views_made, segments) in enumerate(((4, 1), (3, 1), (13, 3), (1, 3), (9, 4))):
+        first = await add(store, batch, made(seed, views_made, 0), first)
+        assert segments_and_groups(store.environment) == (segments, 0)
+    await store.imports.finish(batch)
     assert len(held(store, website)[0]) == 30
     await store.close()
 
@@ -135,7 +141,7 @@ async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
     await idle(store)
     assert store.visitors_last_day(website, NOW_MS) == 2
     bulk = made(1, 40, 0, first_ms=NOW_MS - 25 * HOUR_MS)
-    await store.load(website, bulk)
+    await load(store, website, bulk)
     recent = int(np.count_nonzero(bulk.first_today & (bulk.time_ms >= NOW_MS - DAY_MS)))
     assert 0 < recent < 40
     assert store.visitors_last_day(website, NOW_MS) == 2 + recent
@@ -160,7 +166,7 @@ async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, st
 
     listening.results.clear()
     listening.heard = heard
-    await store.load(website, bulk)
+    await load(store, website, bulk)
     listening.heard = lambda _: None
     for done in tidying:
         await done
@@ -177,7 +183,7 @@ async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -
     website = await store.add_website("example.com", 1)
     await store.delete_website(website)
     with pytest.raises(NotFound):
-        await store.load(website, made(1, 5, 2))
+        await load(store, website, made(1, 5, 2))
     assert entries(store, "dictionary", "codes", "segments", "headers", "purge_queue") == [0] * 5
     await store.close()
 
@@ -194,7 +200,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
     }
     none_of_each = {dimension: codes[:0] for dimension, codes in whole.codes.items()}
     empty = Bulk(**nothing, codes=none_of_each, texts=whole.texts)
-    await store.load(website, empty)
+    await load(store, website, empty)
     assert entries(store, "headers") == [0]
     rows = len(whole.event)
     alone = evolve(
@@ -204,7 +210,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
         event_view=np.full(rows, -1),
         property=whole.property,
     )
-    await store.load(website, alone)
+    await load(store, website, alone)
     views_held, events_held = held(store, website)
     assert (len(views_held), len(events_held)) == (0, len(np.unique(whole.event)))
     await store.close()
@@ -217,7 +223,7 @@ async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
     open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
 ) -> None:
     """A load may join a segment of hits before, and so reach over hits that are still unflushed."""
-    sizes = Sizes(chunk_views=12, group_members=9, counted_from=0)
+    sizes = Sizes(chunk_views=12, merged_members=9, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 5))
@@ -225,9 +231,9 @@ async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
     later_ms = NOW_MS + 2 * DAY_MS
     await store.append([*views(6, 6, later_ms), *views(7, 10, later_ms + 23 * HOUR_MS)])
     await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
-    await store.load(website, made(1, 5, 0, first_ms=NOW_MS))
+    await load(store, website, made(1, 5, 0, first_ms=NOW_MS))
     await store.tidy(later_ms + DAY_MS + 1)
-    assert segments_and_groups(store._environment) == (2, 0)
+    assert segments_and_groups(store.environment) == (2, 0)
     assert entries(store, "wal") == [0]
     # This is longer than what is known, or shorter, which changes nothing.
     await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])

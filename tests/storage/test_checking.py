@@ -26,12 +26,12 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters, merge
 from medamad.storage.segments.format import Segment, decode_header, header_key, number_of
-from medamad.storage.segments.rollup import open_sums, written_sums
+from medamad.storage.segments.rollup import encode_rollup, open_rollup
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
-SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 CHANGED = (
     *("meta", "logins", "websites", "dictionary", "codes", "wal", "beacons"),
     *("headers", "segments", "counters", "corrections"),
@@ -66,7 +66,7 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
-    async with store._one_at_a_time:
+    async with store.maintenance.one_at_a_time:
         pass
     await store.append([leaving(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
     await store.close()
@@ -106,7 +106,10 @@ async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_websi
             await store.append([evolve(hit, website=number) for hit in hits])
     await idle(store)
     await settled(store, NOW_MS)
-    pieces = [len(store._partitions.of(website.number).days) for website in store.websites.all()]
+    pieces = [
+        len(store.partitions.get_or_create(website.number).rollups)
+        for website in store.websites.all()
+    ]
     await store.close()
     assert min(pieces) > 2
     environment, txn = open_to_read(tmp_path / "data")
@@ -196,7 +199,7 @@ async def test_nothing_is_found_in_whatever_a_store_has_become(
     for _ in range(6):
         await telling.tell_all(scene, 25)
         await telling.settle(scene.now_ms)
-        assert findings_in(telling.store._environment) == []
+        assert findings_in(telling.store.environment) == []
     await telling.store.close()
 
 
@@ -210,7 +213,7 @@ def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
             if key != header_key(1, 0) and (header := decode_header(key, value)).day is not None
         ]
         day = next(segment for segment in days if segment.header.events)
-        sums = open_sums(day, WriterAccess(txn), guest.databases).loaded()
+        sums = open_rollup(day, WriterAccess(txn), guest.databases).loaded()
     wrong = {
         "by browser it has other sums than overall": evolve(
             sums, by_dimension={**sums.by_dimension, Dimension.BROWSER: merge([sums.total] * 2)}
@@ -221,7 +224,7 @@ def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
     }
     for told, other in wrong.items():
         with guest.lmdb.begin(write=True) as txn:
-            for is_counters, kind, value in written_sums(other, day.key).puts:
+            for is_counters, kind, value in encode_rollup(other, day.key).puts:
                 name = "counters" if is_counters else "segments"
                 database = getattr(guest.databases, name)
                 txn.put(day.key + bytes((kind,)), value, db=database)

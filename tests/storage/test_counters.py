@@ -11,7 +11,7 @@ from medamad.storage.segments.counters import (
     Change,
     Counters,
     changed,
-    count,
+    count_views,
     decode_counters,
     encode_counters,
     merge,
@@ -55,7 +55,7 @@ def counted(views: list[View]) -> Counters:
     numbers, flags, duration_ms = columns(views)
     greatest = int(numbers.max(initial=0))
     # Columns are read in the narrowest type that holds them.
-    return count(numbers.astype(np.min_scalar_type(greatest)), flags, duration_ms)
+    return count_views(numbers.astype(np.min_scalar_type(greatest)), flags, duration_ms)
 
 
 def through_the_store(counters: Counters) -> Counters:

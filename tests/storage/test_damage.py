@@ -37,7 +37,7 @@ from medamad.storage.store import Store
 OpenStore = Callable[..., Store]
 Pieces = dict[int, tuple[list[Row], list[Row]]]
 
-SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 LATER_MS = NOW_MS + 2 * DAY_MS
 GROUP = 4
 GROUPED = (1, 2)
@@ -63,7 +63,9 @@ def by_segment(store: Store, website: Website) -> Pieces:
     """Read segment for segment, 0 for the memtable."""
 
     def question(snapshot: Snapshot) -> Pieces:
-        numbers = [segment.number for segment in store._partitions.of(website.number).leaves()]
+        numbers = [
+            segment.number for segment in store.partitions.get_or_create(website.number).leaves()
+        ]
         parts = list(leaves(snapshot.parts))
         flushed = zip(numbers, parts, strict=False)
         texts = snapshot.texts
@@ -145,7 +147,7 @@ async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
     for key in copies("segments"):
         number = segment_of(key)
         met.add(number)
-        place = f"website 1, block {number}, column {key[-1]}: it"
+        place = f"website 1, segment {number}, column {key[-1]}: it"
         with told_in_log() as lines:
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
@@ -174,7 +176,7 @@ async def test_a_damaged_counter_takes_its_segment_out_of_what_is_counted(
     for key in copies("counters"):
         number = segment_of(key)
         met.add(number)
-        place = f"website 1, block {number}, counter {key[-1]}: it"
+        place = f"website 1, segment {number}, counter {key[-1]}: it"
 
         def count(snapshot: Snapshot) -> int:
             agrees(snapshot)
@@ -212,7 +214,7 @@ async def test_a_damaged_header_leaves_its_segment_out(
                 await settled(store, LATER_MS + 7)
             await store.close()
         assert len(lines) == 1
-        assert (f"block {number}, head" if number else "website 1, watermark") in lines[0]
+        assert (f"segment {number}, header" if number else "website 1, watermark") in lines[0]
 
 
 @pytest_twisted.ensureDeferred
@@ -252,7 +254,7 @@ async def test_a_damaged_correction_is_left_out(
             assert [row["duration_ms"] for row in changed] == [0] * len(changed)
             await store.close()
         place = f"website {website.number}, correction {key.hex()}"
-        assert lines == [f"a record is damaged and left out: {place}"]
+        assert lines == [f"a damaged record is ignored: {place}"]
 
 
 @pytest_twisted.ensureDeferred
@@ -273,7 +275,7 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
             assert set(durations(store, website)) == expected_paths
             store.ask(website, agrees)
             if number == CORRECTED:
-                headers = keys_of(store._environment, "headers")["headers"]
+                headers = keys_of(store.environment, "headers")["headers"]
                 assert header_key(1, number) in headers
                 assert entries(store, "corrections")[0] > 0
             assert entries(store, "wal", "purge_queue") == [0, 0]

@@ -9,7 +9,7 @@ from support.storage.contents import held, settled
 from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
 
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.compaction.retention import Forecast, bound_of
+from medamad.storage.compaction.retention import Forecast, cutoff_of
 from medamad.storage.environment.environment import open_as_guest
 from medamad.storage.offline import reading_beside
 from medamad.storage.settings import Keep, Retention
@@ -31,7 +31,7 @@ async def past(store: Store) -> None:
 def foretold(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Forecast:
     with reading_beside(folder) as guest:
         (website,) = guest.websites()
-        return guest.forecast(website, bound_of(keep, retention.zone, NOW_MS))
+        return guest.forecast(website, cutoff_of(keep, retention.zone, NOW_MS))
 
 
 @pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(16, 3, 2)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import astuple, evolve
-from support.storage.bulk_loads import expected, imported, made, together
+from support.storage.bulk_loads import Bulk, expected, imported, made, together
 from support.storage.contents import (
     agrees,
     entries,
@@ -30,9 +30,8 @@ from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.compaction.retention import bound_of
+from medamad.storage.compaction.retention import cutoff_of
 from medamad.storage.import_batches import ImportBatch
-from medamad.storage.import_content import Bulk
 from medamad.storage.imports import Imported
 from medamad.storage.offline import reading_beside
 from medamad.storage.segments.snapshot import Snapshot
@@ -40,7 +39,7 @@ from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
-SIZES = Sizes(chunk_views=8, group_members=2, counted_from=2)
+SIZES = Sizes(chunk_views=8, merged_members=2, counted_from=2)
 
 
 async def begun(
@@ -92,8 +91,8 @@ async def loaded(open_store: OpenStore) -> tuple[Store, Website, ImportBatch]:
 
 
 def findings(store: Store) -> list[str]:
-    with store._environment.reading() as txn:
-        return list(StoreCheck(store._environment, txn).findings())
+    with store.environment.reading() as txn:
+        return list(StoreCheck(store.environment, txn).findings())
 
 
 @pytest_twisted.ensureDeferred
@@ -123,8 +122,8 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
         await settled(store, NOW_MS + 9 * DAY_MS)
         assert held(store, website) == both
         store.ask(website, agrees)
-        assert orphans(store._environment) == findings(store) == []
-        assert segments_and_groups(store._environment)[1] > 0
+        assert orphans(store.environment) == findings(store) == []
+        assert segments_and_groups(store.environment)[1] > 0
         await store.close()
         store = open_store(sizes=SIZES)
     assert await store.imports.undo(website, whole.number) == whole
@@ -132,7 +131,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
         assert held(store, website) == before
         store.ask(website, agrees)
         await settled(store, NOW_MS + 12 * DAY_MS)
-        assert orphans(store._environment) == findings(store) == []
+        assert orphans(store.environment) == findings(store) == []
         assert store.imports.batches(website) == []
         assert entries(store, "import_batches") == [0]
         await store.close()
@@ -226,11 +225,11 @@ async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
 async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
-    environment = store._environment
+    environment = store.environment
     key = struct.pack(">II", website.number, batch.number)
     for value, found in (
         (b"damaged", "website 1, batch 00000001: its checksum does not match"),
-        (None, "website 1, block 4: its batch 1 is not there"),
+        (None, "website 1, segment 4: its batch 1 is not there"),
     ):
         with environment.lmdb.begin(write=True) as txn:
             if value is None:
@@ -250,7 +249,7 @@ async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
     assert entries(store, "import_batches", "segments", "headers") == [0] * 3
     with pytest.raises(NotFound):
         await begun(store, website, newest=99)
-    assert store._partitions.all() == []
+    assert store.partitions.all() == []
     await store.close()
 
 
@@ -268,9 +267,9 @@ async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: 
             await refused
     await store.imports.give_up(website, batch)
     await settled(store, NOW_MS)
-    assert store._partitions.all() == []
+    assert store.partitions.all() == []
     assert store.imports._incoming == {}
-    assert orphans(store._environment) == findings(store) == []
+    assert orphans(store.environment) == findings(store) == []
     await store.close()
 
 
@@ -291,9 +290,9 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
         await deleting
         await store.imports.give_up(website, batch)
         await settled(store, NOW_MS)
-        assert store._partitions.all() == []
-        assert store._partitions._published == store.imports._incoming == {}
-        assert orphans(store._environment) == findings(store) == []
+        assert store.partitions.all() == []
+        assert store.partitions._published == store.imports._incoming == {}
+        assert orphans(store.environment) == findings(store) == []
         await store.close()
 
 
@@ -303,7 +302,7 @@ async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
 ) -> None:
     """It would be one without visitors, of 1970."""
     store, website, batch = await loaded(open_store)
-    async with store._one_at_a_time:
+    async with store.maintenance.one_at_a_time:
         finishing = Deferred.fromCoroutine(store.imports.finish(batch))
         giving_up = Deferred.fromCoroutine(store.imports.give_up(website, batch))
     with pytest.raises(NotFound, match="batch: the import of number 1 was given up"):
@@ -311,7 +310,7 @@ async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
     await giving_up
     assert store.imports.batches(website) == []
     await settled(store, NOW_MS)
-    assert orphans(store._environment) == findings(store) == []
+    assert orphans(store.environment) == findings(store) == []
     await store.close()
 
 
@@ -363,7 +362,7 @@ async def test_a_start_finds_all_of_a_batch_or_nothing(
     await settled(store, NOW_MS + 2 * DAY_MS)
     assert held(store, website) == (together(before, expected(bulk)) if whole else before)
     assert entries(store, "import_batches") == [int(whole)]
-    assert orphans(store._environment) == findings(store) == []
+    assert orphans(store.environment) == findings(store) == []
     await store.close()
 
 
@@ -381,7 +380,7 @@ async def test_a_day_of_several_batches_is_foretold_once(
     await store.imports.finish(batch)
     await settled(store, newest_ms + 9 * DAY_MS)
     await store.close()
-    bound = bound_of(Keep(1), UTC, newest_ms + 9 * DAY_MS)
+    bound = cutoff_of(Keep(1), UTC, newest_ms + 9 * DAY_MS)
     with reading_beside(tmp_path / "data") as guest:
         found = guest.forecast(website, bound)
     days = {time_ms // DAY_MS for time_ms in [*bulk.time_ms.tolist(), newest_ms]}
@@ -410,11 +409,11 @@ async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStor
     await settled(store, newest_ms + 9 * DAY_MS)
     assert store.ask(website, counted) == 52
     assert held(store, website)[0] == []
-    assert orphans(store._environment) == findings(store) == []
+    assert orphans(store.environment) == findings(store) == []
     await store.imports.undo(website, whole.number)
     await idle(store)
     assert store.ask(website, counted) == 12
-    assert orphans(store._environment) == findings(store) == []
+    assert orphans(store.environment) == findings(store) == []
     await store.close()
 
 
@@ -423,9 +422,9 @@ async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) ->
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     there = held(store, website)
-    databases = store._environment.databases
+    databases = store.environment.databases
     with (
-        store._environment.lmdb.begin(write=True) as txn,
+        store.environment.lmdb.begin(write=True) as txn,
         txn.cursor(databases.import_batches) as cursor,
     ):
         assert cursor.first()

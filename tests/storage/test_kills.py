@@ -116,7 +116,7 @@ async def check_copy(store: Store, states: Sequence[Told], now_ms: int) -> None:
     telling.check()
     for website in telling.websites:
         store.ask(website, agrees)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -128,7 +128,7 @@ async def test_a_kill_after_any_transaction_loses_and_doubles_nothing(
     open_store: OpenStore, tmp_path: Path, seed: int, step: int
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
-    sizes = Sizes(chunk_views=rng.randint(2, 4), group_members=2, counted_from=rng.randint(0, 3))
+    sizes = Sizes(chunk_views=rng.randint(2, 4), merged_members=2, counted_from=rng.randint(0, 3))
     copying = Copying(tmp_path)
     telling = await telling_of(open_store, copying, sizes)
     scene = Scene(rng, [website.number for website in telling.websites])
@@ -156,7 +156,7 @@ async def test_a_store_goes_on_after_a_kill_as_if_there_had_been_none(
     open_store: OpenStore, tmp_path: Path, count: int
 ) -> None:
     rng = random.Random(7)  # noqa: S311 - the same each time
-    sizes = Sizes(chunk_views=3, group_members=2, counted_from=0)
+    sizes = Sizes(chunk_views=3, merged_members=2, counted_from=0)
     copying = Copying(tmp_path)
     telling = await telling_of(open_store, copying, sizes)
     scene = Scene(rng, [website.number for website in telling.websites])
@@ -189,7 +189,7 @@ async def test_a_store_goes_on_after_a_kill_as_if_there_had_been_none(
             again.check()
         await again.settle(scene.now_ms + 2 * DAY_MS)
         again.check()
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         await store.close()
     assert gone_on > count // 2
 

@@ -254,8 +254,8 @@ async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[.
     store = open_store()
     await store.add_website("example.com", 1)
     clock = Clock()
-    store._room.long_readers = LongReaders(store._environment, clock)
-    reader = store._environment.lmdb.begin()
+    store.room.long_readers = LongReaders(store.environment, clock)
+    reader = store.environment.lmdb.begin()
     await store.append(views(1, 2))
     with told_in_log() as lines:
         await store.tidy(0)

@@ -59,7 +59,7 @@ def test_what_became_known_bit_by_bit_is_what_is_known_in_the_end(
         bound |= views
         known = overlay
         seen = plain(known)
-        overlay = overlay.and_then(laid(longer, views))
+        overlay = overlay.extended(laid(longer, views))
         assert plain(known) == seen
         assert plain(overlay) == plain(laid(raised, bound))
     assert plain(overlay) == (

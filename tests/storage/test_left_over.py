@@ -9,15 +9,15 @@ from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
 from support.storage.log_lines import told_in_log
 
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.compaction.purge import OF_WEBSITES
+from medamad.storage.compaction.purge import PER_WEBSITE
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
-SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 ELSEWHERE = b"\x80\x00\x00\x01"
 
 
-@pytest.mark.parametrize("name", OF_WEBSITES)
+@pytest.mark.parametrize("name", PER_WEBSITE)
 @pytest_twisted.ensureDeferred
 async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, name: str) -> None:
     store = open_store(SIZES)
@@ -30,8 +30,8 @@ async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, 
         store = open_store(SIZES)
     assert lines == []
     await idle(store)
-    database = getattr(store._environment.databases, name)
-    with store._environment.lmdb.begin(write=True) as txn, txn.cursor(database) as cursor:
+    database = getattr(store.environment.databases, name)
+    with store.environment.lmdb.begin(write=True) as txn, txn.cursor(database) as cursor:
         key, value = cursor.item() if cursor.last() else (b"\x00\x00\x00\x01" + b"x" * 12, b"")
         if key[:4] == b"\x00\x00\x00\x01" and value:
             cursor.delete()
@@ -39,7 +39,7 @@ async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, 
     await store.close()
     with told_in_log() as lines:
         store = open_store(SIZES)
-    told = f"what is stored belongs to no website: website {int.from_bytes(ELSEWHERE)}: {name}"
+    told = f"data of no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
     assert told in lines
     await store.close()
 

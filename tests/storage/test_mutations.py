@@ -83,8 +83,8 @@ async def sound(tmp_path: Path) -> Path:
     await with_sums(store)
     club = await with_imports(store)
     await store.shares.add(b"id", Share("id", "club", club.number, 1))
-    with store._environment.lmdb.begin(write=True) as txn:
-        write_trusted(txn, store._environment, TrustedTime(NOW_MS, 5, DAY_MS))
+    with store.environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
     telling = await Telling.begin(store)
     rng = random.Random(3)  # noqa: S311 - the same each time
     scene = Scene(rng, [website.number for website in telling.websites])

@@ -9,7 +9,7 @@ import lmdb
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from support.storage.bulk_loads import imported, made
+from support.storage.bulk_loads import code_texts, imported, made
 from support.storage.contents import entries, held, idle, orphans, segments_and_groups, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.visible_hits import stored_texts
@@ -20,7 +20,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.compaction.purge import LAST_BLOCK
+from medamad.storage.compaction.purge import LAST_SEGMENT
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.last_numbers import read_number
 from medamad.storage.import_batches import ImportBatch
@@ -66,13 +66,13 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
     website = await store.add_website("example.com", 1)
     await store.append([event("b301"), *views(1, 300)])
     before = held(store, website)
-    taken = Taken(store._environment)
+    taken = Taken(store.environment)
     taken.all(100_000, 10_000)
     for _ in range(3):
         with pytest.raises(Unavailable, match="map_size"):
             await store.tidy(NOW_MS + 2 * DAY_MS, NOW_MS)
         assert held(store, website) == before
-    assert segments_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store.environment) == (0, 0)
     while taken.give_back():
         pass
     await store.append(views(301, 301, NOW_MS + 30_000))
@@ -80,9 +80,9 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
     views_there, events_there = held(store, website)
     assert len(views_there) == 301
     assert [row["view"] for row in events_there] == [("/301", NOW_MS + 30_000)]
-    assert segments_and_groups(store._environment)[0] > 0
+    assert segments_and_groups(store.environment)[0] > 0
     assert entries(store, "wal") == [0]
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -98,20 +98,20 @@ async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenSto
         await store.append(
             [evolve(hit, time_ms=NOW_MS + ms) for hit, ms in zip(hits, later_ms, strict=True)]
         )
-    taken = Taken(store._environment)
+    taken = Taken(store.environment)
     taken.all(50_000, 10_000, 4_000)
     now_ms = NOW_MS + DAY_MS + HOUR_MS // 2
-    while not segments_and_groups(store._environment)[0]:
+    while not segments_and_groups(store.environment)[0]:
         # A little more room for each attempt: first to begin, in the end to finish.
         assert taken.give_back()
         with suppress(Unavailable):
             await store.tidy(now_ms)
         assert entries(store, "purge_queue") == [0]
-    with store._environment.reading() as txn:
-        last = read_number(txn, store._environment.databases.meta, LAST_BLOCK)
+    with store.environment.reading() as txn:
+        last = read_number(txn, store.environment.databases.meta, LAST_SEGMENT)
     assert last > 3, "no attempt failed half-way"
     await settled(store, now_ms)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -156,7 +156,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
     await store.imports.load(batch, [imported(made(1, 20, 5), batch.spans[0].at)])
     if is_whole:
         await store.imports.finish(batch)
-    taken = Taken(store._environment)
+    taken = Taken(store.environment)
     taken.all(100_000, 10_000, 4_000, 1)
     going = store.imports.undo if is_whole else store.imports.give_up
     with pytest.raises(Unavailable, match="map_size"):
@@ -213,10 +213,9 @@ async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -
     store = open_store(map_size=4 << 20)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 5))
-    partition = store._partitions.of(website.number)
     unused = [f"/unused/{number}" for number in range(5_000)]
-    await store._coding.codes(partition, [(Dimension.PATH, unused)], NOW_MS)
-    taken = Taken(store._environment)
+    await code_texts(store, website, {Dimension.PATH: unused}, NOW_MS)
+    taken = Taken(store.environment)
     taken.all(100_000, 10_000, 4_000)
     tries = 0
     while len(stored_texts(store, website, Dimension.PATH)) > 6:
@@ -236,16 +235,15 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
     website = await store.add_website("example.com", 1)
     for first in range(0, 4_000, 500):
         await store.append(views(first, first + 499))
-    partition = store._partitions.of(website.number)
-    await store._coding.codes(partition, [(Dimension.COUNTRY, ["unused", "last"])], NOW_MS)
-    taken = Taken(store._environment)
+    await code_texts(store, website, {Dimension.COUNTRY: ["unused", "last"]}, NOW_MS)
+    taken = Taken(store.environment)
     taken.all(50_000, 10_000, 4_000)
     while "unused" in stored_texts(store, website, Dimension.COUNTRY):
         assert taken.give_back()
         with pytest.raises(Unavailable, match="map_size"):
             # Not so late that beacons are forgotten, which makes room.
             await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
-    assert segments_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store.environment) == (0, 0)
     await store.close()
 
 

@@ -61,7 +61,7 @@ async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_nee
         sizes=Sizes(chunk_views=4, counted_from=0), retention=Retention(others=Keep(2))
     )
     website = await store.add_website("example.com", 1)
-    texts = store._partitions.of(website.number).texts
+    texts = store.partitions.get_or_create(website.number).texts
     await store.append([a_view(beacon="b"), event("b"), event("")])
     await store.tidy(NOW_MS + DAY_MS + 1)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1

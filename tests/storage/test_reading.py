@@ -194,14 +194,14 @@ async def test_a_replaced_segment_is_kept_for_the_questions_that_see_it(
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 3_000), event("b1"), leaving(1, 300)])
     await store.tidy(NOW_MS + DAY_MS + 1)
-    (old,) = store._partitions.of(website.number).segments
+    (old,) = store.partitions.get_or_create(website.number).segments
     now_ms = NOW_MS + 2 * DAY_MS
     await store.append(views(3_001, 6_000, now_ms))
 
     def replaced() -> None:
-        (new,) = store._partitions.of(website.number).segments
+        (new,) = store.partitions.get_or_create(website.number).segments
         assert new.number != old.number
-        stored = keys_of(store._environment, "segments", "purge_queue")
+        stored = keys_of(store.environment, "segments", "purge_queue")
         assert any(key.startswith(old.key) for key in stored["segments"])
         assert stored["purge_queue"] == [old.key]
 
@@ -210,7 +210,7 @@ async def test_a_replaced_segment_is_kept_for_the_questions_that_see_it(
     )
     assert first == second
     await settled(store, now_ms + DAY_MS + 1)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 

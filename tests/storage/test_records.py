@@ -7,9 +7,9 @@ from medamad.storage.wal.records import (
     Kind,
     Record,
     binding_record,
+    duration_record,
     journal_key,
     journal_place,
-    leaving_record,
     property_record,
     rows_by_kind,
     sound_rows,
@@ -27,7 +27,7 @@ VIEW = view_record(
 )
 RECORDS = {
     "view": VIEW,
-    "leaving": leaving_record(KEY, 41, 86_400_000),
+    "leaving": duration_record(KEY, 41, 86_400_000),
     "property": property_record(KEY, 40, 41, 9),
     "binding": binding_record(KEY, 40, 41),
 }
@@ -53,7 +53,7 @@ def test_a_view_comes_back_as_columns() -> None:
 
 def test_the_other_kinds_come_back_as_columns() -> None:
     rows = rows_by_kind(RECORDS.values())
-    leaving, event, binding = rows[Kind.LEAVING], rows[Kind.PROPERTY], rows[Kind.BINDING]
+    leaving, event, binding = rows[Kind.DURATION], rows[Kind.PROPERTY], rows[Kind.BINDING]
     assert (leaving.values["view"][0], leaving.values["duration_ms"][0]) == (41, 86_400_000)
     assert [int(event.values[name][0]) for name in ("event", "view", "property")] == [40, 41, 9]
     assert [int(binding.values[name][0]) for name in ("event", "view")] == [40, 41]
@@ -86,7 +86,7 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
     view, leaving = RECORDS["view"], RECORDS["leaving"]
     damaged = (view[0], view[1][:-1] + b"x")
     rows, keys = sound_rows([view, damaged, leaving, view])
-    assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.LEAVING: 1}
+    assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.DURATION: 1}
     assert keys == [view[0]]
 
 

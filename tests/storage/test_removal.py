@@ -12,7 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.compaction.purge import MOST_KEYS, WebsitePurge
+from medamad.storage.compaction.purge import STEP_KEYS, WebsitePurge
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import TOMBSTONE, Environment
 from medamad.storage.environment.writer import Transaction
@@ -58,13 +58,13 @@ def fill(environment: Environment, *websites: int) -> None:
                 txn.put(key, b"name", db=environment.databases.dictionary)
 
 
-@pytest.mark.parametrize("room", [MOST_KEYS, MOST_KEYS - 1, 9, 1])
+@pytest.mark.parametrize("room", [STEP_KEYS, STEP_KEYS - 1, 9, 1])
 @pytest_twisted.ensureDeferred
 async def test_it_goes_in_shorter_steps_where_there_is_little_room(
     environment: Environment, room: int
 ) -> None:
     fill(environment, 1)
-    await WebsitePurge(environment, Submitted(environment, room), Leases(reactor)).remove(1)
+    await WebsitePurge(environment, Submitted(environment, room), Leases(reactor)).purge(1)
     assert deleted(environment) == []
     assert orphans(environment) == []
 
@@ -75,10 +75,10 @@ async def test_what_could_not_be_removed_is_removed_later(environment: Environme
     submitted = Submitted(environment, 0)
     removal = WebsitePurge(environment, submitted, Leases(reactor))
     with pytest.raises(Unavailable, match="no room"):
-        await removal.remove(2)
+        await removal.purge(2)
     assert deleted(environment) == [1, 2, 3]
-    submitted.room = MOST_KEYS
-    await removal.go_on(lambda website: website == 3)
+    submitted.room = STEP_KEYS
+    await removal.resume(lambda website: website == 3)
     assert deleted(environment) == [3]
 
 
@@ -86,11 +86,11 @@ async def test_what_could_not_be_removed_is_removed_later(environment: Environme
 async def test_it_waits_for_the_questions_of_that_website_alone(environment: Environment) -> None:
     fill(environment, 1, 2)
     leases = Leases(reactor)
-    removal = WebsitePurge(environment, Submitted(environment, MOST_KEYS), leases)
+    removal = WebsitePurge(environment, Submitted(environment, STEP_KEYS), leases)
     with leases.lease(2):
-        await removal.remove(1)
+        await removal.purge(1)
         assert deleted(environment) == [2]
-        waiting = Deferred.fromCoroutine(removal.remove(2))
+        waiting = Deferred.fromCoroutine(removal.purge(2))
         assert not waiting.called
     await waiting
     assert deleted(environment) == []
@@ -101,18 +101,18 @@ async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
     open_store: Callable[..., Store],
 ) -> None:
     store = open_store()
-    fill(store._environment, 77)
-    with store._environment.lmdb.begin(write=True) as txn:
-        txn.put(bytes(15) + b"\1", b"", db=store._environment.databases.purge_queue)
+    fill(store.environment, 77)
+    with store.environment.lmdb.begin(write=True) as txn:
+        txn.put(bytes(15) + b"\1", b"", db=store.environment.databases.purge_queue)
     await store.close()
     store = open_store(min_free_disk=1 << 60)
     seen = []
     for number in range(20):
         await store.add_website(f"a{number}.example", 0)
-        seen.append(deleted(store._environment))
+        seen.append(deleted(store.environment))
     assert seen == [[77]] * 20
     assert entries(store, "purge_queue") == [1]
     await settled(store, NOW_MS)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     assert entries(store, "purge_queue") == [0]
     await store.close()

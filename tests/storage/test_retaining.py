@@ -24,14 +24,15 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Leaving, View
 from medamad.domain.websites import Website
 from medamad.query.result import Gap
+from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Batch
+from medamad.storage.wal.journal import WriteBatch
 
 OpenStore = Callable[..., Store]
 
-SMALL = Sizes(chunk_views=8, group_members=2, counted_from=0)
+SMALL = Sizes(chunk_views=8, merged_members=2, counted_from=0)
 MIDNIGHT_MS = NOW_MS - NOW_MS % DAY_MS
 LATER_MS = MIDNIGHT_MS + 60 * DAY_MS - 1
 
@@ -103,7 +104,7 @@ async def test_all_answers_stay_while_views_go(open_store: OpenStore, sizes: Siz
         assert days_of(store, website) == list(range(-9, -3))
         left = [row for row in rows if row["time_ms"] >= MIDNIGHT_MS - 3 * DAY_MS]
         assert held(store, website)[0] == left
-        assert orphans(store._environment) == []
+        assert orphans(store.environment) == []
         store.ask(website, agrees)
         await store.close()
         store = open_store(sizes=sizes, retention=keeping(3))
@@ -126,7 +127,7 @@ async def test_nothing_remains_where_nothing_is_to(open_store: OpenStore) -> Non
     assert min(row["time_ms"] for row in (*found, *events)) >= MIDNIGHT_MS - 3 * DAY_MS
     assert (len(found), len(events)) == (12, 8)
     assert ask(store, website, "summary")[0]["current"]["pageviews"] == 12
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -191,7 +192,7 @@ async def test_a_renamed_website_keeps_what_its_table_says(open_store: OpenStore
         assert said == [
             (
                 "retention.websites.example.com: no website of this name is registered;"
-                " those without a table are kept for at least as long as it says"
+                " websites without a table keep their views for at least as long as it says"
             )
         ]
         await store.rename_website(renamed, "example.com", 3)
@@ -290,16 +291,16 @@ async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> No
     between: list[Deferred[Any]] = []
 
     def heard(result: object) -> None:
-        if type(result).__name__ == "Making":
+        if isinstance(result, Job):
             listening.heard = lambda _: None
             overlay = Leaving(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
             between.append(Deferred.fromCoroutine(store.append([overlay])))
 
     listening.heard = heard
     # Not by `tidy`, which has every beacon of the day forgotten before.
-    (partition,) = store._partitions.all()
-    store._maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
-    await store._maintenance.tend(partition, MIDNIGHT_MS + 3 * DAY_MS)
+    (partition,) = store.partitions.all()
+    store.maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
+    await store.maintenance.compact(partition, MIDNIGHT_MS + 3 * DAY_MS)
     assert between
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
@@ -375,7 +376,7 @@ async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) ->
     listening.results.clear()
     while not tidying.called:
         await store.append([a_view(time_ms=NOW_MS)])
-    hits = [place for place, found in enumerate(listening.results) if isinstance(found, Batch)]
+    hits = [place for place, found in enumerate(listening.results) if isinstance(found, WriteBatch)]
     assert len(hits) > 5
     assert max(later - earlier for earlier, later in pairwise(hits)) <= 2
     assert len(days_of(store, website)) == 18
@@ -477,6 +478,6 @@ async def test_no_answer_about_whole_days_changes(open_store: OpenStore, seed: i
             story.store = store = open_store(sizes=sizes, retention=retention)
     await settled(store, story.now_ms)
     assert max(most, story.check(website)) > 4
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     store.ask(website, agrees)
     await store.close()

@@ -56,5 +56,5 @@ async def play(seed: int, open_store: OpenStore, observed: Observed) -> None:
     observed.look(telling.store)
     for website in telling.websites:
         telling.store.ask(website, agrees)
-    assert orphans(telling.store._environment) == []
+    assert orphans(telling.store.environment) == []
     await telling.store.close()

@@ -17,11 +17,11 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.build import (
     Content,
+    concatenate,
     content_of,
-    group_header,
-    group_puts,
-    joined,
-    segment_of,
+    encode_merged,
+    encode_segment,
+    merged_header,
 )
 from medamad.storage.segments.corrections import Overlay
 from medamad.storage.segments.format import (
@@ -39,7 +39,6 @@ from medamad.storage.segments.parts import (
     Part,
     ViewColumns,
 )
-from medamad.storage.segments.read import open_one
 
 DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
@@ -76,22 +75,24 @@ class Kept:
         pass
 
     def write(self, content: Content, number: int, counted_from: int = 0) -> Segment:
-        written = segment_of(content, key_of(content, number), names_of, counted_from=counted_from)
+        written = encode_segment(
+            content, key_of(content, number), names_of, counted_from=counted_from
+        )
         segment = Segment(1, number, written.header)
         assert segment.key == key_of(content, number)
         self._put(segment, written.puts)
         return segment
 
     def write_group(self, members: list[Segment], number: int) -> Segment:
-        header = group_header([(member.number, member.header) for member in members])
+        header = merged_header([(member.number, member.header) for member in members])
         segment = Segment(1, number, header, tuple(members))
         self._put(
-            segment, group_puts([self.open(member) for member in members], header, segment.key)
+            segment, encode_merged([self.open(member) for member in members], header, segment.key)
         )
         return segment
 
     def open(self, segment: Segment, overlay: Overlay | None = None) -> Any:
-        return open_one(segment, overlay, self, DATABASES)
+        return open_part(segment, overlay, self, DATABASES)
 
     def _put(self, segment: Segment, puts: Any) -> None:
         for is_counters, kind, value in puts:
@@ -258,7 +259,7 @@ def test_a_group_counts_as_its_segments_together(rng: random.Random, sizes: list
 def test_merged_contents_have_all_in_order(rng: random.Random, sizes: list[int]) -> None:
     pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
     shuffled = rng.sample(pieces, len(pieces))
-    for together in (joined(shuffled), content_of([Plain(piece) for piece in shuffled])):
+    for together in (concatenate(shuffled), content_of([Plain(piece) for piece in shuffled])):
         assert together.sequence.tolist() == sorted(together.sequence.tolist())
         assert together.events.event.tolist() == sorted(together.events.event.tolist())
         assert seen_in(together) == seen_in(*pieces)

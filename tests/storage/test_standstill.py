@@ -67,14 +67,14 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
 ) -> None:
     store, time = open_store(), Time()
     website = await store.add_website("example.com", 1)
-    store._writer.stall_watch = StallWatch(time)
+    store.writer.stall_watch = StallWatch(time)
     stuck = Stuck.in_writer(store)
     time.now += MOST_S - 1
     waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
-    assert store.lack() == ""
+    assert store.unavailable_reason() == ""
     time.now += 1
-    assert [store.stall_watch.tell(), store.stall_watch.tell()] == ["", store.lack()]
-    assert store.lack().startswith("a write into the store has not ended for 10 s")
+    assert [store.stall_watch.tell(), store.stall_watch.tell()] == ["", store.unavailable_reason()]
+    assert store.unavailable_reason().startswith("a write into the store has not ended for 10 s")
     for change in (store.append([a_view()]), store.add_website("other.example", 1)):
         with pytest.raises(Unavailable, match="has not ended for 10 s") as refused:
             await change
@@ -85,7 +85,7 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
     stuck.is_let_go.set()
     assert await stuck.done
     assert await waiting == [Outcome.STORED]
-    assert store.lack() == ""
+    assert store.unavailable_reason() == ""
     assert await store.append([a_view(path="/later", beacon="l")]) == [Outcome.STORED]
     await store.tidy(NOW_MS)
     assert paths(seen(store, website)) == ["/waits", "/later"]
@@ -100,11 +100,11 @@ async def test_a_write_that_does_not_end_does_not_hold_the_end_up(open_store: Op
         await store.close(within_s=0.01)
     [line] = lines
     assert line == (
-        f"{store._environment.path} is left open, as a write into it does not end:"
-        " all that was answered is stored"
+        f"{store.environment.path} is left open, as a write does not end;"
+        " everything acknowledged is stored"
     )
     stuck.is_let_go.set()
     assert await stuck.done
-    assert store._writer.stop(PATIENCE_S)
-    store._environment.close()
+    assert store.writer.stop(PATIENCE_S)
+    store.environment.close()
     await open_store().close()

@@ -161,8 +161,8 @@ async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> 
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view(path="/a"), a_view(path="/b"), a_view(path="/c")])
-    databases = store._environment.databases
-    with store._environment.lmdb.begin(write=True) as txn:
+    databases = store.environment.databases
+    with store.environment.lmdb.begin(write=True) as txn:
         cursor = txn.cursor(db=databases.wal)
         assert cursor.first()
         assert cursor.next()
@@ -208,13 +208,13 @@ async def test_a_file_that_has_its_name_no_more_stops_the_store(
 ) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
-    assert store.lack() == ""
+    assert store.unavailable_reason() == ""
     file = tmp_path / "data" / name
     file.rename(tmp_path / "moved")
     if is_replaced:
         shutil.copy(tmp_path / "moved", file)
     told = f"{name} is no longer the file that was opened"
-    assert store.lack().startswith(told)
+    assert store.unavailable_reason().startswith(told)
     with pytest.raises(Unavailable, match=f"the store has failed: {told}"):
         await store.append([a_view()])
     assert told in await store.broken
@@ -266,7 +266,7 @@ async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path
 async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
-    store._partitions.of(website.number).memtable = None
+    store.partitions.get_or_create(website.number).memtable = None
     with pytest.raises(AttributeError):
         await store.append([a_view()])
     assert "cannot be shown" in await store.broken
@@ -283,11 +283,11 @@ async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view()])
-    fill_what_first_pages_are_written_by(store._environment.path)
+    fill_what_first_pages_are_written_by(store.environment.path)
     with pytest.raises(Unavailable, match="the store has failed"):
         await store.append([a_view()])
     assert "No space left on device" in await store.broken
-    assert store.lack().startswith("the store cannot be read")
+    assert store.unavailable_reason().startswith("the store cannot be read")
     assert not store.is_running_out(os.getpid())
     await store.close()
     with told_in_log() as lines:
@@ -315,10 +315,10 @@ async def test_old_beacons_are_tidied_away(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view() for _ in range(1200)])
-    databases = store._environment.databases
+    databases = store.environment.databases
     for now_ms, left in ((NOW_MS, 1200), (NOW_MS + 2 * 86_400_000, 0)):
         await store.tidy(now_ms)
-        with store._environment.reading() as txn:
+        with store.environment.reading() as txn:
             assert txn.stat(databases.beacons)["entries"] == left
     await store.close()
 
@@ -361,7 +361,7 @@ async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: O
             assert store.visitors_last_day(website, now_ms) == counted
             await store.tidy(now_ms, NOW_MS)
             # From then on nothing is looked through for it.
-            assert store._partitions._visitors[website.number].count(now_ms) == counted
+            assert store.partitions._visitors[website.number].count(now_ms) == counted
         await store.close()
         store = open_store()
     await store.close()
@@ -374,7 +374,7 @@ async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: Open
     website = await store.add_website("example.com", 1)
     await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])
     for _ in range(2):
-        while (counted := store._partitions._visitors.get(website.number)) is None:
+        while (counted := store.partitions._visitors.get(website.number)) is None:
             await store.account.end_login(b"nobody's")
         assert counted.count(NOW_MS) == 2
         assert store.visitors_last_day(website, NOW_MS) == 2

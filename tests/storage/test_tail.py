@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.storage.segments.corrections import Corrected, Correction
 from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Memtable
 from medamad.storage.wal.records import (
     Record,
     binding_record,
+    duration_record,
     journal_key,
-    leaving_record,
     property_record,
     rows_by_kind,
     sequence_of,
@@ -35,7 +36,7 @@ def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
 
 
 def leaving(sequence: int, of: int, duration_ms: int) -> Record:
-    return leaving_record(journal_key(1, 2000, sequence), of, duration_ms)
+    return duration_record(journal_key(1, 2000, sequence), of, duration_ms)
 
 
 def test_an_empty_memtable_has_no_parts() -> None:
@@ -203,7 +204,7 @@ def test_everything_is_cut_off() -> None:
     assert (numbers(cut), cut.watermark) == (([[1, 3], [4]], [2]), 5)
     assert not memtable.is_empty
     memtable.drop(cut)
-    assert (memtable.is_empty, len(memtable), memtable.rows, memtable.publish()) == (
+    assert (memtable.is_empty, len(memtable), memtable.event_rows, memtable.publish()) == (
         True,
         0,
         0,
@@ -228,13 +229,13 @@ def test_what_becomes_known_after_a_cut_is_told() -> None:
     extend(memtable, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
     extend(memtable, [leaving(7, 1, 500)])
     cut = memtable.cut(everything=False)
-    nothing = memtable.since(cut)
-    assert (nothing.views.tolist(), nothing.events.tolist()) == ([], [])
+    assert memtable.corrections_since(cut) == []
     extend(memtable, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
     extend(memtable, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
-    since = memtable.since(cut)
-    assert (since.views.tolist(), since.duration_ms.tolist()) == ([2], [80])
-    assert (since.events.tolist(), since.views_of_events.tolist()) == ([3, 3], [6, 6])
+    assert memtable.corrections_since(cut) == [
+        Correction(Corrected.DURATION, 2, 80),
+        Correction(Corrected.VIEW, 3, 6),
+    ]
     # The cut itself is as it was.
     (chunk,) = cut.chunks
     assert chunk.duration_ms.tolist() == [500, 0]
@@ -263,12 +264,12 @@ def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
     records = [
         view(1, 3_000),
         an_event(2, 2, time_ms=3_000 - set_back_ms),
-        leaving_record(journal_key(1, 3_900, 3), 1, 70),
+        duration_record(journal_key(1, 3_900, 3), 1, 70),
         view(4, 3_100),
         an_event(5, 5, time_ms=4_000),
         binding_record(journal_key(1, 4_100, 6), 5, 4),
         view(7, 3_200 - set_back_ms),
-        leaving_record(journal_key(1, 5_000, 8), 4, 60),
+        duration_record(journal_key(1, 5_000, 8), 4, 60),
         view(9, 3_300),
     ]
     for record in records:

@@ -30,7 +30,7 @@ async def test_whether_anything_waits_is_found_out_once_for_all_websites_that_ar
         await store.add_website("kept.example" if number == 1 else f"{number}.example", 1)
         await store.append([a_view(website=number + 1)])
         asked.clear()
-        assert not store._maintenance.has_past(NOW_MS)
+        assert not store.maintenance.has_expired(NOW_MS)
         counts.append(len(asked))
     assert (counts[1], counts[2]) == (2 * counts[0], 2 * counts[0])
     await store.close()

@@ -46,7 +46,7 @@ class Machine:
 
     def start(self) -> None:
         self.clock = TrustedClock(
-            self.environment, self.store._writer.submit, lambda: self.passed_ms / 1000
+            self.environment, self.store.writer.submit, lambda: self.passed_ms / 1000
         )
 
     async def run(self, minutes: int) -> int:
@@ -70,9 +70,9 @@ class Machine:
 @pytest.fixture
 def machine(open_store: OpenStore) -> Any:
     store = open_store()
-    with store._environment.lmdb.begin(write=True) as txn:
-        write_trusted(txn, store._environment, TrustedTime(NOW_MS))
-    made = Machine(store._environment, store)
+    with store.environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, store.environment, TrustedTime(NOW_MS))
+    made = Machine(store.environment, store)
     made.start()
     yield made
     pytest_twisted.blockon(Deferred.fromCoroutine(store.close()))
@@ -221,7 +221,7 @@ async def test_it_is_stored_now_and_then_and_without_room_later(machine: Machine
         if full:
             return fail(Unavailable("full", retry_after=1))
         stored.append(change)
-        return machine.store._writer.submit(change)
+        return machine.store.writer.submit(change)
 
     machine.clock = TrustedClock(machine.environment, submit, lambda: machine.passed_ms / 1000)
     assert await machine.run(15) == machine.now_ms
@@ -258,14 +258,14 @@ async def test_what_a_full_memtable_begins_goes_by_the_trusted_time_too(
     open_store: OpenStore,
 ) -> None:
     store = open_store(
-        sizes=Sizes(chunk_views=8, group_members=2, counted_from=0),
+        sizes=Sizes(chunk_views=8, merged_members=2, counted_from=0),
         retention=Retention(others=Keep(90, "nothing")),
     )
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 8))
     await store.append(views(9, 80, NOW_MS + YEAR_MS))
     await idle(store)
-    assert len(store._partitions.of(website.number).leaves()) > 0, "nothing was tended"
+    assert len(store.partitions.get_or_create(website.number).leaves()) > 0, "nothing was tended"
     assert len(held(store, website)[0]) == 80
     await settled_by(store, NOW_MS + YEAR_MS, NOW_MS)
     await store.append(views(81, 160, NOW_MS + YEAR_MS))
@@ -280,7 +280,7 @@ async def test_what_is_past_its_time_and_waits_is_told_of_once(open_store: OpenS
     passed_ms = [0]
 
     def clock() -> TrustedClock:
-        return TrustedClock(store._environment, store._writer.submit, lambda: passed_ms[0] / 1000)
+        return TrustedClock(store.environment, store.writer.submit, lambda: passed_ms[0] / 1000)
 
     store.clock = clock()
     await store.add_website("example.com", 1)

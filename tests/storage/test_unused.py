@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest_twisted
-from support.storage.bulk_loads import expected, made
+from support.storage.bulk_loads import code_texts, expected, load, made
 from support.storage.contents import agrees, held, idle, segments_and_groups, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.log_lines import told_in_log
@@ -19,7 +19,7 @@ from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
 
-SIZES = Sizes(chunk_views=2, group_members=2, counted_from=3)
+SIZES = Sizes(chunk_views=2, merged_members=2, counted_from=3)
 
 
 async def fill(store: Store) -> Website:
@@ -31,16 +31,15 @@ async def fill(store: Store) -> Website:
     await store.append([a_view(path="/country", country="DE", properties=(("x", "y"),))])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
     await store.append(views(90, 92, NOW_MS + DAY_MS + HOUR_MS))
-    assert segments_and_groups(store._environment)[1] > 0
+    assert segments_and_groups(store.environment)[1] > 0
     return website
 
 
 async def name(store: Store, website: Website, *names: str) -> None:
     """Have texts named that nothing uses, as by a load that failed."""
-    partition = store._partitions.of(website.number)
     dimensions = (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY)
     when_ms, _ = made(1, 1, 0).time_bounds()
-    await store._coding.codes(partition, [(one, names) for one in dimensions], when_ms)
+    await code_texts(store, website, dict.fromkeys(dimensions, names), when_ms)
 
 
 @pytest_twisted.ensureDeferred
@@ -108,14 +107,14 @@ async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
     await name(store, website, "unused", "the last")
     await store.close()
     store = open_store(sizes=SIZES)
-    environment = store._environment
+    environment = store.environment
     with environment.lmdb.begin(write=True) as txn:
         for key, value in list(txn.cursor(db=environment.databases.counters)):
             flipped = bytes([value[0] ^ 1]) + value[1:]
             txn.put(key, flipped, db=environment.databases.counters)
     with told_in_log() as lines:
         await store.tidy(NOW_MS + 10 * DAY_MS)
-    assert any("names are kept" in line for line in lines)
+    assert any("texts are kept" in line for line in lines)
     assert "unused" in stored_texts(store, website, Dimension.PATH)
     await store.close()
 
@@ -125,7 +124,7 @@ async def test_many_names_go_bit_by_bit_while_hits_come(open_store: OpenStore) -
     store = open_store()
     website = await store.add_website("example.com", 1)
     bulk = made(1, 5_000, 30)
-    await store.load(website, bulk)
+    await load(store, website, bulk)
     await name(store, website, *(f"unused {number}" for number in range(5_000)))
     tidying = Deferred.fromCoroutine(store.tidy(NOW_MS))
     for number in range(20):

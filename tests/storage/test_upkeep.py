@@ -21,14 +21,15 @@ from support.storage.reactor import Listening
 from twisted.internet.defer import CancelledError, Deferred
 
 from medamad.domain.hits import Hit
+from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Batch, Outcome
+from medamad.storage.wal.journal import Outcome, WriteBatch
 
 OpenStore = Callable[..., Store]
 
 SETTLED_MS = DAY_MS + HOUR_MS
-ONE_EACH = Sizes(chunk_views=1, group_members=2, counted_from=0)
+ONE_EACH = Sizes(chunk_views=1, merged_members=2, counted_from=0)
 
 
 # Sealing
@@ -40,10 +41,10 @@ async def test_a_memtable_is_flushed_when_it_is_more_than_two_chunks(open_store:
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 6))
     await idle(store)
-    assert segments_and_groups(store._environment) == (0, 0)
+    assert segments_and_groups(store.environment) == (0, 0)
     await store.append(views(7, 7))
     await idle(store)
-    assert segments_and_groups(store._environment) == (1, 0)
+    assert segments_and_groups(store.environment) == (1, 0)
     assert entries(store, "wal") == [4]
     assert len(held(store, website)[0]) == 7
     await store.close()
@@ -61,10 +62,10 @@ async def test_what_has_lain_for_a_day_is_flushed_and_merged(open_store: OpenSto
         assert entries(store, "wal") == [1]
         await store.tidy(now_ms + DAY_MS + 1)
         assert entries(store, "wal") == [0]
-        assert (day, segments_and_groups(store._environment)) == (day, (segments, 0))
+        assert (day, segments_and_groups(store.environment)) == (day, (segments, 0))
         assert store.ask(website, agrees) > 0
         assert len(held(store, website)[0]) == day
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -129,7 +130,7 @@ async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: 
     between: list[Deferred[Any]] = []
 
     def heard(result: object) -> None:
-        if type(result).__name__ == "Making":
+        if isinstance(result, Job):
             listening.heard = lambda _: None
             between.append(Deferred.fromCoroutine(store.append([leaving(2, 200, now_ms + 9)])))
 
@@ -139,7 +140,7 @@ async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: 
     await store.tidy(now_ms + 9)
     # It came when the segments had been read, and before they were replaced.
     assert await between[0] == [Outcome.STORED]
-    assert segments_and_groups(store._environment) == (1, 0)
+    assert segments_and_groups(store.environment) == (1, 0)
     assert entries(store, "corrections") == [1]
     for _ in range(2):
         assert durations(store, website) == {"/1": 0, "/2": 200, "/3": 0, "/4": 0}
@@ -168,13 +169,13 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store:
     while not flushing.called:
         appended += 1
         await store.append([a_view(time_ms=NOW_MS + DAY_MS)])
-    kinds = ["hit" if isinstance(result, Batch) else "step" for result in listening.results]
+    kinds = ["hit" if isinstance(result, WriteBatch) else "step" for result in listening.results]
     assert kinds.count("step") > 35, "65,536 records alone are cleared in 33 steps"
     in_a_row = {len(list(steps)) for kind, steps in groupby(kinds) if kind == "step"}
     assert in_a_row == {1}, "a hit waited for more than one step"
     there = store.ask(website, lambda snapshot: sum(map(len, snapshot.parts)))
     assert there == 2 * 65_536 + 4_096 + appended
-    assert segments_and_groups(store._environment) == (1, 0)
+    assert segments_and_groups(store.environment) == (1, 0)
     await store.close()
 
 
@@ -185,7 +186,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store:
 async def test_what_became_known_is_folded_in_when_nothing_more_can_come(
     open_store: OpenStore,
 ) -> None:
-    store = open_store(sizes=Sizes(chunk_views=2, counted_from=0, group_members=9))
+    store = open_store(sizes=Sizes(chunk_views=2, counted_from=0, merged_members=9))
     website = await store.add_website("example.com", 1)
     await store.append([event("b9"), *views(1, 5)])
     await idle(store)
@@ -199,13 +200,13 @@ async def test_what_became_known_is_folded_in_when_nothing_more_can_come(
     assert entries(store, "corrections") == [0]
     assert held(store, website) == before
     assert store.ask(website, agrees) > 0
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_shorter_leaving_corrects_nothing(open_store: OpenStore) -> None:
-    store = open_store(sizes=Sizes(chunk_views=1, group_members=9))
+    store = open_store(sizes=Sizes(chunk_views=1, merged_members=9))
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 3), leaving(1, 500)])
     await idle(store)
@@ -223,7 +224,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
     await store.append(views(1, 4))
     now_ms = NOW_MS + SETTLED_MS + 1
     await store.tidy(now_ms)
-    assert segments_and_groups(store._environment) == (4, 3)
+    assert segments_and_groups(store.environment) == (4, 3)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
@@ -232,20 +233,20 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
     store.ask(website, agrees)
     await store.tidy(now_ms)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
-    assert segments_and_groups(store._environment) == (4, 3)
+    assert segments_and_groups(store.environment) == (4, 3)
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
     store.ask(website, agrees)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
 # What is given up, and what fails
 
 
-@pytest.mark.parametrize("at", ["Making", "True"])
+@pytest.mark.parametrize("at", [Job, bool])
 @pytest_twisted.ensureDeferred
 async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
-    open_store: OpenStore, at: str
+    open_store: OpenStore, at: type
 ) -> None:
     """The daemon gives up its tidying when it stops; hits come, and are flushed, after that."""
     listening = Listening()
@@ -256,7 +257,7 @@ async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
 
     def heard(result: object) -> None:
         # What this was the result of has led to the next step, which is in the queue by now.
-        if at in (str(result), type(result).__name__):
+        if isinstance(result, at):
             listening.heard = lambda _: None
             tidying.cancel()
 
@@ -271,7 +272,7 @@ async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
     store = open_store(sizes=ONE_EACH)
     assert sorted(durations(store, website)) == ["/1", "/2", "/3", "/4", "/5"]
     await settled(store, NOW_MS + 4 * DAY_MS)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     await store.close()
 
 
@@ -296,7 +297,7 @@ async def test_a_website_deleted_while_it_is_flushed_leaves_nothing(
     await store.tidy(NOW_MS + 2 * DAY_MS)
     await deleted[0]
     await settled(store, NOW_MS + 2 * DAY_MS)
-    assert orphans(store._environment) == []
+    assert orphans(store.environment) == []
     assert entries(store, "headers", "segments", "wal", "purge_queue") == [0] * 4
     await store.close()
 
@@ -310,7 +311,7 @@ async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenSt
     hits: list[Hit] = [*views(3, 4), event("b1"), leaving(1, 7)]
     outcomes = await store.append(hits)
     assert outcomes == [Outcome.NO_WEBSITE] * 3 + [Outcome.NO_VIEW]
-    assert [partition.website for partition in store._partitions.all()] == []
+    assert [partition.website for partition in store.partitions.all()] == []
     await store.close()
 
 
@@ -328,8 +329,8 @@ async def test_corrections_that_change_nothing_go_too(open_store: OpenStore) -> 
     assert entries(store, "corrections") == [0]
     assert durations(store, website) == seen
     assert (
-        store._partitions.of(website.number).idle_corrections(
-            store._partitions.of(website.number).leaves()
+        store.partitions.get_or_create(website.number).idle_corrections(
+            store.partitions.get_or_create(website.number).leaves()
         )
         == []
     )

@@ -180,7 +180,7 @@ _steps = st.sampled_from([kind for kind, times in _often.items() for _ in range(
 small_sizes = st.builds(
     Sizes,
     chunk_views=st.integers(1, 6),
-    group_members=st.integers(2, 3),
+    merged_members=st.integers(2, 3),
     counted_from=st.integers(0, 3),
 )
 stories = st.lists(_steps.flatmap(lambda kind: kind), min_size=80, max_size=160)

@@ -62,8 +62,8 @@ OF_PLAUSIBLE = (
 
 
 def findings(store: Store) -> list[str]:
-    with store._environment.reading() as txn:
-        return list(StoreCheck(store._environment, txn).findings())
+    with store.environment.reading() as txn:
+        return list(StoreCheck(store.environment, txn).findings())
 
 
 OF_GOATCOUNTER = (
@@ -92,7 +92,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     )
     assert (taken.gathering.views, taken.gathering.visitors) == (count, visitors)
     assert taken.gathering.events == events
-    assert findings(store) == orphans(store._environment) == []
+    assert findings(store) == orphans(store.environment) == []
     with pytest.raises(Conflict, match="the same was imported before, as number 1"):
         await take_days(store, website, [zipped])
     other = await store.add_website("other.example", 1)
@@ -114,7 +114,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     await store.imports.undo(website, taken.ended.number)
     assert (answers(store, website), rows_of(store, website)) == before
     await settled(store, NOW_MS + 9 * DAY_MS)
-    assert findings(store) == orphans(store._environment) == []
+    assert findings(store) == orphans(store.environment) == []
     check(store, other, export.sums(), OF_PLAUSIBLE)
     await store.close()
 
@@ -205,7 +205,7 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
     assert findings(store) == []
     await store.imports.undo(website, taken.ended.number)
     assert answers(store, website) == before
-    assert findings(store) == orphans(store._environment) == []
+    assert findings(store) == orphans(store.environment) == []
     await store.close()
 
 
@@ -224,7 +224,7 @@ async def test_days_of_which_there_is_something_are_left_out(
         [a_view(time_ms=(first_s[1] - 1) * 1000), a_view(time_ms=first_s[3] * 1000)]
     )
     zipped = export.zip(tmp_path / "export.zip")
-    today = (days[-1] - EPOCH).days
+    today = (days[-1] - EPOCH).rollups
     for _ in range(2):
         taken = await take_days(store, website, [zipped], zone=BERLIN, today=today)
         gathering = taken.gathering
@@ -236,7 +236,7 @@ async def test_days_of_which_there_is_something_are_left_out(
         await store.imports.undo(website, taken.ended.number)
         # Of the views only sums remain now.
         await store.tidy(first_s[5] * 1000 + 2 * DAY_MS)
-        async with store._one_at_a_time:
+        async with store.maintenance.one_at_a_time:
             pass
         assert not list(store.ask(website, lambda snapshot: list(snapshot.parts)))
     await take_days(store, website, [zipped], zone=BERLIN)
@@ -265,14 +265,14 @@ async def test_what_was_not_finished_is_gone_after_a_start(
     zipped = Plausible().zip(tmp_path / "export.zip")
     taken = await take_days(store, website, [zipped], most_bytes=1, is_finished=False)
     assert taken.gathering.days == 6
-    assert store._partitions.of(website.number).days
+    assert store.partitions.get_or_create(website.number).rollups
     assert answers(store, website) == before
     await store.close()
     store = open_store()
     await settled(store, NOW_MS)
     assert answers(store, website) == before
-    assert not store._partitions.of(website.number).days
-    assert findings(store) == orphans(store._environment) == []
+    assert not store.partitions.get_or_create(website.number).rollups
+    assert findings(store) == orphans(store.environment) == []
     assert (await take_days(store, website, [zipped])).ended is not None
     await store.close()
 
@@ -291,7 +291,7 @@ async def test_retention_keeps_sums_or_nothing_of_what_was_imported(
         check(store, website, export.sums(), OF_PLAUSIBLE)
     else:
         assert summary_of(store, website)["pageviews"] == 0
-    assert findings(store) == orphans(store._environment) == []
+    assert findings(store) == orphans(store.environment) == []
     await store.close()
 
 

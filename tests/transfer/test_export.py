@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 import pytest_twisted
-from support.storage.bulk_loads import made
+from support.storage.bulk_loads import load, made
 from support.storage.contents import agrees, in_order, rows, settled
 from support.storage.hits import DAY_MS, NOW_MS, a_view, leaving, views
 from support.transfer.filled_store import NASTY, fill
@@ -98,7 +98,7 @@ def as_held(
     return in_order(found.values()), in_order(events.values())
 
 
-@pytest.mark.parametrize("sizes", [Sizes(), Sizes(chunk_views=8, group_members=2, counted_from=2)])
+@pytest.mark.parametrize("sizes", [Sizes(), Sizes(chunk_views=8, merged_members=2, counted_from=2)])
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
 async def test_views_and_events_say_all_that_is_stored(
@@ -139,7 +139,7 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
 @pytest_twisted.ensureDeferred
 async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> None:
     """Whatever is flushed, merged, removed or added meanwhile."""
-    store = open_store(sizes=Sizes(chunk_views=8, group_members=2, counted_from=2))
+    store = open_store(sizes=Sizes(chunk_views=8, merged_members=2, counted_from=2))
     website = await fill(store)
     asked = Asked(what="views", format="ndjson")
     whole = exported(store, website, asked)
@@ -227,7 +227,7 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
     store = open_store()
     website = await store.add_website("example.com", 1)
     views = 2 * STEP_ROWS + 100
-    await store.load(website, made(1, views, 10))
+    await load(store, website, made(1, views, 10))
     asked = Asked(what="statistics")
     with store.snapshot(website) as snapshot:
         source = Exported(

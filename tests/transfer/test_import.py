@@ -19,7 +19,7 @@ from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
 
 OpenStore = Callable[..., Store]
-SMALL = Sizes(chunk_views=8, group_members=2, counted_from=2)
+SMALL = Sizes(chunk_views=8, merged_members=2, counted_from=2)
 
 
 @pytest_twisted.ensureDeferred

@@ -212,7 +212,7 @@ async def fault(house: House, asked: Asked) -> Answer:
     if asked.path.startswith("/event/"):
         house.pipeline.rules = None
     else:
-        house.store._environment.lmdb.close()
+        house.store.environment.lmdb.close()
     return await again(browser, asked)
 
 

@@ -190,7 +190,7 @@ class Narrator:
         await settled(self.house.store, self.now_ms)
         for website in self.house.store.websites.all():
             self.house.store.ask(website, agrees)
-        assert orphans(self.house.store._environment) == []
+        assert orphans(self.house.store.environment) == []
 
     async def check(self) -> None:
         rng = self.rng

@@ -1,402 +1,355 @@
-"""What is due for a website, one job at a time: what to flush, merge, compact or delete."""
+"""Decide what a website's data needs next: a flush, an expiry, a fold or a merge."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import define, field, frozen
 
+from medamad.storage.compaction.job import (
+    Expire,
+    ExpireRollups,
+    Flush,
+    ImportedRollupDraft,
+    Job,
+    Merge,
+    MergedSegmentDraft,
+    RollupDraft,
+    SegmentDraft,
+)
 from medamad.storage.compaction.purge import PurgeQueue
-from medamad.storage.compaction.retention import SETTLED_MS, Bound, Parted, parted
+from medamad.storage.compaction.retention import SETTLED_MS, Cutoff, Split, split_expired
 from medamad.storage.dictionary.decode import PropertyNames
 from medamad.storage.environment.access import WriterAccess
-from medamad.storage.environment.environment import Databases, Environment
-from medamad.storage.environment.writer import Transaction
+from medamad.storage.environment.environment import Environment
 from medamad.storage.import_content import CodedDay
-from medamad.storage.segments.build import (
-    Content,
-    Written,
-    content_of,
-    first_ms,
-    group_header,
-    group_puts,
-    joined,
-    segment_of,
-    weight,
-)
-from medamad.storage.segments.corrections import Correction
+from medamad.storage.segments.build import Content, concatenate, content_of, first_ms, weight
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.parts import (
-    ViewColumns,
-)
-from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_one
-from medamad.storage.segments.rollup import StoredRollup, added_up, open_sums, sums_of, written_sums
-from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut
+from medamad.storage.segments.read import OpenSegment, open_segment
+from medamad.storage.segments.rollup import open_rollup
+from medamad.storage.wal.memtable import CHUNK_VIEWS
 
-
-@define(eq=False)
-class SegmentDraft:
-    """A segment, a group, or the sums of a day."""
-
-    number: int
-    key: bytes
-    """What its keys begin with."""
-    make: Callable[[], Written]
-    looking_up: Iterator[None] = field(factory=lambda: iter(()))
-    """Finds out beforehand, bit by bit, what `make` needs to know."""
-    written: Written | None = None
-
-
-@define(eq=False)
-class CompactionJob:
-    """Pieces that are shown together, once all are written."""
-
-    partition: Partition
-    pieces: Sequence[SegmentDraft]
-    writing: WriterAccess
-    members: Sequence[Segment] = ()
-    """Of the one piece that is a group."""
-    replaced: Sequence[Segment] = ()
-    contained: Sequence[Correction] = ()
-    """The corrections that the pieces have."""
-    cut: Cut | None = None
-    gone: Content | None = None
-    """The hits of which sums remain at most: nothing may be corrected of them any more."""
-
-    def steps(self, databases: Databases) -> Iterator[None]:
-        """Write bit by bit, in whatever transaction `writing` is at; goes on where it stopped."""
-        for piece in self.pieces:
-            if piece.written is None:
-                # By `yield from`, to be left here would end it.
-                for _ in piece.looking_up:
-                    yield
-                piece.written = piece.make()
-                yield
-            for is_counters, kind, value in piece.written.puts:
-                database = databases.counters if is_counters else databases.segments
-                self.writing.txn.put(piece.key + bytes((kind,)), value, db=database)
-                yield
-
-    def written(self) -> list[tuple[SegmentDraft, Written]] | None:
-        """Return what each piece has become; None as long as one has not."""
-        written = [(piece, piece.written) for piece in self.pieces if piece.written is not None]
-        return written if len(written) == len(self.pieces) else None
-
-    def is_overtaken(self) -> bool:
-        """Return whether more has become known of hits that go, which their sums do not have."""
-        if self.gone is None:
-            return False
-        return not set(self.partition.corrections_of(self.gone)) <= set(self.contained)
-
-
-DAY_MS: Final = 86_400_000
-_LEAVINGS_OF_A_VIEW: Final = 2
+_DAY_MS: Final = 86_400_000
+_DURATIONS_PER_VIEW: Final = 2
+_STEP_CORRECTIONS: Final = 2_000
+_STEP_SEGMENTS: Final = 100
 
 
 @frozen
 class Sizes:
-    """How much makes a segment and a group. `counted_from` views and events, a segment has counters."""
+    """The sizes that decide when to flush and to merge."""
 
     chunk_views: int = CHUNK_VIEWS
-    group_members: int = 16
+    """Views of a chunk of the memtable, and so of a full segment."""
+    merged_members: int = 16
+    """Members of a merged segment."""
     counted_from: int = 1_024
+    """Views and events from which on a segment has counters."""
 
 
 @define(eq=False)
 class Planner:
-    """Used in the writer thread, but for what says otherwise."""
+    """Plans one job at a time, in the writer thread.
+
+    Each method reads through an access to the current transaction, in which it also reserves the
+    numbers of the segments to be written.
+    """
 
     _environment: Environment
     _purge_queue: PurgeQueue
     sizes: Sizes = field(factory=Sizes)
 
-    def is_due(self, partition: Partition) -> bool:
-        """Return whether a memtable has grown too long. For any thread.
+    def is_memtable_full(self, partition: Partition) -> bool:
+        """Return whether a memtable is due to be flushed for its size. For any thread.
 
-        Leavings of flushed views take no more room, however often pages are left.
+        A view takes no more room however many durations arrive for it, but its records in the log
+        do.
         """
         memtable = partition.memtable
-        held = max(weight(len(memtable), memtable.rows), memtable.leavings // _LEAVINGS_OF_A_VIEW)
-        return held > 2 * self.sizes.chunk_views
+        size = max(
+            weight(len(memtable), memtable.event_rows), memtable.durations // _DURATIONS_PER_VIEW
+        )
+        return size > 2 * self.sizes.chunk_views
 
-    def room(self, partition: Partition) -> int:
-        """Return how many views would make the last segment a full one. For any thread."""
-        last = [segment for segment in partition.segments if not segment.header.batch][-1:]
-        held = _weight(last[0]) if last and not last[0].members else 0
-        return self.sizes.chunk_views - held % self.sizes.chunk_views
+    def next_job(
+        self, access: WriterAccess, partition: Partition, now_ms: int, cutoff: Cutoff | None
+    ) -> Job | None:
+        """Return the most urgent job, None when nothing is due. Raises DamagedSegment."""
+        return (
+            self._flush(access, partition, now_ms)
+            or (self._expire(access, partition, cutoff) if cutoff is not None else None)
+            or self._fold(access, partition, now_ms)
+            or self._merge(access, partition, now_ms)
+            or self._forget_corrections(access, partition, now_ms)
+        )
 
-    def next(
-        self, txn: Transaction, partition: Partition, now_ms: int, bound: Bound | None
-    ) -> CompactionJob | None:
-        """Begin with what is due first; None when nothing is."""
-        writing = WriterAccess(txn.lmdb)
-        if self.is_due(partition) or (
-            not partition.memtable.is_empty and partition.memtable.oldest_ms < now_ms - DAY_MS
-        ):
-            return self._begin_flushing(txn, partition, writing)
-        if bound is not None and (making := self._begin_removing(txn, partition, writing, bound)):
-            return making
-        overlay = partition.overlay()
-        for segment in partition.leaves():
-            if (
-                segment.number in overlay
-                and is_settled(segment, now_ms)
-                and _is_sound(partition, segment)
-            ):
-                return self._begin_segment(txn, partition, writing, [segment])
-        if members := self._to_group(partition, now_ms):
-            return self._begin_group(txn, partition, writing, members)
+    # Imports
+
+    def add_segment(self, access: WriterAccess, partition: Partition, content: Content) -> Job:
+        """Add imported views and events, in one segment with the batch's last if that is small."""
+        small = self._small_segments(partition, content.weight, min_share=0, batch=content.batch)
+        if small:
+            content = concatenate([content_of(self._open(access, partition, small)), content])
+        return self._rewrite(access, partition, small, content)
+
+    def add_rollups(
+        self, access: WriterAccess, partition: Partition, days: Sequence[CodedDay]
+    ) -> Job:
+        """Add imported rollups."""
+        drafts = []
+        for day in days:
+            number, key = self._reserve(access, partition, max(0, day.span[0]))
+            drafts.append(ImportedRollupDraft(number=number, key=key, day=day))
+        return Job(partition=partition, access=access, drafts=drafts)
+
+    def remove_batch(self, access: WriterAccess, partition: Partition, batch: int) -> Job | None:
+        """Remove some segments of an import batch; None when none is left."""
+        segments = partition.segments_of_batch(batch)[:_STEP_SEGMENTS]
+        if not segments:
+            return None
+        return Job(partition=partition, access=access, replaced=segments)
+
+    # What may be due, most urgent first
+
+    def _flush(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
+        """Flush a memtable that is full, or has hits of more than a day ago.
+
+        Its oldest chunk becomes a segment; if it has no full chunk, all of it does, together with
+        small segments before it.
+        """
+        memtable = partition.memtable
+        is_old = not memtable.is_empty and memtable.oldest_ms < now_ms - _DAY_MS
+        if not is_old and not self.is_memtable_full(partition):
+            return None
+        cut = memtable.cut(everything=len(memtable) < self.sizes.chunk_views)
+        small = self._small_segments(
+            partition, weight(sum(map(len, cut.chunks)), len(cut.events)), min_share=0.5
+        )
+        content = content_of([*self._open(access, partition, small), *cut.chunks], [cut.events])
+        return Flush(
+            partition=partition,
+            access=access,
+            drafts=[self._segment_draft(access, partition, content)],
+            replaced=small,
+            folded=partition.corrections_of(content),
+            cut=cut,
+        )
+
+    def _expire(self, access: WriterAccess, partition: Partition, cutoff: Cutoff) -> Job | None:
+        """Delete what is past its retention: rollups, or else hits of one segment."""
+        if not cutoff.keeps_rollups:
+            rollups = [rollup for rollup in partition.rollups if cutoff.concerns(rollup)]
+            if rollups:
+                return ExpireRollups(partition=partition, access=access, replaced=rollups)
+        due = [
+            segment
+            for segment in partition.leaves()
+            if cutoff.concerns(segment)
+            and segment.number not in partition.damaged
+            and partition.expired_up_to.get(segment.number) != cutoff.before_ms
+        ]
+        for segment in sorted(due, key=lambda segment: segment.header.first):
+            content = content_of(self._open(access, partition, [segment]))
+            split = split_expired(content, cutoff, partition.may_be_kept(segment, cutoff.before_ms))
+            if split.days:
+                return self._expire_hits(
+                    access, partition, segment, content=content, split=split, cutoff=cutoff
+                )
+            partition.expired_up_to[segment.number] = cutoff.before_ms
         return None
 
-    def addition(self, txn: Transaction, partition: Partition, content: Content) -> CompactionJob:
-        """Begin with hits that never were in the journal, and the last segment if that is small."""
-        small = self._small(partition, content.weight, least_gain=0, batch=content.batch)
-        writing = WriterAccess(txn.lmdb)
-        held = content_of(self._opened(partition, small, writing)) if small else None
-        whole = content if held is None else joined([held, content])
-        return self._make_of(txn, partition, writing, whole, old=small)
+    def _fold(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
+        """Rewrite a settled segment with its overlay."""
+        for segment in partition.leaves():
+            if (
+                segment.number in partition.overlays
+                and is_settled(segment, now_ms)
+                and segment.number not in partition.damaged
+            ):
+                content = content_of(self._open(access, partition, [segment]))
+                return self._rewrite(access, partition, [segment], content)
+        return None
 
-    def addition_of_days(
-        self, txn: Transaction, partition: Partition, days: Sequence[CodedDay]
-    ) -> CompactionJob:
-        """Begin with days whose views never were here."""
+    def _merge(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
+        """Put a merged segment over enough segments of a batch, or merged segments of a level."""
+        levels: dict[tuple[int, int], list[Segment]] = {}
+        for segment in partition.segments:
+            if self._can_be_merged(partition, segment, now_ms):
+                level = levels.setdefault((segment.header.batch, _level(segment)), [])
+                level.append(segment)
+                if len(level) == self.sizes.merged_members:
+                    return self._merge_members(access, partition, level)
+        return None
 
-        def make(day: CodedDay, key: bytes) -> Written:
-            return written_sums(day.sums(), key)
+    def _forget_corrections(
+        self, access: WriterAccess, partition: Partition, now_ms: int
+    ) -> Job | None:
+        """Delete corrections that turned out to change nothing."""
+        settled = [segment for segment in partition.leaves() if is_settled(segment, now_ms)]
+        idle = partition.idle_corrections(settled)[:_STEP_CORRECTIONS]
+        return Job(partition=partition, access=access, folded=idle) if idle else None
 
-        pieces = [
-            self._piece(txn, partition, max(0, day.span[0]), partial(make, day)) for day in days
+    # How
+
+    def _rewrite(
+        self,
+        access: WriterAccess,
+        partition: Partition,
+        replaced: Sequence[Segment],
+        content: Content,
+    ) -> Job:
+        return Job(
+            partition=partition,
+            access=access,
+            drafts=[self._segment_draft(access, partition, content)],
+            replaced=replaced,
+            folded=partition.corrections_of(content),
+        )
+
+    def _expire_hits(
+        self,
+        access: WriterAccess,
+        partition: Partition,
+        segment: Segment,
+        *,
+        content: Content,
+        split: Split,
+        cutoff: Cutoff,
+    ) -> Job:
+        """Write what stays of a segment, and rollups of what does not where these are kept."""
+        drafts: list[SegmentDraft | RollupDraft] = []
+        replaced = [segment]
+        if len(split.rest) or len(split.rest.events):
+            rest = self._segment_draft(access, partition, split.rest)
+            drafts.append(rest)
+            if split.is_complete:
+                # Hits before the cutoff that stay nevertheless wait for the next cutoff.
+                partition.expired_up_to[rest.number] = cutoff.before_ms
+        names = self._property_names(access, partition)
+        for day, expired in split.days if cutoff.keeps_rollups else ():
+            span = cutoff.span(day)
+            earlier = self._rollups_to_extend(partition, span, expired)
+            replaced += earlier
+            number, key = self._reserve(access, partition, max(0, span[0]))
+            drafts.append(
+                RollupDraft(
+                    number=number,
+                    key=key,
+                    day=day,
+                    span=span,
+                    content=expired,
+                    names=names,
+                    earlier=[
+                        open_rollup(rollup, access, self._environment.databases)
+                        for rollup in earlier
+                    ],
+                )
+            )
+        return Expire(
+            partition=partition,
+            access=access,
+            drafts=drafts,
+            replaced=replaced,
+            folded=partition.corrections_of(content),
+            expired=split.expired,
+        )
+
+    def _merge_members(
+        self, access: WriterAccess, partition: Partition, members: Sequence[Segment]
+    ) -> Job:
+        time_ms = min(member.header.first_ms for member in members)
+        number, key = self._reserve(access, partition, time_ms)
+        draft = MergedSegmentDraft(
+            number=number,
+            key=key,
+            members=members,
+            access=access,
+            databases=self._environment.databases,
+        )
+        return Merge(partition=partition, access=access, drafts=[draft], members=members)
+
+    def _segment_draft(
+        self, access: WriterAccess, partition: Partition, content: Content
+    ) -> SegmentDraft:
+        number, key = self._reserve(access, partition, first_ms(content))
+        return SegmentDraft(
+            number=number,
+            key=key,
+            content=content,
+            names=self._property_names(access, partition),
+            counted_from=self.sizes.counted_from,
+        )
+
+    def _reserve(
+        self, access: WriterAccess, partition: Partition, time_ms: int
+    ) -> tuple[int, bytes]:
+        return self._purge_queue.reserve(access.txn, partition.website, time_ms)
+
+    def _property_names(self, access: WriterAccess, partition: Partition) -> PropertyNames:
+        return PropertyNames(access, self._environment.databases, partition.website)
+
+    def _open(
+        self, access: WriterAccess, partition: Partition, segments: Sequence[Segment]
+    ) -> list[OpenSegment]:
+        overlays, databases = partition.overlays, self._environment.databases
+        return [
+            open_segment(segment, overlays.get(segment.number), access, databases)
+            for segment in segments
         ]
-        return CompactionJob(partition, pieces, WriterAccess(txn.lmdb))
 
-    def _begin_flushing(
-        self, txn: Transaction, partition: Partition, writing: WriterAccess
-    ) -> CompactionJob:
-        """Seal the oldest chunk; a memtable shorter than one whole, together with small segments."""
-        everything = len(partition.memtable) < self.sizes.chunk_views
-        cut = partition.memtable.cut(everything=everything)
-        small = self._small(partition, weight(sum(map(len, cut.chunks)), len(cut.events)))
-        return self._begin_segment(txn, partition, writing, small, cut)
-
-    def _small(
-        self, partition: Partition, added: int, least_gain: float = 0.5, batch: int = 0
+    def _small_segments(
+        self, partition: Partition, added: int, *, min_share: float, batch: int = 0
     ) -> list[Segment]:
-        """Return the last segments of a batch, or of none, that are to be merged with what weighs so.
+        """Return the last segments of a batch that are rewritten with what is added to it.
 
-        Segments that are much larger are left alone: what is added has to be `least_gain` of them.
+        A segment is small if both fit into a full one; and, so that large segments are not
+        rewritten for little, if what is added is at least `min_share` of it.
         """
         small: list[Segment] = []
-        for segment in reversed(
-            [each for each in partition.segments if each.header.batch == batch]
-        ):
-            size = _weight(segment)
-            is_small = least_gain * size <= added <= self.sizes.chunk_views - size
-            if segment.members or not is_small or not _is_sound(partition, segment):
+        of_batch = [segment for segment in partition.segments if segment.header.batch == batch]
+        for segment in reversed(of_batch):
+            size = weight(segment.header.views, segment.header.own + segment.header.loose)
+            is_small = min_share * size <= added <= self.sizes.chunk_views - size
+            if segment.members or not is_small or segment.number in partition.damaged:
                 break
             small.append(segment)
             added += size
         return small
 
-    def _opened(
-        self, partition: Partition, segments: Sequence[Segment], writing: WriterAccess
-    ) -> list[ViewColumns]:
-        overlay, databases = partition.overlay(), self._environment.databases
-        parts = [open_one(each, overlay.get(each.number), writing, databases) for each in segments]
-        return [part for part in parts if isinstance(part, OpenSegment)]
-
-    def _begin_segment(
-        self,
-        txn: Transaction,
-        partition: Partition,
-        writing: WriterAccess,
-        old: Sequence[Segment],
-        cut: Cut | None = None,
-    ) -> CompactionJob:
-        parts = [*self._opened(partition, old, writing), *(cut.chunks if cut else ())]
-        content = content_of(parts, [cut.events] if cut else ())
-        return self._make_of(txn, partition, writing, content, old=old, cut=cut)
-
-    def _make_of(
-        self,
-        txn: Transaction,
-        partition: Partition,
-        writing: WriterAccess,
-        content: Content,
-        *,
-        old: Sequence[Segment] = (),
-        cut: Cut | None = None,
-    ) -> CompactionJob:
-        return CompactionJob(
-            partition=partition,
-            pieces=[self._segment_piece(txn, partition, content, self._names(partition, writing))],
-            writing=writing,
-            replaced=old,
-            contained=partition.corrections_of(content),
-            cut=cut,
-        )
-
-    def _names(self, partition: Partition, writing: WriterAccess) -> PropertyNames:
-        return PropertyNames(writing, self._environment.databases, partition.website)
-
-    def _segment_piece(
-        self, txn: Transaction, partition: Partition, content: Content, names: PropertyNames
-    ) -> SegmentDraft:
-        make = partial(segment_of, content, names_of=names, counted_from=self.sizes.counted_from)
-        piece = self._piece(txn, partition, first_ms(content), make)
-        piece.looking_up = names.look_up([content.events.property])
-        return piece
-
-    def _piece(
-        self, txn: Transaction, partition: Partition, time_ms: int, make: Callable[[bytes], Written]
-    ) -> SegmentDraft:
-        """Return a piece whose keys name a time; on the list of the doomed until it is shown."""
-        number, key = self._purge_queue.begin(txn, partition.website, time_ms)
-        return SegmentDraft(number, key, lambda: make(key))
-
-    def _begin_removing(
-        self, txn: Transaction, partition: Partition, writing: WriterAccess, bound: Bound
-    ) -> CompactionJob | None:
-        """Begin with a segment that has hits beyond a bound, the earliest first."""
-        if not bound.sums:
-            days = [segment for segment in partition.days if bound.concerns(segment)]
-            if days:
-                return CompactionJob(partition, (), writing, replaced=days)
-        due = [
-            segment
-            for segment in partition.leaves()
-            if bound.concerns(segment)
-            and _is_sound(partition, segment)
-            and partition.waiting.get(segment.number) != bound.before_ms
-        ]
-        for segment in sorted(due, key=lambda segment: segment.header.first):
-            content = content_of(self._opened(partition, [segment], writing))
-            gone = parted(content, bound, partition.may_stay(segment, bound.before_ms))
-            if gone.days:
-                making = self._begin_parting(txn, partition, writing, segment, gone, bound)
-                making.contained = partition.corrections_of(content)
-                return making
-            partition.waiting[segment.number] = bound.before_ms
-        return None
-
-    def _begin_parting(  # noqa: PLR0917 - all of it is needed once
-        self,
-        txn: Transaction,
-        partition: Partition,
-        writing: WriterAccess,
-        segment: Segment,
-        gone: Parted,
-        bound: Bound,
-    ) -> CompactionJob:
-        pieces, replaced, names = [], [segment], self._names(partition, writing)
-        if len(gone.rest) or len(gone.rest.events):
-            pieces.append(self._segment_piece(txn, partition, gone.rest, names))
-            if gone.is_all:
-                # What the bound concerns and nevertheless stays waits for the next one.
-                partition.waiting[pieces[0].number] = bound.before_ms
-        for day, content in gone.days if bound.sums else ():
-            span = bound.span(day)
-            before = self._before(partition, span, content)
-            replaced += before
-            known = [open_sums(each, writing, self._environment.databases) for each in before]
-
-            def make(
-                key: bytes,
-                day: int = day,
-                content: Content = content,
-                span: tuple[int, int] = span,
-                known: Sequence[StoredRollup] = known,
-            ) -> Written:
-                sums = sums_of(content, day, span, names)
-                return written_sums(
-                    added_up([*(each.loaded() for each in known), sums], names), key
-                )
-
-            piece = self._piece(txn, partition, max(0, span[0]), make)
-            piece.looking_up = names.look_up(
-                chain([content.events.property], (each.event_sums().codes for each in known))
-            )
-            pieces.append(piece)
-        return CompactionJob(
-            partition=partition,
-            pieces=pieces,
-            writing=writing,
-            replaced=replaced,
-            gone=gone.gone,
-        )
-
-    def _before(
+    def _rollups_to_extend(
         self, partition: Partition, span: tuple[int, int], content: Content
     ) -> list[Segment]:
-        """Return the sums of the same day that further ones are to be added to, unless too large."""
-        before, views = [], len(content)
-        for segment in partition.days:
-            header = segment.header
-            is_same = header.day is not None and (header.day.span, header.batch) == (
-                span,
-                content.batch,
-            )
+        """Return the rollups of the same day that are rewritten with more of it.
+
+        They are of the same batch, and together not larger than a full segment.
+        """
+        found, views = [], len(content)
+        for rollup in partition.rollups:
+            header = rollup.header
             if (
-                is_same
-                and _is_sound(partition, segment)
+                header.day is not None
+                and (header.day.span, header.batch) == (span, content.batch)
+                and rollup.number not in partition.damaged
                 and views + header.views <= self.sizes.chunk_views
             ):
-                before.append(segment)
+                found.append(rollup)
                 views += header.views
-        return before
+        return found
 
-    def _to_group(self, partition: Partition, now_ms: int) -> list[Segment]:
-        levels: dict[tuple[int, int], list[Segment]] = {}
-        overlay = partition.overlay()
-        for segment in partition.segments:
-            if not _is_sound(partition, segment):
-                continue
-            if segment.members or (
-                segment.header.has_counters
-                and 2 * segment.header.views >= self.sizes.chunk_views
-                and segment.number not in overlay
-                and is_settled(segment, now_ms)
-            ):
-                level = levels.setdefault((segment.header.batch, _level(segment)), [])
-                level.append(segment)
-                if len(level) == self.sizes.group_members:
-                    return level
-        return []
-
-    def _begin_group(
-        self,
-        txn: Transaction,
-        partition: Partition,
-        writing: WriterAccess,
-        members: Sequence[Segment],
-    ) -> CompactionJob:
-        header = group_header([(member.number, member.header) for member in members])
-        databases = self._environment.databases
-
-        def open_member(member: Segment) -> OpenSegment | OpenMergedSegment:
-            part = open_one(member, None, writing, databases)
-            assert isinstance(part, OpenSegment | OpenMergedSegment)  # noqa: S101 - no chunk is a member
-            return part
-
-        def make(key: bytes) -> Written:
-            return Written(header, group_puts([open_member(each) for each in members], header, key))
-
-        piece = self._piece(txn, partition, header.first_ms, make)
-        return CompactionJob(partition, [piece], writing, members)
+    def _can_be_merged(self, partition: Partition, segment: Segment, now_ms: int) -> bool:
+        if segment.number in partition.damaged:
+            return False
+        return bool(segment.members) or (
+            segment.header.has_counters
+            and 2 * segment.header.views >= self.sizes.chunk_views
+            and segment.number not in partition.overlays
+            and is_settled(segment, now_ms)
+        )
 
 
 def is_settled(segment: Segment, now_ms: int) -> bool:
-    """Return whether nothing is corrected of a segment's hits any more."""
+    """Return whether a segment's hits are too old to be corrected."""
     return segment.header.time_bounds[1] < now_ms - SETTLED_MS
-
-
-def _weight(segment: Segment) -> int:
-    return weight(segment.header.views, segment.header.own + segment.header.loose)
-
-
-def _is_sound(partition: Partition, segment: Segment) -> bool:
-    return segment.number not in partition.damaged
 
 
 def _level(segment: Segment) -> int:

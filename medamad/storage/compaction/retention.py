@@ -16,117 +16,127 @@ from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.parts import (
-    NO_TIME,
-    EventRows,
-)
-from medamad.storage.segments.read import OpenSegment, open_one
-from medamad.storage.segments.rollup import DaySums, added_up, sums_of, written_sums
+from medamad.storage.segments.parts import NO_TIME, EventRows
+from medamad.storage.segments.read import open_segment
+from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_rollups, rollup_of
 from medamad.storage.settings import Keep
 
 SETTLED_MS: Final = 90_000_000
-"""After this, 25 hours, nothing is corrected of a hit any more: beacons are known for a day."""
-_MOST_DAYS: Final = 31
-"""Of how many days sums are made in one step."""
+"""25 hours: nothing corrects an older hit, as beacons are kept for a day."""
+_MAX_DAYS: Final = 31
+"""Days that one job expires."""
 
 
 @frozen
-class Bound:
-    """Hits before a midnight are to go; `sums` says whether those of their days remain."""
+class Cutoff:
+    """Views and events before a local midnight are deleted."""
 
     before_ms: int
     zone: tzinfo
-    sums: bool
+    keeps_rollups: bool
+    """Whether a rollup of each of their days remains."""
 
     def span(self, day: int) -> tuple[int, int]:
         """Return the first and the last millisecond of a local date."""
         return start_of_day(self.zone, day) * 1000, start_of_day(self.zone, day + 1) * 1000 - 1
 
     def concerns(self, segment: Segment) -> bool:
-        """Return whether a segment may have hits that are to go."""
+        """Return whether a segment may have hits before the cutoff."""
         header = segment.header
-        least_ms = min(header.time_bounds[0], header.event_time_bounds[0])
-        return least_ms < self.before_ms
+        earliest_ms = min(header.time_bounds[0], header.event_time_bounds[0])
+        return earliest_ms < self.before_ms
 
 
-@define
-class Gone:
-    """How many hits that are past their time have gone, and of how many days the sums."""
+@frozen
+class Removed:
+    """How many views and events were deleted for good, and the rollups of how many days."""
 
     views: int = 0
     events: int = 0
     days: int = 0
 
-    def add(self, content: Content) -> None:
-        """Count the hits of a segment."""
-        self.views += len(content)
-        self.events += len(np.unique(content.events.event))
+    @classmethod
+    def of(cls, content: Content) -> "Removed":
+        """Count the hits of a content."""
+        return cls(len(content), len(np.unique(content.events.event)))
+
+    def __add__(self, other: "Removed") -> "Removed":
+        """Return both together."""
+        return Removed(self.views + other.views, self.events + other.events, self.days + other.days)
 
 
-def bound_of(keep: Keep, zone: tzinfo, now_ms: int) -> Bound | None:
-    """Return what is to go now; None where everything is kept for ever."""
+def cutoff_of(keep: Keep, zone: tzinfo, now_ms: int) -> Cutoff | None:
+    """Return what is deleted at a moment; None where everything is kept for ever."""
     if not keep.raw_days:
         return None
     day = day_at(zone, now_ms // 1000) - keep.raw_days
     while start_of_day(zone, day) * 1000 > now_ms - SETTLED_MS:
         day -= 1
-    return Bound(start_of_day(zone, day) * 1000, zone, keep.after == "sums")
+    return Cutoff(start_of_day(zone, day) * 1000, zone, keep.after == "sums")
 
 
 @frozen(eq=False)
-class Parted:
-    """A segment's hits: those that go, by day, and those that stay.
+class Split:
+    """A segment's hits, split into those that expire now and those that stay."""
 
-    `is_all` says that none stays that the bound concerns and that could go now.
-    """
-
-    gone: Content
+    expired: Content
     days: Sequence[tuple[int, Content]]
+    """The expired hits by local date."""
     rest: Content
-    is_all: bool
+    is_complete: bool
+    """Whether `rest` has no more hits that could expire now."""
 
 
-def parted(content: Content, bound: Bound, may_stay: Callable[[NDArray[Any]], Any]) -> Parted:
-    """Part a segment's hits.
+def split_expired(
+    content: Content, cutoff: Cutoff, may_be_kept: Callable[[NDArray[Any]], Any]
+) -> Split:
+    """Split a segment's hits.
 
-    `may_stay` tells of sequence numbers which may be those of views of other segments that stay: an
-    event of such a view stays with it, and so does one whose own view stays.
+    An event stays as long as its view. `may_be_kept` returns which sequence numbers may be of views
+    that other segments keep.
     """
     events = content.events
-    view_goes = content.time_ms < bound.before_ms
-    event_goes = events.time_ms < bound.before_ms
-    stays = content.sequence[~view_goes]
-    other = ~np.isin(events.view, content.sequence) & (events.view > 0)
-    event_goes &= ~np.isin(events.view, stays)
-    event_goes[other] &= ~may_stay(events.view[other])
-    view_day, event_day = _days(content.time_ms, bound), _days(events.time_ms, bound)
-    found = np.unique(np.concatenate((view_day[view_goes], event_day[event_goes])))
-    days = found[:_MOST_DAYS]
-    view_goes &= np.isin(view_day, days)
-    event_goes &= np.isin(event_day, days)
-    return Parted(
-        gone=_some(content, view_goes, event_goes),
+    view_expires = content.time_ms < cutoff.before_ms
+    event_expires = events.time_ms < cutoff.before_ms
+    kept = content.sequence[~view_expires]
+    is_elsewhere = ~np.isin(events.view, content.sequence) & (events.view > 0)
+    event_expires &= ~np.isin(events.view, kept)
+    event_expires[is_elsewhere] &= ~may_be_kept(events.view[is_elsewhere])
+    view_day, event_day = _days(content.time_ms, cutoff), _days(events.time_ms, cutoff)
+    found = np.unique(np.concatenate((view_day[view_expires], event_day[event_expires])))
+    days = found[:_MAX_DAYS]
+    view_expires &= np.isin(view_day, days)
+    event_expires &= np.isin(event_day, days)
+    return Split(
+        expired=_select(content, view_expires, event_expires),
         days=[
-            (day, _some(content, view_goes & (view_day == day), event_goes & (event_day == day)))
+            (
+                day,
+                _select(
+                    content,
+                    view_expires & (view_day == day),
+                    event_expires & (event_day == day),
+                ),
+            )
             for day in days.tolist()
         ],
-        rest=_some(content, ~view_goes, ~event_goes),
-        is_all=len(days) == len(found),
+        rest=_select(content, ~view_expires, ~event_expires),
+        is_complete=len(days) == len(found),
     )
 
 
-def _days(time_ms: NDArray[np.int64], bound: Bound) -> NDArray[np.int64]:
-    """Return the local date of each time before the bound, as the number of days since 1970-01-01."""
-    before = time_ms[time_ms < bound.before_ms]
+def _days(time_ms: NDArray[np.int64], cutoff: Cutoff) -> NDArray[np.int64]:
+    """Return the local date of each time before the cutoff, in days since 1970-01-01."""
+    before = time_ms[time_ms < cutoff.before_ms]
     if not len(before):
         return np.zeros(len(time_ms), np.int64)
-    first = day_at(bound.zone, int(before.min()) // 1000)
-    last = day_at(bound.zone, bound.before_ms // 1000)
-    starts_ms = [start_of_day(bound.zone, day) * 1000 for day in range(first, last + 2)]
+    first = day_at(cutoff.zone, int(before.min()) // 1000)
+    last = day_at(cutoff.zone, cutoff.before_ms // 1000)
+    starts_ms = [start_of_day(cutoff.zone, day) * 1000 for day in range(first, last + 2)]
     return np.searchsorted(np.array(starts_ms, np.int64), time_ms, side="right") - 1 + first
 
 
-def _some(content: Content, views: NDArray[np.bool_], events: NDArray[np.bool_]) -> Content:
+def _select(content: Content, views: NDArray[np.bool_], events: NDArray[np.bool_]) -> Content:
     rows = content.events
     return evolve(
         content,
@@ -148,44 +158,52 @@ _KEY_BYTES: Final = 17
 
 @frozen(kw_only=True)
 class Forecast:
-    """Views and bytes. Bytes are of what was flushed; of a segment of which a part goes, its share."""
+    """What is kept of a website, and what a cutoff would delete.
+
+    Bytes are those of flushed segments; of a segment that is deleted in part, its share.
+    """
 
     views: int
     bytes: int
     earliest_ms: int | None
-    """When the earliest of the views was."""
+    """The time of the earliest view."""
     days: int
-    """Of which there are sums."""
+    """Days that have a rollup."""
     bytes_of_days: int
     due_views: int
     due_events: int
     due_bytes: int
     new_days: int
-    """Of which sums would be made, with the bytes that these take."""
+    """Days of which rollups would be made."""
     bytes_of_new_days: int
     due_days: int
-    """Of which the sums would go, with their bytes."""
+    """Days whose rollups would be deleted."""
     bytes_of_due_days: int
     damaged: tuple[str, ...]
     """What cannot be read, and stays."""
 
 
-def forecast(partition: Partition, databases: Databases, txn: Txn, bound: Bound | None) -> Forecast:
-    """Return what is kept of a website, and what of it goes by a bound; by what was stored so far."""
-    leaves, chunks = partition.leaves(), partition.memtable.publish()[0]
+def forecast(
+    partition: Partition, databases: Databases, txn: Txn, cutoff: Cutoff | None
+) -> Forecast:
+    """Return what is kept of a website, and what a cutoff would delete."""
+    leaves, (chunks, events) = partition.leaves(), partition.memtable.publish()
     sizes = {
-        segment.number: _size(segment, databases, txn) for segment in (*leaves, *partition.days)
+        segment.number: _size(segment, databases, txn) for segment in (*leaves, *partition.rollups)
     }
-    reading = WriterAccess(txn)
-    due = _Due(partition, reading, sizes, PropertyNames(reading, databases, partition.website))
-    if bound is not None:
+    access = WriterAccess(txn)
+    due = _Due(partition, access, sizes, PropertyNames(access, databases, partition.website))
+    if cutoff is not None:
         for segment in leaves:
-            if bound.concerns(segment):
-                due.add_segment(segment, bound)
+            if cutoff.concerns(segment):
+                due.add_segment(segment, cutoff)
         if not partition.memtable.is_empty:
-            chunks_of, events = partition.memtable.publish()
-            due.add(content_of(chunks_of, events), bound, 0)
-    gone = [day for day in partition.days if bound and not bound.sums and bound.concerns(day)]
+            due.add(content_of(chunks, events), cutoff, 0)
+    due_rollups = [
+        rollup
+        for rollup in partition.rollups
+        if cutoff and not cutoff.keeps_rollups and cutoff.concerns(rollup)
+    ]
     earliest_ms = min(
         (
             *(leaf.header.time_bounds[0] for leaf in leaves),
@@ -197,79 +215,78 @@ def forecast(partition: Partition, databases: Databases, txn: Txn, bound: Bound 
         views=sum(leaf.header.views for leaf in leaves) + sum(map(len, chunks)),
         bytes=sum(sizes[leaf.number] for leaf in leaves),
         earliest_ms=None if earliest_ms == NO_TIME[0] else earliest_ms,
-        days=_forecast_days(partition.days),
-        bytes_of_days=sum(sizes[day.number] for day in partition.days),
+        days=_count_days(partition.rollups),
+        bytes_of_days=sum(sizes[rollup.number] for rollup in partition.rollups),
         due_views=due.views,
         due_events=due.events,
         due_bytes=due.bytes,
         new_days=due.new_days,
-        bytes_of_new_days=sum(due.new_sums()),
-        due_days=_forecast_days(gone),
-        bytes_of_due_days=sum(sizes[day.number] for day in gone),
+        bytes_of_new_days=sum(due.new_rollup_sizes()),
+        due_days=_count_days(due_rollups),
+        bytes_of_due_days=sum(sizes[rollup.number] for rollup in due_rollups),
         damaged=tuple(due.damaged),
     )
 
 
 @define(eq=False)
 class _Due:
-    """What goes, segment by segment."""
+    """What a cutoff would delete, added up segment by segment."""
 
     _partition: Partition
-    _reading: WriterAccess
+    _access: WriterAccess
     _sizes: dict[int, int]
     _names: PropertyNames
     views: int = 0
     events: int = 0
     bytes: int = 0
     damaged: list[str] = field(factory=list)
-    _days: dict[tuple[tuple[int, int], int], DaySums] = field(factory=dict)
+    _rollups: dict[tuple[tuple[int, int], int], RollupContent] = field(factory=dict)
+    """By the day's first and last millisecond, and the import batch."""
 
-    def add_segment(self, segment: Segment, bound: Bound) -> None:
-        overlay = self._partition.overlay().get(segment.number)
-        part = open_one(segment, overlay, self._reading, self._partition.databases)
+    def add_segment(self, segment: Segment, cutoff: Cutoff) -> None:
+        overlay = self._partition.overlays.get(segment.number)
+        part = open_segment(segment, overlay, self._access, self._partition.databases)
         try:
-            content = content_of([part] if isinstance(part, OpenSegment) else [])
-            self.add(content, bound, self._sizes[segment.number], segment)
+            self.add(content_of([part]), cutoff, self._sizes[segment.number], segment)
         except DamagedSegment as error:
             self.damaged.append(str(error))
 
     def add(
-        self, content: Content, bound: Bound, size: int, segment: Segment | None = None
+        self, content: Content, cutoff: Cutoff, size: int, segment: Segment | None = None
     ) -> None:
-        weight, stays = content.weight, self._partition.may_stay(segment, bound.before_ms)
-        is_all = False
-        while not is_all:
-            parts = parted(content, bound, stays)
-            gone, content, is_all = parts.gone, parts.rest, parts.is_all
-            self.views += len(gone)
-            self.events += len(set(gone.events.event.tolist()))
-            self.bytes += size * gone.weight // max(weight, 1)
-            if bound.sums:
-                for day, of_day in parts.days:
-                    self._add_day(day, of_day, bound.span(day))
+        weight = content.weight
+        may_be_kept = self._partition.may_be_kept(segment, cutoff.before_ms)
+        is_complete = False
+        while not is_complete:
+            split = split_expired(content, cutoff, may_be_kept)
+            expired, content, is_complete = split.expired, split.rest, split.is_complete
+            self.views += len(expired)
+            self.events += len(set(expired.events.event.tolist()))
+            self.bytes += size * expired.weight // max(weight, 1)
+            if cutoff.keeps_rollups:
+                for day, of_day in split.days:
+                    self._add_day(day, of_day, cutoff.span(day))
 
     def _add_day(self, day: int, content: Content, span: tuple[int, int]) -> None:
         names, key = self._names, (span, content.batch)
-        sums = sums_of(content, day, span, names)
-        known = self._days.get(key)
-        self._days[key] = sums if known is None else added_up([known, sums], names)
+        rollup = rollup_of(content, day, span, names)
+        earlier = self._rollups.get(key)
+        self._rollups[key] = rollup if earlier is None else merge_rollups([earlier, rollup], names)
 
     @property
     def new_days(self) -> int:
-        """Of how many days sums are made, however many imports have something of them."""
-        return len({span for span, _ in self._days})
+        """How many days get a rollup, whether of one import batch or of several."""
+        return len({span for span, _ in self._rollups})
 
-    def new_sums(self) -> Iterator[int]:
-        """Return the bytes that the sums of a day take, of each import by itself."""
-        for sums in self._days.values():
-            puts = written_sums(sums, b"").puts
+    def new_rollup_sizes(self) -> Iterator[int]:
+        """Return the bytes of each new rollup."""
+        for rollup in self._rollups.values():
+            puts = encode_rollup(rollup, b"").puts
             yield sum(_KEY_BYTES + len(value) for _, _, value in puts)
 
 
-def _forecast_days(segments: Iterable[Segment]) -> int:
-    return len(
-        {segment.header.day.number for segment in segments if segment.header.day is not None}
-    )
+def _count_days(rollups: Iterable[Segment]) -> int:
+    return len({rollup.header.day.number for rollup in rollups if rollup.header.day is not None})
 
 
 def _size(segment: Segment, databases: Databases, txn: Txn) -> int:

@@ -16,8 +16,8 @@ from medamad.storage.segments.parts import (
     MergedSegment,
     Part,
 )
-from medamad.storage.segments.read import opened
-from medamad.storage.segments.rollup import open_sums
+from medamad.storage.segments.read import open_parts
+from medamad.storage.segments.rollup import open_rollup
 
 _DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
 
@@ -51,9 +51,9 @@ def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> 
     """Return which codes occur in a segment, a counter, the sums of a day or the memtable."""
     chunks, events = partition.memtable.publish()
     found: list[Codes] = []
-    for part in (*opened(partition.segments, {}, writing, partition.databases), *chunks):
+    for part in (*open_parts(partition.segments, {}, writing, partition.databases), *chunks):
         found += _codes_of(part, dimension)
-    days = [open_sums(segment, writing, partition.databases) for segment in partition.days]
+    days = [open_rollup(segment, writing, partition.databases) for segment in partition.rollups]
     if dimension is Dimension.PROPERTY:
         found += [rows.property for rows in events]
         found += [day.event_sums().codes.astype(np.uint32) for day in days]

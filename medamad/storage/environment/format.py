@@ -19,7 +19,7 @@ TRUSTED_TIME: Final = b"trusted-time"
 KNOWN_NAMES: Final = frozenset(
     (
         *(FORMAT_KEY, STORE_ID, TRUSTED_TIME, b"account", b"beacon-secret"),
-        *(b"last-website", b"last-block", b"last-batch", b"sequence"),
+        *(b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )
 )
 """The names in `meta`, besides those that begin with a prefix."""

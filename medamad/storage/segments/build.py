@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.dictionary.decode import NamesOf
-from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, count, encode_counters, merge
+from medamad.storage.segments.counters import (
+    SLOT_MS,
+    SUMS,
+    Counters,
+    count_views,
+    encode_counters,
+    merge,
+)
 from medamad.storage.segments.format import (
     COUNTER_KINDS,
     SLOTS,
@@ -83,10 +90,10 @@ def weight(views: int, rows: int) -> int:
 def content_of(parts: Iterable[ViewColumns], events: Iterable[Events] = ()) -> Content:
     """Gather parts, and loose events of none, in order of sequence numbers. Copies everything."""
     pieces = [_piece(part) for part in parts]
-    return joined([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
+    return concatenate([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
 
 
-def joined(pieces: Sequence[Content]) -> Content:
+def concatenate(pieces: Sequence[Content]) -> Content:
     """Put contents of one batch, or of none, together, in order of sequence numbers."""
     columns = {
         name: np.concatenate([getattr(piece, name) for piece in pieces])
@@ -163,14 +170,16 @@ def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events
 
 
 @frozen(eq=False)
-class Written:
+class EncodedSegment:
     """A segment about to be written: its head, and what is to be put under its keys."""
 
     header: SegmentHeader
     puts: Iterator[Put]
 
 
-def segment_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from: int) -> Written:
+def encode_segment(
+    content: Content, key: bytes, names_of: NamesOf, *, counted_from: int
+) -> EncodedSegment:
     """Make a segment. `key` is what its keys begin with, by `first_ms` of the content.
 
     It has counters from `counted_from` views and events on.
@@ -195,7 +204,7 @@ def segment_of(content: Content, key: bytes, names_of: NamesOf, *, counted_from:
         has_counters=len(content) + len(events) >= counted_from,
         batch=content.batch,
     )
-    return Written(header, _segment_puts(content, own, loose, key, header))
+    return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
 
 def first_ms(content: Content) -> int:
@@ -248,7 +257,7 @@ def _segment_puts(
     flags, duration_ms = content.flags, content.duration_ms
     for kind in COUNTER_KINDS:
         numbers = content.time_ms // SLOT_MS if kind == SLOTS else content.codes[Dimension(kind)]
-        counters = count(numbers, flags, duration_ms)
+        counters = count_views(numbers, flags, duration_ms)
         yield True, kind, encode_counters(key + bytes((kind,)), counters)
     yield _event_counters(key, np.bincount(content.events.property))
 
@@ -269,7 +278,7 @@ def _event_counters(key: bytes, counts: NDArray[np.intp]) -> Put:
     return True, Dimension.PROPERTY, encoded
 
 
-def group_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
+def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
     """Return the head of a group of segments, or groups, with their numbers."""
     headers = [header for _, header in members]
     return SegmentHeader(
@@ -294,7 +303,7 @@ def group_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
     )
 
 
-def group_puts(
+def encode_merged(
     members: Sequence[OpenSegment | OpenMergedSegment], header: SegmentHeader, key: bytes
 ) -> Iterator[Put]:
     """Return what is written of a group: merged counters and, of segments, the sorted durations."""

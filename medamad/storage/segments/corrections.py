@@ -124,7 +124,7 @@ class Overlay:
     def __len__(self) -> int:
         return len(self.places) + len(self.events)
 
-    def and_then(self, later: "Overlay") -> "Overlay":
+    def extended(self, later: "Overlay") -> "Overlay":
         """Return this with what became known later, which counts where both tell of a hit."""
         return Overlay(
             *_together(self.places, self.duration_ms, later.places, later.duration_ms),

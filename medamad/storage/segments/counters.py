@@ -91,7 +91,7 @@ def _by_flags(counts: NDArray[Any]) -> NDArray[Any]:
     return counts.reshape(-1, 1 << FLAG_BITS).T
 
 
-def count(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
+def count_views(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
     """Count views by their numbers."""
     if not len(numbers):
         return Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)

@@ -35,7 +35,6 @@ from medamad.storage.segments.parts import (
     EventCounts,
     Events,
     MergedSegment,
-    Part,
     ViewColumns,
 )
 
@@ -44,8 +43,8 @@ _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Colum
 
 
 @define(eq=False)
-class Stored:
-    """What is read of a segment or a group, each thing once."""
+class StoredValues:
+    """The columns and counters of a segment, each of them read and verified once."""
 
     segment: Segment
     _reading: ReadAccess
@@ -53,7 +52,7 @@ class Stored:
     _columns: dict[int, Whole] = field(factory=dict)
 
     def column(self, column: int, dtype: DTypeLike) -> Whole:
-        """Read a column. Raises DamagedBlock."""
+        """Return a column. Raises DamagedSegment."""
         found = self._columns.get(column)
         if found is None:
             key, value = self._value(column, self._databases.segments, "column")
@@ -67,7 +66,7 @@ class Stored:
         return found
 
     def counters(self, kind: int) -> Counters:
-        """Read counters. Raises DamagedBlock."""
+        """Return counters. Raises DamagedSegment."""
         key, value = self._value(kind, self._databases.counters, "counter")
         check = (True, kind) not in self.segment.checked
         try:
@@ -78,7 +77,7 @@ class Stored:
         return counters
 
     def event_counts(self) -> EventCounts | None:
-        """Read the counts of events, where they can be had without a scan."""
+        """Return the counts of events; None where they take a scan."""
         header = self.segment.header
         if not (header.is_plain and header.has_counters):
             return None
@@ -92,23 +91,23 @@ class Stored:
             raise self._damaged(what, kind, "it is missing")
         return key, value
 
-    def _damaged(self, what: str, kind: int, told: str) -> DamagedSegment:
+    def _damaged(self, what: str, kind: int, reason: str) -> DamagedSegment:
         segment = self.segment
         return DamagedSegment(
             segment.number,
-            f"website {segment.website}, block {segment.number}, {what} {kind}: {told}",
+            f"website {segment.website}, segment {segment.number}, {what} {kind}: {reason}",
         )
 
 
 @define(eq=False)
-class Opened:
-    """What has a head, as a part of a question's snapshot."""
+class OpenedBase:
+    """What an open segment, merged segment and rollup have in common: the header."""
 
-    _stored: Stored
+    _stored: StoredValues
 
     @property
     def segment(self) -> Segment:
-        """What it is a part of a question for."""
+        """The segment that is open."""
         return self._stored.segment
 
     @property
@@ -133,8 +132,8 @@ class Opened:
 
 
 @define(eq=False)
-class OpenSegment(Opened):
-    """A segment, with what became known since laid over it."""
+class OpenSegment(OpenedBase):
+    """The views and events of a segment, with later corrections applied."""
 
     _overlay: Overlay | None
 
@@ -218,9 +217,9 @@ class OpenSegment(Opened):
 
 @define(eq=False)
 class _StoredEvents:
-    """The events of a segment, read column by column; with what became known of their views."""
+    """The own or the loose events of a segment, with later corrections applied."""
 
-    _stored: Stored
+    _stored: StoredValues
     _kinds: tuple[Column, Column, Column, Column]
     _length: int
     _overlay: Overlay | None
@@ -254,15 +253,15 @@ class _StoredEvents:
 
 
 @define(eq=False)
-class OpenMergedSegment(Opened, MergedSegment):
-    """A group. None of its segments has anything laid over it."""
+class OpenMergedSegment(OpenedBase, MergedSegment):
+    """The counters of a merged segment, none of whose members has an overlay."""
 
     _reading: ReadAccess
     _databases: Databases
 
     @property
     def members(self) -> Iterable[ViewColumns | MergedSegment]:
-        return opened(self.segment.members, {}, self._reading, self._databases)
+        return open_parts(self.segment.members, {}, self._reading, self._databases)
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._stored.counters(dimension)
@@ -283,20 +282,26 @@ class OpenMergedSegment(Opened, MergedSegment):
         )
 
 
-def opened(
-    segments: Iterable[Segment], overlay: Overlays, reading: ReadAccess, databases: Databases
-) -> Iterator[Part]:
-    """Open segments and groups one after the other, as parts of a question."""
+def open_parts(
+    segments: Iterable[Segment], overlays: Overlays, reading: ReadAccess, databases: Databases
+) -> Iterator[OpenSegment | OpenMergedSegment]:
+    """Open segments one after the other, merged or not."""
     for segment in segments:
         reading.renew()
-        yield open_one(segment, overlay.get(segment.number), reading, databases)
+        yield open_part(segment, overlays.get(segment.number), reading, databases)
 
 
-def open_one(
+def open_part(
     segment: Segment, overlay: Overlay | None, reading: ReadAccess, databases: Databases
-) -> Part:
-    """Open one segment or group."""
-    stored = Stored(segment, reading, databases)
+) -> OpenSegment | OpenMergedSegment:
+    """Open a segment, merged or not. A merged one has no overlay."""
     if segment.members:
-        return OpenMergedSegment(stored, reading, databases)
-    return OpenSegment(stored, overlay)
+        return OpenMergedSegment(StoredValues(segment, reading, databases), reading, databases)
+    return open_segment(segment, overlay, reading, databases)
+
+
+def open_segment(
+    segment: Segment, overlay: Overlay | None, reading: ReadAccess, databases: Databases
+) -> OpenSegment:
+    """Open a segment that is not a merged one."""
+    return OpenSegment(StoredValues(segment, reading, databases), overlay)

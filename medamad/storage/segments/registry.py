@@ -1,4 +1,4 @@
-"""The hits of all websites: read at start, extended after each commit, shown to questions."""
+"""The partitions of all websites: loaded at start, extended after each commit, read by queries."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,9 +52,9 @@ class Partitions:
     _partitions: dict[int, Partition] = field(factory=dict)
     _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
-    _told: set[str] = field(factory=set)
+    _logged: set[str] = field(factory=set)
     greatest_sequence: int = 0
-    """The greatest sequence number that was found in use at the start."""
+    """The greatest sequence number that is in use, as `load` found."""
 
     # For any thread
 
@@ -71,7 +71,7 @@ class Partitions:
         """Keep the present state of a website readable until the context ends."""
         environment = self._environment
         access = QueryAccess(environment.lmdb, environment.page_bytes)
-        source = Source(access, environment.databases, self._report_damage)
+        source = Source(access, environment.databases, self._log_damaged)
         with self.leases.lease(website):
             yield evolve(self._published.get(website, EMPTY), source=source)
 
@@ -84,7 +84,7 @@ class Partitions:
         return int(np.count_nonzero(times_ms <= now_ms))
 
     def knows_visitors(self, website: int, now_ms: int) -> bool:
-        """Return whether memory has the visitors of the last 24 hours."""
+        """Return whether the visitors of the last 24 hours are in memory."""
         return self._last_day(website).knows(now_ms)
 
     def all(self) -> list[Partition]:
@@ -95,63 +95,66 @@ class Partitions:
         """Return the partition of a website, None where there is none."""
         return self._partitions.get(website)
 
-    def of(self, website: int) -> Partition:
-        """Return the partition of a website, making it where there is none."""
+    def get_or_create(self, website: int) -> Partition:
+        """Return the partition of a website, which is created if there is none."""
         partition = self._partitions.get(website)
         if partition is None:
-            made = Partition(
+            created = Partition(
                 website=website,
                 memtable=Memtable(self._chunk_views),
                 texts=Texts(self._environment, website),
                 databases=self._environment.databases,
             )
-            # Another thread may have made it meanwhile.
-            partition = self._partitions.setdefault(website, made)
+            # Another thread may have created it meanwhile.
+            partition = self._partitions.setdefault(website, created)
         return partition
 
-    def let_go_of_texts(self, bound: int) -> None:
-        """Let go of the texts that nobody has asked for lately, while all take more bytes."""
-        keep_within(bound, [partition.texts for partition in self.all()])
+    def evict_texts(self, max_bytes: int) -> None:
+        """Drop the texts that were not used for longest while all take more bytes of memory."""
+        keep_within(max_bytes, [partition.texts for partition in self.all()])
 
     # In the writer thread
 
     def duration_ms(self, website: int, view: int) -> int:
-        """Return how long a view that is not flushed was seen, as far as is known, else 0."""
+        """Return the longest known duration of a view in the memtable, else 0."""
         partition = self._partitions.get(website)
         return 0 if partition is None else partition.memtable.duration_ms(view)
 
     def is_flushed(self, website: int, sequence: int) -> bool:
-        """Return whether a segment has the view or event with that number."""
+        """Return whether a view or event is in a segment."""
         partition = self._partitions.get(website)
         return partition is not None and sequence <= partition.watermark
 
     def correction(self, website: int, kind: Corrected, sequence: int) -> int:
-        """Return what is known to be corrected of a flushed hit, 0 for nothing."""
+        """Return the value of a correction of a flushed hit, 0 for none."""
         return self._partitions[website].correction(kind, sequence)
 
     def extend(self, batch: WriteBatch) -> None:
-        """Take in what has been committed."""
+        """Add the hits of a batch that was committed, and publish them."""
         for website, records in batch.records.items():
             rows = rows_by_kind(records)
             if self.find(website) is None:
-                # There was no hit before: from the first on, visitors are counted in memory.
+                # These are its first hits, so memory knows all of its visitors.
                 self._last_day(website).fill((), 0)
-            partition = self.of(website)
+            partition = self.get_or_create(website)
             partition.memtable.extend(rows)
             self._last_day(website).add(_visitor_times(rows))
             if website not in batch.corrections:
                 self.publish(partition)
-        for website, known in batch.corrections.items():
-            partition = self.of(website)
+        for website, corrections in batch.corrections.items():
+            partition = self.get_or_create(website)
             with self._environment.reading() as txn:
-                partition.correct(
-                    [Correction(kind, sequence, ms) for (kind, sequence), ms in known.items()],
+                partition.add_corrections(
+                    [
+                        Correction(kind, sequence, value)
+                        for (kind, sequence), value in corrections.items()
+                    ],
                     WriterAccess(txn),
                 )
             self.publish(partition)
 
     def publish(self, partition: Partition) -> None:
-        """Let questions see a partition as it is now, if it is not deleted."""
+        """Let queries see a partition as it is now, if it is not deleted."""
         if not partition.is_deleted:
             self._published[partition.website] = partition.publish()
 
@@ -167,9 +170,9 @@ class Partitions:
     def count_visitors(
         self, partition: Partition, _txn: Transaction, *, now_ms: int | None = None
     ) -> None:
-        """Begin to count the visitors of the last 24 hours in memory, if it is not deleted.
+        """Load the visitors of the last 24 hours into memory.
 
-        Where it is not said what time it is, it is that of the latest view.
+        They are those before the latest view where no time is given.
         """
         if partition.is_deleted:
             return
@@ -183,38 +186,38 @@ class Partitions:
     # At start
 
     def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
-        """Read segments, corrections and journal; returns whether there are records to be cleared."""
-        partition = self.of(website)
+        """Load segments, corrections and log; return whether flushed records are to be deleted."""
+        partition = self.get_or_create(website)
         headers = self._headers(txn, website)
         partition.segments = _tree(website, headers)
-        partition.days = _days(website, headers)
+        partition.rollups = _rollups(website, headers)
         rows, damaged = sound_rows(records)
         for key in damaged:
-            _log.error("a record is damaged and left out: {place}", place=journal_place(key))
+            _log.error("a damaged record is ignored: {place}", place=journal_place(key))
         try:
             partition.watermark = read_watermark(txn, self._environment, website)
         except Damaged as error:
             place = f"website {website}, watermark: {error}"
-            _log.error("what the journal holds is taken for unsealed: {place}", place=place)
-            partition.watermark = _before(rows, (*partition.segments, *partition.days))
+            _log.error("all records are taken for unflushed: {place}", place=place)
+            partition.watermark = _before(rows, (*partition.segments, *partition.rollups))
         self.greatest_sequence = max(
             self.greatest_sequence,
             partition.watermark,
-            *(segment.header.last for segment in (*partition.segments, *partition.days)),
+            *(segment.header.last for segment in (*partition.segments, *partition.rollups)),
             *(int(found.keys["sequence"].max()) for found in rows.values()),
         )
-        verified = {kind: _after(found, partition.watermark) for kind, found in rows.items()}
-        partition.memtable.extend({kind: found for kind, found in verified.items() if len(found)})
-        known = []
+        unflushed = {kind: _after(found, partition.watermark) for kind, found in rows.items()}
+        partition.memtable.extend({kind: found for kind, found in unflushed.items() if len(found)})
+        corrections = []
         database = self._environment.databases.corrections
         for correction in read_corrections(txn, database, website):
             if isinstance(correction, str):
-                _log.error("a record is damaged and left out: {place}", place=correction)
+                _log.error("a damaged correction is ignored: {place}", place=correction)
             else:
-                known.append(correction)
-        partition.correct(known, WriterAccess(txn))
+                corrections.append(correction)
+        partition.add_corrections(corrections, WriterAccess(txn))
         self.publish(partition)
-        return any(len(verified[kind]) < len(found) for kind, found in rows.items())
+        return any(len(unflushed[kind]) < len(found) for kind, found in rows.items())
 
     def _headers(self, txn: Txn, website: int) -> dict[int, SegmentHeader]:
         headers: dict[int, SegmentHeader] = {}
@@ -226,55 +229,55 @@ class Partitions:
                 try:
                     headers[number_of(key)] = decode_header(key, value)
                 except Damaged as error:
-                    place = f"website {website}, block {number_of(key)}, head: {error}"
-                    _log.error("a block is damaged and left out: {place}", place=place)
+                    place = f"website {website}, segment {number_of(key)}, header: {error}"
+                    _log.error("a damaged segment is ignored: {place}", place=place)
                 found = cursor.next()
         return headers
 
     def _last_day(self, website: int) -> VisitorsLastDay:
         return self._visitors.setdefault(website, VisitorsLastDay())
 
-    def _report_damage(self, error: DamagedSegment) -> None:
-        if str(error) not in self._told:
-            self._told.add(str(error))
-            _log.error("a block is damaged and left out: {place}", place=str(error))
+    def _log_damaged(self, error: DamagedSegment) -> None:
+        if str(error) not in self._logged:
+            self._logged.add(str(error))
+            _log.error("a damaged segment is left out of answers: {place}", place=str(error))
 
 
 def _tree(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
-    """Return the segments and groups that no group has."""
-    made: dict[int, Segment] = {}
+    """Return the segments that are no member of a merged one."""
+    found: dict[int, Segment] = {}
 
-    def make(number: int) -> Segment | None:
+    def segment_of(number: int) -> Segment | None:
+        """Return a segment, None where its header or that of a member is damaged."""
         header = headers.get(number)
         if header is None:
             return None
-        if number not in made:
-            members = [make(member) for member in header.members]
+        if number not in found:
+            members = [segment_of(member) for member in header.members]
             whole = [member for member in members if member is not None]
             if len(whole) < len(members):
                 return None
-            made[number] = Segment(website, number, header, tuple(whole))
-        return made[number]
+            found[number] = Segment(website, number, header, tuple(whole))
+        return found[number]
 
     of_views = [number for number, header in headers.items() if header.day is None]
-    segments = [segment for number in of_views if (segment := make(number)) is not None]
+    segments = [segment for number in of_views if (segment := segment_of(number)) is not None]
     inner = {member.number for segment in segments for member in segment.members}
     outer = [segment for segment in segments if segment.number not in inner]
     return sorted(outer, key=lambda segment: segment.header.first)
 
 
-def _days(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
-    """Return the sums of days."""
-    days = [
+def _rollups(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
+    rollups = [
         Segment(website, number, header)
         for number, header in headers.items()
         if header.day is not None
     ]
-    return sorted(days, key=lambda segment: segment.header.first_ms)
+    return sorted(rollups, key=lambda rollup: rollup.header.first_ms)
 
 
 def _before(rows: Mapping[Kind, Rows], segments: Iterable[Segment]) -> int:
-    """Return the greatest sequence number below all records; without any, that of the segments."""
+    """Return the sequence number before all records; without records, the greatest of segments."""
     if rows:
         return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
     return max((segment.header.last for segment in segments), default=0)

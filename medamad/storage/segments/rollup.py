@@ -11,13 +11,13 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.dictionary.decode import NamesOf
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
-from medamad.storage.segments.build import Content, Put, Written, is_plain
+from medamad.storage.segments.build import Content, EncodedSegment, Put, is_plain
 from medamad.storage.segments.counters import (
     DURATION_MS,
     SUMS,
     VIEWS,
     Counters,
-    count,
+    count_views,
     encode_counters,
     merge,
 )
@@ -30,7 +30,7 @@ from medamad.storage.segments.parts import (
     EventSums,
     PathDurations,
 )
-from medamad.storage.segments.read import Opened, Stored
+from medamad.storage.segments.read import OpenedBase, StoredValues
 
 OVERALL: Final = 0
 """The kind of the counters of all views, as those of the code 0."""
@@ -43,7 +43,7 @@ _BITS: Final = 16
 
 
 @frozen(eq=False)
-class DaySums(DayRollup):
+class RollupContent(DayRollup):
     """The sums of a day in memory. `span` is its first and last millisecond.
 
     `by_dimension` may be without some dimensions, and `durations` may not be known: of sums that
@@ -92,17 +92,19 @@ class DaySums(DayRollup):
         return self.events
 
 
-def sums_of(content: Content, day: int, span: tuple[int, int], names_of: NamesOf) -> DaySums:
+def rollup_of(
+    content: Content, day: int, span: tuple[int, int], names_of: NamesOf
+) -> RollupContent:
     """Add up the views and events of a content, all of one day."""
     flags, duration_ms = content.flags, content.duration_ms
     sequence, numbers = content.sequence, [content.sequence, content.events.event]
     numbered = [column for column in numbers if len(column)]
-    return DaySums(
+    return RollupContent(
         day=day,
         span=span,
-        total=count(np.zeros(len(content), np.uint8), flags, duration_ms),
+        total=count_views(np.zeros(len(content), np.uint8), flags, duration_ms),
         by_dimension={
-            dimension: count(content.codes[dimension], flags, duration_ms)
+            dimension: count_views(content.codes[dimension], flags, duration_ms)
             for dimension in VIEW_DIMENSIONS
         },
         durations=_path_durations(content.codes[Dimension.PATH], duration_ms),
@@ -116,7 +118,7 @@ def sums_of(content: Content, day: int, span: tuple[int, int], names_of: NamesOf
     )
 
 
-def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
+def merge_rollups(days: Sequence[RollupContent], names_of: NamesOf) -> RollupContent:
     """Add up sums of the same day, and of one batch or of none."""
     first, *others = days
     if not others:
@@ -124,7 +126,7 @@ def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
     known = [each.by_dimension.keys() for each in days]
     durations = [each.durations for each in days if each.durations is not None]
     with_views = [each.sequence_bounds for each in days if each.sequence_bounds[1]]
-    return DaySums(
+    return RollupContent(
         day=first.day,
         span=first.span,
         total=merge([each.total for each in days]),
@@ -141,7 +143,7 @@ def added_up(days: Sequence[DaySums], names_of: NamesOf) -> DaySums:
     )
 
 
-def written_sums(sums: DaySums, key: bytes) -> Written:
+def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
     """Return what is written of a day. `key` is what its keys begin with, by `key_ms`."""
     header = SegmentHeader(
         first_ms=key_ms(sums),
@@ -166,15 +168,15 @@ def written_sums(sums: DaySums, key: bytes) -> Written:
         ),
         batch=sums.batch,
     )
-    return Written(header, _puts(sums, key))
+    return EncodedSegment(header, _puts(sums, key))
 
 
-def key_ms(sums: DaySums) -> int:
+def key_ms(sums: RollupContent) -> int:
     """Return the time that the keys of a day name."""
     return max(0, sums.span[0])
 
 
-def _puts(sums: DaySums, key: bytes) -> Iterator[Put]:
+def _puts(sums: RollupContent, key: bytes) -> Iterator[Put]:
     counters: dict[int, Counters] = {
         OVERALL: sums.total,
         **{int(dimension): found for dimension, found in sums.by_dimension.items()},
@@ -206,7 +208,7 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
 
 
 @define(eq=False)
-class StoredRollup(Opened, DayRollup):
+class StoredRollup(OpenedBase, DayRollup):
     """The stored sums of a day."""
 
     @property
@@ -253,10 +255,10 @@ class StoredRollup(Opened, DayRollup):
     def event_counts(self) -> EventCounts | None:
         return super().event_counts() if self._header.is_plain else None
 
-    def loaded(self) -> DaySums:
+    def loaded(self) -> RollupContent:
         """Read everything."""
         header = self._header
-        return DaySums(
+        return RollupContent(
             day=self._day.number,
             span=self._day.span,
             total=self.overall(),
@@ -278,12 +280,12 @@ class StoredRollup(Opened, DayRollup):
         return day
 
 
-def open_sums(segment: Segment, reading: ReadAccess, databases: Databases) -> StoredRollup:
+def open_rollup(segment: Segment, reading: ReadAccess, databases: Databases) -> StoredRollup:
     """Open the sums of a day."""
-    return StoredRollup(Stored(segment, reading, databases))
+    return StoredRollup(StoredValues(segment, reading, databases))
 
 
-def disagreements(sums: DaySums) -> Iterator[str]:
+def disagreements(sums: RollupContent) -> Iterator[str]:
     """Return which sums of a day do not agree with its total, where they were made of its views."""
     if not sums.sequences[1]:
         return

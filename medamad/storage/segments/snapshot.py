@@ -21,8 +21,8 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     enclosing_bounds,
 )
-from medamad.storage.segments.read import open_one
-from medamad.storage.segments.rollup import open_sums
+from medamad.storage.segments.read import open_part
+from medamad.storage.segments.rollup import open_rollup
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Snapshot:
         """The rollups of days whose views are gone, each opened when it is reached."""
         for segment in self.rollup_segments:
             source = self._ready_source()
-            yield open_sums(segment, source.access, source.databases)
+            yield open_rollup(segment, source.access, source.databases)
 
     def leaves(self) -> Iterator[ViewColumns]:
         """Open all segments and chunks by their first sequence number, none of them merged."""
@@ -143,7 +143,7 @@ class Snapshot:
     def _open(self, segment: Segment) -> Part:
         source = self._ready_source()
         overlay = self.overlays.get(segment.number)
-        return open_one(segment, overlay, source.access, source.databases)
+        return open_part(segment, overlay, source.access, source.databases)
 
     def _ready_source(self) -> Source:
         """Return the source, without a transaction that has been open for long."""

@@ -1,8 +1,8 @@
 """The memtable of a website: hits that are in no segment yet, as columns in memory.
 
 The writer thread alone changes a memtable, by the same `extend` whether the records have just been
-committed or are read back at start. What it publishes never changes afterwards: rows beyond the
-published length may be filled in, and a column that must change in place is copied first.
+committed or are read back at start. What it publishes never changes afterwards: rows are only added
+after the published ones, and a column is copied before a published row changes.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.segments.counters import SLOT_MS, Counters, count
+from medamad.storage.segments.corrections import Corrected, Correction
+from medamad.storage.segments.counters import SLOT_MS, Counters, count_views
 from medamad.storage.segments.format import SLOTS, timed_flags
 from medamad.storage.segments.parts import (
     NO_EVENTS,
@@ -27,7 +28,7 @@ from medamad.storage.segments.parts import (
 from medamad.storage.wal.records import Kind, Rows
 
 CHUNK_VIEWS: Final = 65_536
-"""How many views a chunk holds at most."""
+"""The views of a full chunk."""
 
 _COUNTED_FROM: Final = 1_024
 _FIRST_CAPACITY: Final = 64
@@ -51,9 +52,9 @@ _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
 
 @frozen(eq=False)
 class ChunkViews:
-    """The published views of a chunk: a part. `matrix` has shape (dimensions, n).
+    """The views of a chunk as a query reads them.
 
-    What one question counts, the next one finds, as long as no hit comes in between.
+    Counters are kept until the chunk changes, so that only the first query counts.
     """
 
     time_ms: NDArray[np.int64]
@@ -63,6 +64,7 @@ class ChunkViews:
     number_today: NDArray[np.uint16]
     width_px: NDArray[np.uint16]
     matrix: NDArray[np.uint32]
+    """Codes, shape (dimensions, n)."""
     time_bounds: tuple[int, int]
     ascends: bool
     _counters: dict[int, Counters] = field(factory=dict)
@@ -96,7 +98,7 @@ class ChunkViews:
             return None
         found = self._counters.get(kind)
         if found is None:
-            found = count(numbers, self.flags, self.duration_ms)
+            found = count_views(numbers, self.flags, self.duration_ms)
             self._counters[kind] = found
         return found
 
@@ -137,7 +139,7 @@ class _Columns:
 
 @define(eq=False)
 class _Chunk:
-    """Views that become a segment. `shared` says that a question may hold what changes."""
+    """Views that become a segment."""
 
     columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
     least_ms: int = NO_TIME[0]
@@ -145,11 +147,12 @@ class _Chunk:
     ascends: bool = True
     is_closed: bool = False
     latest_ms: int = NO_TIME[1]
-    """The latest time of a record that came while this was the last chunk."""
-    shared: bool = False
+    """The latest time of a record that arrived while this was the last chunk."""
+    is_shared: bool = False
+    """Whether a query may hold the columns that can change."""
     published: ChunkViews | None = None
-    leavings: int = 0
-    """How many records told how long its views were seen."""
+    durations: int = 0
+    """How many duration records arrived for its views."""
 
     def __attrs_post_init__(self) -> None:
         self.columns.arrays["matrix"] = np.zeros((len(VIEW_DIMENSIONS), _FIRST_CAPACITY), np.uint32)
@@ -162,9 +165,9 @@ class _Chunk:
         return int(self.columns.arrays["sequence"][0])
 
     def extend(self, rows: Rows) -> None:
-        columns, count_ = self.columns, len(rows)
-        columns.make_room(count_)
-        span = slice(columns.length, columns.length + count_)
+        columns, count = self.columns, len(rows)
+        columns.make_room(count)
+        span = slice(columns.length, columns.length + count)
         arrays = columns.arrays
         time_ms = rows.keys["time_ms"].astype(np.int64)
         last_ms = int(arrays["time_ms"][columns.length - 1]) if columns.length else 0
@@ -174,7 +177,7 @@ class _Chunk:
         for name in ("flags", "number_today", "width_px"):
             arrays[name][span] = rows.values[name]
         arrays["matrix"][:, span] = rows.values["codes"].T
-        columns.length += count_
+        columns.length += count
         self.least_ms = min(self.least_ms, int(time_ms.min()))
         self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
         self.published = None
@@ -188,12 +191,12 @@ class _Chunk:
 
     def lengthen(self, sequences: NDArray[np.uint64], durations: NDArray[np.uint32]) -> None:
         """Raise the durations of views by sequence number; the longest counts."""
-        self.leavings += len(sequences)
+        self.durations += len(sequences)
         arrays = self.columns.arrays
-        if self.shared:
+        if self.is_shared:
             for name in _CHANGING:
                 arrays[name] = arrays[name].copy()
-            self.shared = False
+            self.is_shared = False
         known = arrays["sequence"][: self.columns.length]
         places = np.minimum(np.searchsorted(known, sequences), len(known) - 1)
         found = known[places] == sequences
@@ -206,7 +209,7 @@ class _Chunk:
 
     def publish(self) -> ChunkViews:
         if self.published is None:
-            self.shared = True
+            self.is_shared = True
             names = (*_VIEW_COLUMNS, "matrix")
             self.published = ChunkViews(
                 **{name: self.columns.published(name) for name in names},
@@ -218,7 +221,7 @@ class _Chunk:
 
 @frozen(eq=False)
 class Cut:
-    """The oldest part of a memtable: all views and events up to a sequence number, as they were."""
+    """What a flush takes: all views and events up to the watermark, as they were at a moment."""
 
     watermark: int
     latest_ms: int
@@ -227,43 +230,33 @@ class Cut:
     events: Events
 
 
-@frozen(eq=False)
-class Since:
-    """What became known of a cut's hits since: durations of views, views of events."""
-
-    views: NDArray[np.uint64]
-    duration_ms: NDArray[np.uint32]
-    events: NDArray[np.uint64]
-    views_of_events: NDArray[np.uint64]
-
-
 @define(eq=False)
 class Memtable:
-    """One website's unflushed records."""
+    """The unflushed hits of a website, in chunks of views."""
 
     chunk_views: int = CHUNK_VIEWS
     chunks: list[_Chunk] = field(factory=list)
     events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
     last_sequence: int = 0
-    """The greatest sequence number of a record taken in."""
+    """The greatest sequence number of a record so far."""
     oldest_ms: int = NO_TIME[0]
-    """The earliest time of a view or event taken in since all was flushed."""
+    """The earliest time of a view or event that is not flushed."""
     _latest_ms: int = NO_TIME[1]
-    """The latest time of a record that came while there was no chunk."""
-    _bindings_shared: bool = False
+    """The latest time of a record that arrived while there was no chunk."""
+    _are_bindings_shared: bool = False
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks)
 
     @property
-    def rows(self) -> int:
+    def event_rows(self) -> int:
         """How many properties its events have."""
         return self.events.length
 
     @property
-    def leavings(self) -> int:
-        """How many records tell how long its views were seen."""
-        return sum(chunk.leavings for chunk in self.chunks)
+    def durations(self) -> int:
+        """How many duration records arrived for its views."""
+        return sum(chunk.durations for chunk in self.chunks)
 
     @property
     def is_empty(self) -> bool:
@@ -271,17 +264,17 @@ class Memtable:
         return not self.chunks and not self.events.length
 
     def extend(self, rows: Mapping[Kind, Rows]) -> None:
-        """Take in records, whose views all have greater sequence numbers than those here."""
+        """Add records, whose views all have greater sequence numbers than those here."""
         latest_ms = NO_TIME[1]
-        for found in rows.values():
-            self.last_sequence = max(self.last_sequence, int(found.keys["sequence"].max()))
-            latest_ms = max(latest_ms, int(found.keys["time_ms"].max()))
+        for of_kind in rows.values():
+            self.last_sequence = max(self.last_sequence, int(of_kind.keys["sequence"].max()))
+            latest_ms = max(latest_ms, int(of_kind.keys["time_ms"].max()))
         before = max(len(self.chunks) - 1, 0)
         if Kind.VIEW in rows:
             views = rows[Kind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
-        if Kind.LEAVING in rows:
-            self._add_leavings(rows[Kind.LEAVING])
+        if Kind.DURATION in rows:
+            self._add_durations(rows[Kind.DURATION])
         if Kind.PROPERTY in rows:
             events = rows[Kind.PROPERTY]
             self._add_properties(_ascending(events, events.values["event"]))
@@ -293,14 +286,14 @@ class Memtable:
             self._latest_ms = max(self._latest_ms, latest_ms)
 
     def duration_ms(self, view: int) -> int:
-        """Return how long a view was seen, 0 where that is not known."""
+        """Return the duration of a view, 0 where it is unknown."""
         for chunk in reversed(self.chunks):
             if chunk.first_sequence <= view:
                 return chunk.duration_ms(view)
         return 0
 
     def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[Events, ...]]:
-        """Return the views and events as parts that never change."""
+        """Return the views and events of now, which never change."""
         events = self._published_events()
         return (
             tuple(chunk.publish() for chunk in self.chunks),
@@ -308,7 +301,7 @@ class Memtable:
         )
 
     def cut(self, *, everything: bool) -> Cut:
-        """Return the oldest chunk, or everything; what comes from now on joins other chunks."""
+        """Return the oldest chunk, or everything, and close it to later views."""
         chunks = self.chunks if everything else self.chunks[:1]
         for chunk in chunks:
             chunk.is_closed = True
@@ -316,52 +309,47 @@ class Memtable:
         if len(chunks) < len(self.chunks):
             watermark = self.chunks[len(chunks)].first_sequence - 1
         events = self._published_events()
-        count_ = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
+        count = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
         return Cut(
             watermark=watermark,
             latest_ms=max([self._latest_ms, *(chunk.latest_ms for chunk in chunks)]),
             chunks=tuple(chunk.publish() for chunk in chunks),
             events=EventRows(
-                events.event[:count_],
-                events.time_ms[:count_],
-                events.view[:count_],
-                events.property[:count_],
+                events.event[:count],
+                events.time_ms[:count],
+                events.view[:count],
+                events.property[:count],
             ),
         )
 
-    def since(self, cut: Cut) -> Since:
+    def corrections_since(self, cut: Cut) -> list[Correction]:
         """Return what became known of the hits of a cut after it was taken."""
-        pieces = [
-            (chunk.columns.arrays["duration_ms"][: len(then)], then)
-            for chunk, then in zip(self.chunks, cut.chunks, strict=False)
-        ]
-        raised = [np.flatnonzero(now > then.duration_ms) for now, then in pieces]
-        view_now = self.events.arrays["view"][: len(cut.events)]
-        bound = np.flatnonzero(view_now != cut.events.view)
-        nothing = np.zeros(0, np.uint64)
-        return Since(
-            views=np.concatenate(
-                [
-                    nothing,
-                    *(then.sequence[at] for at, (_, then) in zip(raised, pieces, strict=True)),
-                ]
-            ),
-            duration_ms=np.concatenate(
-                [
-                    np.zeros(0, np.uint32),
-                    *(now[at] for at, (now, _) in zip(raised, pieces, strict=True)),
-                ]
-            ),
-            events=cut.events.event[bound].astype(np.uint64),
-            views_of_events=view_now[bound],
+        corrections = []
+        for chunk, then in zip(self.chunks, cut.chunks, strict=False):
+            now = chunk.columns.arrays["duration_ms"][: len(then)]
+            longer = np.flatnonzero(now > then.duration_ms)
+            corrections += [
+                Correction(Corrected.DURATION, view, duration_ms)
+                for view, duration_ms in zip(
+                    then.sequence[longer].tolist(), now[longer].tolist(), strict=True
+                )
+            ]
+        view = self.events.arrays["view"][: len(cut.events)]
+        bound = np.flatnonzero(view != cut.events.view)
+        view_of_event = dict(
+            zip(cut.events.event[bound].tolist(), view[bound].tolist(), strict=True)
         )
+        corrections += [
+            Correction(Corrected.VIEW, event, view) for event, view in view_of_event.items()
+        ]
+        return corrections
 
     def drop(self, cut: Cut) -> None:
-        """Forget the hits of a cut: a segment has them now."""
-        gone = self.chunks[: len(cut.chunks)]
-        # Of what came meanwhile, it was these that knew the time.
-        self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in gone)])
-        del self.chunks[: len(gone)]
+        """Drop the hits of a cut: a segment has them now."""
+        dropped = self.chunks[: len(cut.chunks)]
+        # They have the time of what arrived meanwhile.
+        self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in dropped)])
+        del self.chunks[: len(dropped)]
         self.events = self.events.without_first(len(cut.events))
         times = [chunk.least_ms for chunk in self.chunks]
         if self.events.length:
@@ -369,7 +357,7 @@ class Memtable:
         self.oldest_ms = min(times, default=NO_TIME[0])
 
     def _published_events(self) -> Events:
-        self._bindings_shared = True
+        self._are_bindings_shared = True
         return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 
     def _add_views(self, rows: Rows) -> None:
@@ -383,7 +371,7 @@ class Memtable:
             chunk.is_closed = len(chunk) == self.chunk_views
             rows = Rows(rows.keys[room:], rows.values[room:])
 
-    def _add_leavings(self, rows: Rows) -> None:
+    def _add_durations(self, rows: Rows) -> None:
         if not self.chunks:
             return
         firsts = [chunk.first_sequence for chunk in self.chunks]
@@ -396,19 +384,19 @@ class Memtable:
 
     def _add_properties(self, rows: Rows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
-        columns, count_ = self.events, len(rows)
-        columns.make_room(count_)
-        span = slice(columns.length, columns.length + count_)
+        columns, count = self.events, len(rows)
+        columns.make_room(count)
+        span = slice(columns.length, columns.length + count)
         columns.arrays["time_ms"][span] = rows.keys["time_ms"]
         for name in ("event", "view", "property"):
             columns.arrays[name][span] = rows.values[name]
-        columns.length += count_
+        columns.length += count
 
     def _bind(self, rows: Rows) -> None:
         arrays = self.events.arrays
-        if self._bindings_shared:
+        if self._are_bindings_shared:
             arrays["view"] = arrays["view"].copy()
-            self._bindings_shared = False
+            self._are_bindings_shared = False
         known = arrays["event"][: self.events.length]
         events = rows.values["event"].astype(np.uint64)
         begins = np.searchsorted(known, events, side="left")
@@ -418,9 +406,9 @@ class Memtable:
 
 
 def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:
-    """Order rows by their numbers: the journal is in order of time, which may have been set back.
+    """Return rows in the order of their numbers.
 
-    Committed rows come in that order; it is only at start that there is something to do.
+    At start they come in the order of time, and the clock may have been set back.
     """
     if np.all(numbers[:-1] <= numbers[1:]):
         return rows

@@ -1,14 +1,15 @@
-"""The records of the write-ahead log: keys, bytes, columns, and the flush watermark.
+"""The records of the write-ahead log: keys, values, columns, and the flush watermark.
 
-A record stands under (website, time, sequence) and ends in a CRC-32 over key and value. There are
-four kinds, each of one fixed width, in codes:
+A record's key is (website, time, sequence); its value ends in a CRC-32 over key and value. There are
+four kinds, each of a fixed width:
 
-- a view;
-- a leaving: how long a view had been seen when its page was left;
+- a view, its texts as dictionary codes;
+- the duration of a view, from an unload;
 - a property of an event; the records of one event share the number of the first;
-- a binding: an event turns out to belong to a view that was stored after it.
+- a binding: an event belongs to a view that was stored after it.
 
-It is the sequence number of a hit, and stands among the heads of the segments, before all of them.
+The watermark is a sequence number: records up to it are flushed. It is stored among the headers of
+the segments, before all of them.
 """
 
 import struct
@@ -34,7 +35,7 @@ class Kind(IntEnum):
     """The first byte of a record. Part of the store's format."""
 
     VIEW = 1
-    LEAVING = 2
+    DURATION = 2
     PROPERTY = 3
     BINDING = 4
 
@@ -42,10 +43,10 @@ class Kind(IntEnum):
 _KEY: Final = struct.Struct(">IQQ")
 KEY_SIZE: Final = _KEY.size
 _CRC: Final = struct.Struct("<I")
-_CRC_OF_SEALED: Final = 0x2144DF1C
+_CRC_RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of anything that ends in its own CRC-32, least byte first."""
 _VIEW: Final = struct.Struct(f"<BBHH{len(VIEW_DIMENSIONS)}I")
-_LEAVING: Final = struct.Struct("<BQI")
+_DURATION: Final = struct.Struct("<BQI")
 _PROPERTY: Final = struct.Struct("<BQQI")
 _BINDING: Final = struct.Struct("<BQQ")
 
@@ -60,7 +61,7 @@ VIEW_DTYPE: Final = np.dtype(
         ("crc", "<u4"),
     ]
 )
-LEAVING_DTYPE: Final = np.dtype(
+DURATION_DTYPE: Final = np.dtype(
     [("kind", "u1"), ("view", "<u8"), ("duration_ms", "<u4"), ("crc", "<u4")]
 )
 PROPERTY_DTYPE: Final = np.dtype(
@@ -70,7 +71,7 @@ BINDING_DTYPE: Final = np.dtype([("kind", "u1"), ("event", "<u8"), ("view", "<u8
 
 _DTYPES: Final = {
     Kind.VIEW: VIEW_DTYPE,
-    Kind.LEAVING: LEAVING_DTYPE,
+    Kind.DURATION: DURATION_DTYPE,
     Kind.PROPERTY: PROPERTY_DTYPE,
     Kind.BINDING: BINDING_DTYPE,
 }
@@ -92,7 +93,7 @@ def sequence_of(key: bytes) -> int:
 
 
 def journal_place(key: bytes) -> str:
-    """Tell in words where a record of a website stands."""
+    """Return the place of a record in words, for the log."""
     if len(key) != _KEY.size:
         return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"
     website, time_ms, sequence = _KEY.unpack(key)
@@ -110,43 +111,43 @@ def view_record(
 ) -> Record:
     """Return the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
     flags = _FLAGS[first_today, first_of_page]
-    return _flushed(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
+    return _with_crc(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
 
 
-def leaving_record(key: bytes, view: int, duration_ms: int) -> Record:
-    """Return the record that says how long the view with that sequence number was seen."""
-    return _flushed(key, _LEAVING.pack(Kind.LEAVING, view, duration_ms))
+def duration_record(key: bytes, view: int, duration_ms: int) -> Record:
+    """Return the record of the duration of the view with that sequence number."""
+    return _with_crc(key, _DURATION.pack(Kind.DURATION, view, duration_ms))
 
 
 def property_record(key: bytes, event: int, view: int, code: int) -> Record:
     """Return the record of one property of an event; `view` is 0 for none."""
-    return _flushed(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
+    return _with_crc(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
 
 
 def binding_record(key: bytes, event: int, view: int) -> Record:
-    """Return the record that says which view an event belongs to."""
-    return _flushed(key, _BINDING.pack(Kind.BINDING, event, view))
+    """Return the record that binds an event to its view."""
+    return _with_crc(key, _BINDING.pack(Kind.BINDING, event, view))
 
 
-def _flushed(key: bytes, value: bytes) -> Record:
+def _with_crc(key: bytes, value: bytes) -> Record:
     return key, value + _CRC.pack(crc32(value, crc32(key)))
 
 
 @frozen(eq=False)
 class Rows:
-    """The records of one kind as structured arrays of equal length: keys and values."""
+    """Records of one kind as structured arrays of equal length."""
 
     keys: NDArray[Any]
     """dtype KEY_DTYPE."""
     values: NDArray[Any]
-    """The dtype of the kind."""
+    """dtype by kind."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
 
 def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
-    """Turn sound records into columns, each kind for itself, in the order given."""
+    """Return records that are known to be undamaged as columns, by kind and in the order given."""
     keys = {kind.value: bytearray() for kind in Kind}
     values = {kind.value: bytearray() for kind in Kind}
     for key, value in records:
@@ -160,17 +161,17 @@ def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
 
 
 def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]]:
-    """Turn stored records into columns, and tell the keys of those that are not what was written.
+    """Return stored records as columns by kind, and the keys of the damaged ones.
 
-    A sound record is of a known kind, has its width, and its checksum matches.
+    A record is sound if its kind is known, its width is that of its kind and its checksum matches.
     """
     whole = list(records)
     keys_of = [key for key, _ in whole]
     values_of = [value for _, value in whole]
     widths = np.fromiter(map(len, values_of), np.intp, len(whole))
     may_be_sound = np.fromiter(map(len, keys_of), np.intp, len(whole)) == KEY_SIZE
-    sums = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
-    may_be_sound &= sums == _CRC_OF_SEALED
+    crcs = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
+    may_be_sound &= crcs == _CRC_RESIDUE
     is_sound = np.zeros(len(whole), np.bool_)
     rows: dict[Kind, Rows] = {}
     for kind, dtype in _DTYPES.items():
@@ -192,27 +193,27 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]
 
 _STORED: Final = struct.Struct(">QI")
 """The sequence number and a checksum."""
-_NUMBER: Final = 0
-"""The number in its key, which no segment has."""
+_SEGMENT_NUMBER: Final = 0
+"""The segment number in the watermark's key, which no segment has."""
 
 
 def write_watermark(txn: Txn, environment: Environment, website: int, watermark: int) -> None:
-    """Store the sequence number up to which a website's journal counts no more."""
-    key = header_key(website, _NUMBER)
+    """Store the sequence number up to which a website's records are flushed."""
+    key = header_key(website, _SEGMENT_NUMBER)
     value = _STORED.pack(watermark, _checksum(key, watermark))
     txn.put(key, value, db=environment.databases.headers)
 
 
 def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
-    """Return the sequence number up to which a website's journal counts no more. Raises Damaged."""
-    key = header_key(website, _NUMBER)
+    """Return the sequence number up to which a website's records are flushed. Raises Damaged."""
+    key = header_key(website, _SEGMENT_NUMBER)
     stored = txn.get(key, db=environment.databases.headers)
     if stored is None:
         return 0
     try:
         watermark, crc = _STORED.unpack(stored)
     except struct.error as error:
-        raise Damaged("cut short") from error
+        raise Damaged("it is cut short") from error
     if crc != _checksum(key, watermark):
         raise Damaged("its checksum does not match")
     return int(watermark)

@@ -16,7 +16,7 @@ from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.storage.startup import start_store
 
 HOUR_MS = 3_600_000
-SIZES = Sizes(chunk_views=6, group_members=3, counted_from=0)
+SIZES = Sizes(chunk_views=6, merged_members=3, counted_from=0)
 
 
 def settings(raw_days: int) -> StoreSettings:

@@ -27,7 +27,7 @@ from medamad.storage.segments.counters import (
     SLOT_MS,
     TIMED_VISITORS,
     Counters,
-    count,
+    count_views,
     merge,
 )
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, SortedDurations, timed_flags
@@ -44,7 +44,7 @@ from medamad.storage.segments.parts import (
     Texts,
     enclosing_bounds,
 )
-from medamad.storage.segments.rollup import DaySums, sums_of
+from medamad.storage.segments.rollup import RollupContent, rollup_of
 from medamad.storage.segments.snapshot import Snapshot
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
@@ -89,12 +89,12 @@ class MadePart:
     def counters(self, dimension: Dimension) -> Counters | None:
         if not self.is_counted:
             return None
-        return count(self.codes(dimension), self.flags, self.duration_ms)
+        return count_views(self.codes(dimension), self.flags, self.duration_ms)
 
     def slots(self) -> Counters | None:
         if not self.is_counted or self.time_ms.min(initial=0) < 0:
             return None
-        return count(self.time_ms // SLOT_MS, self.flags, self.duration_ms)
+        return count_views(self.time_ms // SLOT_MS, self.flags, self.duration_ms)
 
     def event_counts(self) -> EventCounts | None:
         rows = [
@@ -252,11 +252,11 @@ def snapshot_of(
     return MadeSnapshot(texts=names, events=rest, parts=parts, rollups=sums)
 
 
-def _day(day: MadeDay, names: Dictionary) -> DaySums:
+def _day(day: MadeDay, names: Dictionary) -> RollupContent:
     # Numbers of events only have to differ within a part.
     events = _events(list(enumerate(day.events, 1)), names)
     content = content_of([_part(day.views, events, names, is_counted=False)])
-    sums = sums_of(content, day.number, day.span, names.of_properties)
+    sums = rollup_of(content, day.number, day.span, names.of_properties)
     if day.known == "all":
         return sums
     if day.known == "views":

@@ -18,7 +18,7 @@ class Observed:
 
     def look(self, store: Store) -> None:
         """Compare with what was there the last time."""
-        for partition in store._partitions.all():
+        for partition in store.partitions.all():
             headers = {
                 segment.number: segment.header
                 for top in partition.segments
@@ -34,10 +34,10 @@ class Observed:
             for old in gone:
                 if not old.members:
                     self._replaced(old, [header for header in fresh if not header.members])
-            days = {segment.number for segment in partition.days}
+            days = {segment.number for segment in partition.rollups}
             self.counts["days summed"] += len(days - self._days.get(partition.website, set()))
             self._days[partition.website] = days
-            overlay = partition.overlay().values()
+            overlay = partition.overlays.values()
             self.counts["durations laid over"] += sum(len(found.places) > 0 for found in overlay)
             self.counts["views laid over"] += sum(len(found.events) > 0 for found in overlay)
 

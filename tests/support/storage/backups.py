@@ -13,7 +13,7 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
-SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 
 
 async def filled(open_store: OpenStore) -> tuple[Store, Website]:
@@ -32,6 +32,6 @@ def back_up_of(
     store: Store, target: Path, progress: Progress = no_progress, spare_bytes: int = 0
 ) -> Note:
     """Back up a store that is open here: no process can open it twice."""
-    env = store._environment
+    env = store.environment
     with env.lmdb.begin() as txn:
         return back_up(env, txn, target, progress=progress, spare_bytes=spare_bytes)

@@ -276,9 +276,9 @@ def segments_and_groups(environment: Environment) -> tuple[int, int]:
 async def settled(store: Store, now_ms: int) -> None:
     """Have all done that is due, what goes on by itself too."""
     await store.tidy(now_ms)
-    async with store._one_at_a_time:
+    async with store.maintenance.one_at_a_time:
         pass
-    environment = store._environment
+    environment = store.environment
     for _ in range(100_000):
         with environment.reading() as txn:
             if not list(tombstones(txn, environment.databases.meta)):
@@ -292,10 +292,10 @@ def durations(store: Store, website: Website) -> dict[str, int]:
 
 
 def entries(store: Store, *names: str) -> list[int]:
-    return [len(keys) for keys in keys_of(store._environment, *names).values()]
+    return [len(keys) for keys in keys_of(store.environment, *names).values()]
 
 
 async def idle(store: Store) -> None:
     """Wait for what goes on by itself."""
-    async with store._one_at_a_time:
+    async with store.maintenance.one_at_a_time:
         pass

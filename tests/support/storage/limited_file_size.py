@@ -33,7 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     store = start_store(folder, SETTINGS, AtOnce())
     website = awaited(store, store.add_website("example.com", 1))
-    used = (store._environment.lmdb.info()["last_pgno"] + 1) * store._environment.page_bytes
+    used = (store.environment.lmdb.info()["last_pgno"] + 1) * store.environment.page_bytes
     resource.setrlimit(resource.RLIMIT_FSIZE, (used + most_kib * 1024,) * 2)
     broken: list[str] = []
     store.broken.addCallback(broken.append)

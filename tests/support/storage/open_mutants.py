@@ -40,7 +40,7 @@ from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.storage.wal.journal import Outcome
 
-SIZES = Sizes(chunk_views=4, group_members=2, counted_from=0)
+SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)
 LOGIN = b"digest"
 LATER_MS = NOW_MS + 365 * DAY_MS
@@ -48,7 +48,7 @@ MOST_S = 60
 """After which an answer counts as none; a sound store takes less than one."""
 MOST_BYTES = 2 << 30
 """How much memory may be asked for; a sound store takes far less."""
-WITHOUT_NAME = ("what had another name is not found", "what is stored belongs to no website")
+WITHOUT_NAME = ("a part of the store has another name", "data of no website is ignored")
 """Where a key was changed, of what is found by a name and of websites: it cannot be told whose."""
 QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
 
@@ -74,7 +74,7 @@ def awaited(store: Store, work: Any) -> Any:
     came: list[Any] = []
     Deferred.fromCoroutine(work).addBoth(came.append)
     while not came:
-        store._writer._thread.join(0.001)
+        store.writer._thread.join(0.001)
     return came[0]
 
 
@@ -83,7 +83,7 @@ def figures(store: Store) -> dict[str, Any]:
 
     What is counted is compared with what is there.
     """
-    environment = store._environment
+    environment = store.environment
     with environment.reading() as txn:
         trusted = read_trusted(txn, environment)
     found: dict[str, Any] = {

@@ -26,6 +26,6 @@ class Stuck:
             begun.set()
             return is_let_go.wait(PATIENCE_S)
 
-        stuck = cls(begun, is_let_go, store._writer.submit(change))
+        stuck = cls(begun, is_let_go, store.writer.submit(change))
         assert begun.wait(PATIENCE_S)
         return stuck

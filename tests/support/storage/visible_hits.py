@@ -41,6 +41,6 @@ async def until_removed(store: Store) -> None:
 def stored_texts(store: Store, website: Website, dimension: Dimension) -> list[str]:
     """Return the texts as they are on disk."""
     prefix = website.number.to_bytes(4, "big") + bytes((dimension,))
-    with store._environment.reading() as txn:
-        cursor = txn.cursor(db=store._environment.databases.dictionary)
+    with store.environment.reading() as txn:
+        cursor = txn.cursor(db=store.environment.databases.dictionary)
         return [value[2:].decode() for key, value in cursor if key.startswith(prefix)]

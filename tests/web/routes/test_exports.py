@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 import pytest_twisted
-from support.storage.bulk_loads import made
+from support.storage.bulk_loads import load, made
 from support.web.client import Answer, Connection, encoded, parse
 from support.web.daemon_in_memory import House, build_house
 from support.web.slow_clients import leave, slow
@@ -29,7 +29,7 @@ PATH = "/api/website/example.com/export"
 
 async def filled(house: House, views: int = 2_000) -> Website:
     website = await house.store.add_website("example.com", 1)
-    await house.store.load(website, made(1, views, views // 10))
+    await load(house.store, website, made(1, views, views // 10))
     return website
 
 
@@ -239,7 +239,7 @@ async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
     assert (refused.status, refused.error) == (429, "too many exports at once from there")
     leave(house, connections, goes=goes)
     assert house.site.backend.exports == {}
-    assert house.store._partitions.leases.all_ended(1 << 60, 1)
+    assert house.store.partitions.leases.all_ended(1 << 60, 1)
 
 
 @pytest_twisted.ensureDeferred

@@ -135,7 +135,7 @@ async def test_a_hit_counts_at_the_time_that_it_states(
         assert len(await ask(owner, "pages")) == 2
         # Sealed, they are where they were.
         await house.store.tidy(int(house.now * 1000))
-        async with house.store._one_at_a_time:
+        async with house.store.maintenance.one_at_a_time:
             pass
 
 
@@ -274,7 +274,7 @@ async def test_a_token_for_some_websites_ends_no_view_of_another(
 async def test_a_visitors_name_is_nowhere_in_the_store(house: House) -> None:
     sender = await server(house)
     await sender.load(visitor="a-name-to-look-for")
-    path = house.store._environment.path
+    path = house.store.environment.path
     assert b"a-name-to-look-for" not in path.read_bytes()
 
 

@@ -59,7 +59,7 @@ async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> 
     assert figures(await watcher.ask("GET", "/metrics"))["medamad_ready"] == 0
     store.apply(evolve(store.settings, min_free_disk=0))
     assert (await watcher.ask("GET", "/health")).status == 200
-    house.store._writer._fault = "the store has failed: a test"
+    house.store.writer._fault = "the store has failed: a test"
     assert (await watcher.ask("GET", "/health")).error == "not ready: the store has failed: a test"
 
 
