@@ -12,7 +12,7 @@ import pytest
 import pytest_twisted
 from support.daemon import Client, Daemon, finished, until
 from support.durability.load_clients import HOSTNAME, Connection, Sent, press
-from support.storage.contents import agrees, held, orphans, segments_and_groups, settled
+from support.storage.contents import agrees, held, orphans, segments_and_merged, settled
 from support.storage.hits import DAY_MS
 from twisted.internet import reactor
 
@@ -99,7 +99,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
         views, _ = held(store, website)
         assert Counter(view["path"] for view in views) == expected
     assert counted > 0
-    assert segments_and_groups(store.environment)[0] > 0
+    assert segments_and_merged(store.environment)[0] > 0
     assert orphans(store.environment) == []
     await store.close()
     checked = finished("check", daemon.data)

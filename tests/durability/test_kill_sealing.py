@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.durability.flush_until_killed import settings
-from support.storage.contents import agrees, held, orphans, segments_and_groups, settled
+from support.storage.contents import agrees, held, orphans, segments_and_merged, settled
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension, split_property
@@ -85,7 +85,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_flushing(
     store = start_store(
         tmp_path / "data", StoreSettings(map_size=64 << 20, min_free_disk=0), reactor, SIZES
     )
-    assert min(segments_and_groups(store.environment)) > rounds // 4
+    assert min(segments_and_merged(store.environment)) > rounds // 4
     await store.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from attrs import define, field
 from support.storage.background_work import Observed
-from support.storage.contents import agrees, rows, segments_and_groups
+from support.storage.contents import agrees, rows, segments_and_merged
 from support.storage.scenes import DAY_MS, Append, Scene, Telling, Tidy
 from twisted.internet.threads import deferToThread
 
@@ -85,5 +85,5 @@ async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -
     telling.check()
     assert asking.answers > 10
     assert observed.counts["segments"] > 20
-    assert segments_and_groups(store.environment)[1] > 0
+    assert segments_and_merged(store.environment)[1] > 0
     await store.close()

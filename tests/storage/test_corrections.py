@@ -28,7 +28,7 @@ def read(environment: Environment, website: int) -> list[Correction | str]:
         return list(read_corrections(txn, environment.databases.corrections, website))
 
 
-def test_each_website_has_its_own(environment: Environment) -> None:
+def test_each_website_has_its_own_corrections(environment: Environment) -> None:
     write(environment, 1, VIEW, DURATION, FAR)
     write(environment, 2, FAR)
     assert read(environment, 1) == [DURATION, FAR, VIEW]
@@ -36,7 +36,7 @@ def test_each_website_has_its_own(environment: Environment) -> None:
     assert read(environment, 3) == []
 
 
-def test_a_later_one_takes_the_place_of_an_earlier(environment: Environment) -> None:
+def test_a_later_correction_replaces_an_earlier_one(environment: Environment) -> None:
     write(environment, 1, DURATION, VIEW, DURATION._replace(value=5))
     assert read(environment, 1) == [DURATION._replace(value=5), VIEW]
     with environment.lmdb.begin(write=True) as txn:
@@ -45,7 +45,7 @@ def test_a_later_one_takes_the_place_of_an_earlier(environment: Environment) -> 
 
 
 @pytest.mark.parametrize("bit", range(12 * 8))
-def test_every_flipped_bit_is_noticed(environment: Environment, bit: int) -> None:
+def test_every_flipped_bit_is_detected(environment: Environment, bit: int) -> None:
     write(environment, 1, DURATION, VIEW)
     database = environment.databases.corrections
     with environment.lmdb.begin(write=True) as txn:
@@ -65,14 +65,16 @@ def test_every_flipped_bit_is_noticed(environment: Environment, bit: int) -> Non
         (b"\0\0\0\1\1" + bytes(8), b""),
     ],
 )
-def test_what_is_none_is_told(environment: Environment, key: bytes, value: bytes) -> None:
+def test_malformed_corrections_are_reported(
+    environment: Environment, key: bytes, value: bytes
+) -> None:
     with environment.lmdb.begin(write=True) as txn:
         txn.put(key, value, db=environment.databases.corrections)
     assert read(environment, 1) == [f"website 1, correction {key.hex()}"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9), st.booleans())))
-def test_values_are_found_by_stretches(steps: list[tuple[int, int, bool]]) -> None:
+def test_values_are_found_by_range(steps: list[tuple[int, int, bool]]) -> None:
     values, plain = Values(), {}
     for sequence, value, removes in steps:
         if removes and sequence in plain:

@@ -68,7 +68,7 @@ def test_views_are_counted_by_their_number(views: list[View]) -> None:
 
 
 @given(view_lists)
-def test_what_is_read_is_what_was_written(views: list[View]) -> None:
+def test_a_round_trip_keeps_everything(views: list[View]) -> None:
     assert as_dict(through_the_store(counted(views))) == naive(views)
 
 
@@ -111,7 +111,7 @@ def test_a_change_of_views_is_a_change_of_counters(views: list[View], data: Any)
 
 
 @given(view_lists, st.data())
-def test_every_flipped_bit_is_noticed(views: list[View], data: Any) -> None:
+def test_every_flipped_bit_is_detected(views: list[View], data: Any) -> None:
     value = bytearray(encode_counters(KEY, counted(views)))
     place = data.draw(st.integers(0, len(value) * 8 - 1))
     value[place // 8] ^= 1 << place % 8
@@ -119,7 +119,7 @@ def test_every_flipped_bit_is_noticed(views: list[View], data: Any) -> None:
         decode_counters(KEY, memoryview(value), check=True)
 
 
-def test_what_is_cut_short_or_under_another_key_is_noticed() -> None:
+def test_truncation_and_another_key_are_detected() -> None:
     value = encode_counters(KEY, counted([(3, True, True, 7), (500, True, False, 0)]))
     for length in range(len(value)):
         with pytest.raises(Damaged):

@@ -18,7 +18,7 @@ from support.storage.contents import (
     held,
     idle,
     orphans,
-    segments_and_groups,
+    segments_and_merged,
     settled,
 )
 from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
@@ -123,7 +123,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
         assert held(store, website) == both
         store.ask(website, agrees)
         assert orphans(store.environment) == findings(store) == []
-        assert segments_and_groups(store.environment)[1] > 0
+        assert segments_and_merged(store.environment)[1] > 0
         await store.close()
         store = open_store(sizes=SIZES)
     assert await store.imports.undo(website, whole.number) == whole

@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from attrs import define, evolve, field
 from support.storage.bulk_loads import code_texts, imported, made
-from support.storage.contents import entries, held, idle, orphans, segments_and_groups, settled
+from support.storage.contents import entries, held, idle, orphans, segments_and_merged, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.visible_hits import stored_texts
 from twisted.internet import reactor
@@ -72,7 +72,7 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
         with pytest.raises(Unavailable, match="map_size"):
             await store.tidy(NOW_MS + 2 * DAY_MS, NOW_MS)
         assert held(store, website) == before
-    assert segments_and_groups(store.environment) == (0, 0)
+    assert segments_and_merged(store.environment) == (0, 0)
     while taken.give_back():
         pass
     await store.append(views(301, 301, NOW_MS + 30_000))
@@ -80,7 +80,7 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
     views_there, events_there = held(store, website)
     assert len(views_there) == 301
     assert [row["view"] for row in events_there] == [("/301", NOW_MS + 30_000)]
-    assert segments_and_groups(store.environment)[0] > 0
+    assert segments_and_merged(store.environment)[0] > 0
     assert entries(store, "wal") == [0]
     assert orphans(store.environment) == []
     await store.close()
@@ -101,7 +101,7 @@ async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenSto
     taken = Taken(store.environment)
     taken.all(50_000, 10_000, 4_000)
     now_ms = NOW_MS + DAY_MS + HOUR_MS // 2
-    while not segments_and_groups(store.environment)[0]:
+    while not segments_and_merged(store.environment)[0]:
         # A little more room for each attempt: first to begin, in the end to finish.
         assert taken.give_back()
         with suppress(Unavailable):
@@ -243,7 +243,7 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
         with pytest.raises(Unavailable, match="map_size"):
             # Not so late that beacons are forgotten, which makes room.
             await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
-    assert segments_and_groups(store.environment) == (0, 0)
+    assert segments_and_merged(store.environment) == (0, 0)
     await store.close()
 
 

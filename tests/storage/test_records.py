@@ -1,8 +1,15 @@
+"""The records of the write-ahead log, and the watermark."""
+
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.storage.environment.environment import open_environment
+from medamad.storage.errors import Damaged
+from medamad.storage.segments.format import header_key
 from medamad.storage.wal.records import (
     Kind,
     Record,
@@ -11,9 +18,11 @@ from medamad.storage.wal.records import (
     journal_key,
     journal_place,
     property_record,
+    read_watermark,
     rows_by_kind,
     sound_rows,
     view_record,
+    write_watermark,
 )
 
 KEY = journal_key(7, 1_790_000_000_123, 42)
@@ -60,7 +69,7 @@ def test_the_other_kinds_come_back_as_columns() -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_what_was_written_is_sound(record: Record) -> None:
+def test_written_records_are_sound(record: Record) -> None:
     rows, damaged = sound_rows([record])
     ((kind, found),) = rows.items()
     assert (damaged, found.keys.tobytes(), found.values.tobytes()) == ([], *record)
@@ -68,7 +77,7 @@ def test_what_was_written_is_sound(record: Record) -> None:
 
 
 @given(st.sampled_from(sorted(RECORDS)), st.data())
-def test_any_flipped_bit_is_noticed(name: str, data: st.DataObject) -> None:
+def test_any_flipped_bit_is_detected(name: str, data: st.DataObject) -> None:
     key, value = RECORDS[name]
     whole = bytearray(key + value)
     bit = data.draw(st.integers(0, len(whole) * 8 - 1))
@@ -90,7 +99,38 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
     assert keys == [view[0]]
 
 
-def test_a_place_is_told_in_words() -> None:
+def test_the_place_of_a_record_in_words() -> None:
     assert journal_place(KEY) == "website 7, time 1790000000123 ms, sequence 42"
     strange = KEY + b"x"
     assert journal_place(strange) == f"website 7, key {strange.hex()}"
+
+
+def test_each_website_has_a_watermark_of_its_own(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, 16 << 20)
+    with env.lmdb.begin(write=True) as txn:
+        assert read_watermark(txn, env, 1) == 0
+        write_watermark(txn, env, 1, 77)
+        write_watermark(txn, env, 2, (1 << 64) - 1)
+        write_watermark(txn, env, 1, 78)
+        assert [read_watermark(txn, env, website) for website in (1, 2, 3)] == [
+            78,
+            (1 << 64) - 1,
+            0,
+        ]
+    env.close()
+
+
+def test_a_changed_or_misplaced_watermark_is_damaged(tmp_path: Path) -> None:
+    env = open_environment(tmp_path, 16 << 20)
+    with env.lmdb.begin(write=True) as txn:
+        write_watermark(txn, env, 1, 77)
+        stored = txn.get(header_key(1, 0), db=env.databases.headers)
+        assert stored is not None
+        txn.put(header_key(2, 0), stored, db=env.databases.headers)
+        with pytest.raises(Damaged):
+            read_watermark(txn, env, 2)
+        for changed in (bytes([stored[0] ^ 1]) + stored[1:], stored[:-1], b""):
+            txn.put(header_key(1, 0), changed, db=env.databases.headers)
+            with pytest.raises(Damaged):
+                read_watermark(txn, env, 1)
+    env.close()

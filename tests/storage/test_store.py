@@ -36,7 +36,7 @@ def sequences(snapshot: Snapshot) -> list[int]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_stored_is_seen_at_once_and_after_a_restart(open_store: OpenStore) -> None:
+async def test_hits_are_visible_at_once_and_after_a_restart(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     before = seen(store, website)
@@ -63,7 +63,7 @@ async def test_a_repeated_load_is_stored_once_even_across_a_restart(open_store: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_leavings_find_their_view_in_order_or_not(open_store: OpenStore) -> None:
+async def test_unloads_find_their_view_in_any_order(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
 
@@ -113,7 +113,9 @@ async def test_an_event_does_not_belong_to_another_websites_view(open_store: Ope
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_website_is_gone_at_once_and_its_keys_soon(open_store: OpenStore) -> None:
+async def test_a_deleted_website_is_invisible_at_once_and_purged_soon(
+    open_store: OpenStore,
+) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append([a_view(path=f"/{number}") for number in range(2000)])
@@ -131,7 +133,7 @@ async def test_a_deleted_website_is_gone_at_once_and_its_keys_soon(open_store: O
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_removal_goes_on_after_a_restart(open_store: OpenStore) -> None:
+async def test_a_purge_is_resumed_after_a_restart(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append([a_view(path=f"/{number}") for number in range(2000)])
@@ -157,7 +159,7 @@ async def test_a_load_of_a_deleted_website_does_not_stop_the_next(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> None:
+async def test_a_damaged_record_is_ignored_and_logged(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view(path="/a"), a_view(path="/b"), a_view(path="/c")])
@@ -174,7 +176,7 @@ async def test_a_damaged_record_is_left_out_and_named(open_store: OpenStore) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
+async def test_closing_finishes_accepted_writes_and_rejects_others(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -190,7 +192,7 @@ async def test_a_closed_store_finishes_what_it_took_and_takes_no_more(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_a_missing_folder_stops_the_store(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     (tmp_path / "data").rename(tmp_path / "elsewhere")
@@ -203,7 +205,7 @@ async def test_a_folder_that_is_gone_stops_the_store(open_store: OpenStore, tmp_
 @pytest.mark.parametrize("name", [FILE_NAME, f"{FILE_NAME}-lock", LOCK_NAME])
 @pytest.mark.parametrize("is_replaced", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_a_file_that_has_its_name_no_more_stops_the_store(
+async def test_a_renamed_file_stops_the_store(
     open_store: OpenStore, tmp_path: Path, name: str, *, is_replaced: bool
 ) -> None:
     store = open_store()
@@ -227,7 +229,7 @@ async def test_a_file_that_has_its_name_no_more_stops_the_store(
 
 @pytest.mark.parametrize("is_older", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_a_file_that_is_written_over_in_place_stops_the_store(
+async def test_an_overwritten_file_stops_the_store(
     open_store: OpenStore, tmp_path: Path, *, is_older: bool
 ) -> None:
     """As by cp of a copy, older or of another store; what is written after that is nowhere."""
@@ -253,7 +255,7 @@ async def test_a_file_that_is_written_over_in_place_stops_the_store(
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_the_store_stops_even_without_hits(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
     (tmp_path / "data" / FILE_NAME).rename(tmp_path / "moved")
     with pytest.raises(Unavailable, match="is no longer the file"):
@@ -263,7 +265,7 @@ async def test_it_stops_though_nobody_sends_hits(open_store: OpenStore, tmp_path
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_shown_stops_the_store(open_store: OpenStore) -> None:
+async def test_a_commit_that_cannot_be_published_stops_the_store(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     store.partitions.get_or_create(website.number).memtable = None
@@ -311,7 +313,7 @@ def fill_what_first_pages_are_written_by(file: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_old_beacons_are_tidied_away(open_store: OpenStore) -> None:
+async def test_tidying_deletes_old_beacons(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view() for _ in range(1200)])
@@ -348,7 +350,7 @@ async def test_live_figures(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: OpenStore) -> None:
+async def test_visitors_of_the_future_are_not_of_the_last_day(open_store: OpenStore) -> None:
     """The clock was a year ahead for a while."""
     store = open_store()
     website = await store.add_website("example.com", 1)
@@ -368,7 +370,7 @@ async def test_visitors_of_a_time_to_come_are_none_of_the_last_day(open_store: O
 
 
 @pytest_twisted.ensureDeferred
-async def test_visitors_are_counted_in_memory_from_the_first_on(open_store: OpenStore) -> None:
+async def test_visitors_are_counted_in_memory_from_the_first_hit_on(open_store: OpenStore) -> None:
     """To look through the segments takes too long for a list of websites."""
     store = open_store()
     website = await store.add_website("example.com", 1)

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest_twisted
 from support.storage.bulk_loads import code_texts, expected, load, made
-from support.storage.contents import agrees, held, idle, segments_and_groups, settled
+from support.storage.contents import agrees, held, idle, segments_and_merged, settled
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.log_lines import told_in_log
 from support.storage.visible_hits import stored_texts
@@ -31,7 +31,7 @@ async def fill(store: Store) -> Website:
     await store.append([a_view(path="/country", country="DE", properties=(("x", "y"),))])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
     await store.append(views(90, 92, NOW_MS + DAY_MS + HOUR_MS))
-    assert segments_and_groups(store.environment)[1] > 0
+    assert segments_and_merged(store.environment)[1] > 0
     return website
 
 

@@ -28,7 +28,7 @@ async def test_websites_keep_their_number_through_a_rename(open_store: OpenStore
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_website_is_found_by_its_number_without_going_through_all(
+async def test_a_website_is_found_by_number_without_a_scan(
     open_store: OpenStore,
 ) -> None:
     looked_at = []
@@ -77,7 +77,7 @@ async def test_hostnames_are_unique(open_store: OpenStore) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_page_on_www_belongs_to_the_bare_name_and_back(
+async def test_www_and_the_bare_hostname_are_one_website(
     open_store: OpenStore, registered: str, asked: str, served: bool
 ) -> None:
     store = open_store()

@@ -39,10 +39,10 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 
 Put: TypeAlias = tuple[bool, int, bytes]
-"""What is written of a segment: whether it is counters, its kind or column, and the value."""
+"""One value to write: whether it is counters, their kind or the column, and the bytes."""
 
-_ROWS_OF_A_VIEW: Final = 8
-_SELDOM_READ: Final = frozenset(
+_ROWS_PER_VIEW: Final = 8
+_COMPRESSED: Final = frozenset(
     (
         Dimension.BROWSER_VERSION,
         Dimension.OS_VERSION,
@@ -52,7 +52,7 @@ _SELDOM_READ: Final = frozenset(
         Column.OWN_LAG,
     )
 )
-"""The columns that hardly a question asks for: compressed."""
+"""Columns that few queries read."""
 
 
 @frozen(eq=False)
@@ -71,30 +71,30 @@ class Content:
     codes: Mapping[Dimension, Codes]
     events: Events
     batch: int = 0
-    """The batch that all of it was imported with, 0 for none."""
+    """The import batch that all of it belongs to, 0 for none."""
 
     def __len__(self) -> int:
         return len(self.sequence)
 
     @property
     def weight(self) -> int:
-        """How much it is, in views; see `weight`."""
+        """Its size in views; see `weight`."""
         return weight(len(self), len(self.events))
 
 
 def weight(views: int, rows: int) -> int:
-    """Return how much views and rows of events are together, in views: rows are small, and fewer."""
-    return max(views, rows // _ROWS_OF_A_VIEW)
+    """Return the size of views and event rows together, in views: rows are smaller."""
+    return max(views, rows // _ROWS_PER_VIEW)
 
 
 def content_of(parts: Iterable[ViewColumns], events: Iterable[Events] = ()) -> Content:
-    """Gather parts, and loose events of none, in order of sequence numbers. Copies everything."""
+    """Copy parts, and further loose events, in the order of sequence numbers."""
     pieces = [_piece(part) for part in parts]
     return concatenate([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
 
 
 def concatenate(pieces: Sequence[Content]) -> Content:
-    """Put contents of one batch, or of none, together, in order of sequence numbers."""
+    """Concatenate contents of the same batch, in the order of sequence numbers."""
     columns = {
         name: np.concatenate([getattr(piece, name) for piece in pieces])
         for name in ("time_ms", "sequence", "flags", "duration_ms", "number_today", "width_px")
@@ -140,7 +140,7 @@ def _piece(part: ViewColumns) -> Content:
 
 
 def _joined(pieces: Sequence[Events]) -> Events:
-    """Put events together, ascending by their number."""
+    """Concatenate events, in the order of their numbers."""
     event = np.concatenate([piece.event.astype(np.uint64) for piece in pieces])
     order = np.argsort(event, kind="stable")
     return EventRows(
@@ -171,7 +171,7 @@ def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events
 
 @frozen(eq=False)
 class EncodedSegment:
-    """A segment about to be written: its head, and what is to be put under its keys."""
+    """A segment to be written: its header and, computed one at a time, its values."""
 
     header: SegmentHeader
     puts: Iterator[Put]
@@ -180,9 +180,9 @@ class EncodedSegment:
 def encode_segment(
     content: Content, key: bytes, names_of: NamesOf, *, counted_from: int
 ) -> EncodedSegment:
-    """Make a segment. `key` is what its keys begin with, by `first_ms` of the content.
+    """Encode a segment. `key` is the prefix of its keys, with `first_ms` of the content.
 
-    It has counters from `counted_from` views and events on.
+    It has counters if it has at least `counted_from` views and events.
     """
     own, loose = _own_and_loose(content)
     events, time_ms, sequence = content.events, content.time_ms, content.sequence
@@ -208,7 +208,7 @@ def encode_segment(
 
 
 def first_ms(content: Content) -> int:
-    """Return the time that the keys of a segment of this content name: its earliest."""
+    """Return the time in the keys of a segment of this content: its earliest."""
     return max(0, min(_bounds(content.time_ms)[0], _bounds(content.events.time_ms)[0]))
 
 
@@ -217,7 +217,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
 
 
 def is_plain(events: Events, names_of: NamesOf) -> bool:
-    """Return whether no event carries a name twice."""
+    """Return whether no event has two properties of the same name."""
     codes, places = np.unique(events.property, return_inverse=True)
     names = names_of(codes)
     number_of_event = np.cumsum(np.diff(events.event, prepend=events.event[:1]) > 0)
@@ -250,7 +250,7 @@ def _segment_puts(
         Column.LOOSE_PROPERTY: loose.property,
     }
     for column, values in columns.items():
-        encoded = encode_column(key + bytes((column,)), values, deflate=column in _SELDOM_READ)
+        encoded = encode_column(key + bytes((column,)), values, deflate=column in _COMPRESSED)
         yield False, column, encoded
     if not header.has_counters:
         return
@@ -279,7 +279,7 @@ def _event_counters(key: bytes, counts: NDArray[np.intp]) -> Put:
 
 
 def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader:
-    """Return the head of a group of segments, or groups, with their numbers."""
+    """Return the header of a merged segment, from the numbers and headers of its members."""
     headers = [header for _, header in members]
     return SegmentHeader(
         first_ms=min(header.first_ms for header in headers),
@@ -306,7 +306,10 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
 def encode_merged(
     members: Sequence[OpenSegment | OpenMergedSegment], header: SegmentHeader, key: bytes
 ) -> Iterator[Put]:
-    """Return what is written of a group: merged counters and, of segments, the sorted durations."""
+    """Return the values of a merged segment.
+
+    They are merged counters and, if its members are not merged themselves, the sorted durations.
+    """
     for kind in COUNTER_KINDS:
         found = [
             member.slots() if kind == SLOTS else member.counters(Dimension(kind))

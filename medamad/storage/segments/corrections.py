@@ -1,7 +1,7 @@
-"""Corrections: what becomes known of a hit after its flush, and how a segment shows it.
+"""Corrections: what becomes known of a hit after its flush, and how it is applied to a segment.
 
-Kept under the sequence number of the view or event, so that it stays true whatever segment that is
-moved to; folded into the segment after a day, when nothing more can come.
+A correction is stored under the sequence number of the view or event, and so holds in whatever
+segment that is rewritten to. After a day, when no more can arrive, it is folded into the segment.
 """
 
 import struct
@@ -22,16 +22,16 @@ from medamad.storage.segments.parts import (
 
 
 class Corrected(IntEnum):
-    """What a correction says. Part of the store's format."""
+    """What a correction sets. Part of the store's format."""
 
     DURATION = 1
-    """A view was seen for so many milliseconds."""
+    """The duration of a view, in milliseconds."""
     VIEW = 2
-    """An event belongs to the view with that sequence number."""
+    """The sequence number of the view of an event."""
 
 
 class Correction(NamedTuple):
-    """`sequence` is of the view, or the number of the event."""
+    """`sequence` is the number of the view or event."""
 
     kind: Corrected
     sequence: int
@@ -45,7 +45,7 @@ _WEBSITE: Final = struct.Struct(">I")
 
 @define(eq=False)
 class Values:
-    """Values by sequence number, found by stretches of numbers."""
+    """Values by sequence number, which are found by ranges of numbers."""
 
     _values: dict[int, int] = field(factory=dict)
     _ascending: list[int] = field(factory=list)
@@ -61,35 +61,35 @@ class Values:
         self._values[sequence] = value
 
     def remove(self, sequences: Iterable[int]) -> None:
-        """Forget the values of numbers that have one; all at once, since each goes through many."""
+        """Remove the values of some numbers, all at once: it takes time for the others."""
         for sequence in sequences:
             del self._values[sequence]
         self._ascending = [sequence for sequence in self._ascending if sequence in self._values]
 
     def within(self, low: int, high: int) -> list[tuple[int, int]]:
-        """Return the numbers between two, these included, with their values."""
+        """Return the numbers from one to another, both included, with their values."""
         begin, end = bisect_left(self._ascending, low), bisect_right(self._ascending, high)
         return [(sequence, self._values[sequence]) for sequence in self._ascending[begin:end]]
 
     def all(self) -> Sequence[int]:
-        """Return all numbers that have a value, ascending."""
+        """Return the numbers that have a value, ascending."""
         return self._ascending
 
 
 def write_correction(txn: Txn, database: Database, website: int, correction: Correction) -> None:
-    """Store a correction in the place of an earlier one."""
+    """Store a correction; it replaces an earlier one."""
     key = _KEY.pack(website, correction.kind, correction.sequence)
     crc = crc32(correction.value.to_bytes(8, "little"), crc32(key))
     txn.put(key, _VALUE.pack(correction.value, crc), db=database)
 
 
 def delete_correction(txn: Txn, database: Database, website: int, correction: Correction) -> None:
-    """Remove what is stored of a hit."""
+    """Delete a correction."""
     txn.delete(_KEY.pack(website, correction.kind, correction.sequence), db=database)
 
 
 def read_corrections(txn: Txn, database: Database, website: int) -> Iterator[Correction | str]:
-    """Return the corrections of a website; of a damaged one, where it stands."""
+    """Return the corrections of a website; of a damaged one, its place."""
     prefix = _WEBSITE.pack(website)
     with txn.cursor(db=database) as cursor:
         found = cursor.set_range(prefix)
@@ -110,25 +110,24 @@ def _read(key: bytes, value: bytes) -> Correction | str:
 
 @frozen(eq=False)
 class Overlay:
-    """What became known of a segment's hits after it was flushed.
-
-    `places` of views, ascending, and how long each was seen; `events` by number, ascending, and
-    the sequence numbers of their views.
-    """
+    """The corrections of a segment, ready to be applied to its columns."""
 
     places: NDArray[np.intp]
+    """Which views have another duration, ascending."""
     duration_ms: NDArray[np.uint32]
     events: NDArray[np.uint64]
+    """The numbers of the events that have another view, ascending."""
     views: NDArray[np.uint64]
+    """The sequence numbers of these views."""
 
     def __len__(self) -> int:
         return len(self.places) + len(self.events)
 
     def extended(self, later: "Overlay") -> "Overlay":
-        """Return this with what became known later, which counts where both tell of a hit."""
+        """Return this overlay with later corrections, which replace earlier ones."""
         return Overlay(
-            *_together(self.places, self.duration_ms, later.places, later.duration_ms),
-            *_together(self.events, self.views, later.events, later.views),
+            *_merged(self.places, self.duration_ms, later.places, later.duration_ms),
+            *_merged(self.events, self.views, later.events, later.views),
         )
 
 
@@ -137,32 +136,34 @@ Overlays: TypeAlias = Mapping[int, Overlay]
 
 
 def overlay_of(
-    part: ViewColumns, raised: Sequence[tuple[int, int]], bound: Sequence[tuple[int, int]]
+    part: ViewColumns,
+    durations: Sequence[tuple[int, int]],
+    views_of_events: Sequence[tuple[int, int]],
 ) -> Overlay:
-    """Return what changes of a segment by durations of views and views of events, if they are its own.
+    """Return the overlay of a segment by durations of views and views of events.
 
-    Both by sequence number, ascending.
+    Both are by sequence number, ascending; those that the segment does not have are left out.
     """
     places, duration_ms = np.zeros(0, np.intp), np.zeros(0, np.uint32)
-    if raised and len(part):
-        views = np.array([view for view, _ in raised], np.uint64)
+    if durations and len(part):
+        views = np.array([view for view, _ in durations], np.uint64)
         sequence = part.sequence
         places = np.minimum(np.searchsorted(sequence, views), len(sequence) - 1)
-        duration_ms = np.array([ms for _, ms in raised], np.uint32)
-        counts = (sequence[places] == views) & (duration_ms > part.duration_ms[places])
-        places, duration_ms = places[counts], duration_ms[counts]
-    events = np.array([event for event, _ in bound], np.uint64)
-    views_of = np.array([view for _, view in bound], np.uint64)
+        duration_ms = np.array([ms for _, ms in durations], np.uint32)
+        applies = (sequence[places] == views) & (duration_ms > part.duration_ms[places])
+        places, duration_ms = places[applies], duration_ms[applies]
+    events = np.array([event for event, _ in views_of_events], np.uint64)
+    views_of = np.array([view for _, view in views_of_events], np.uint64)
     if len(events):
-        known = np.isin(events, part.loose.event)
-        events, views_of = events[known], views_of[known]
+        is_loose = np.isin(events, part.loose.event)
+        events, views_of = events[is_loose], views_of[is_loose]
     return Overlay(places, duration_ms, events, views_of)
 
 
-def _together(
+def _merged(
     keys: NDArray[Any], values: NDArray[Any], later_keys: NDArray[Any], later_values: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Put two lots of ascending keys, each with its value, into one."""
+    """Merge two mappings of ascending keys to values; later values replace earlier ones."""
     at = np.searchsorted(keys, later_keys)
     is_new = np.searchsorted(keys, later_keys, side="right") == at
     values = values.copy()

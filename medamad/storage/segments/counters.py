@@ -1,7 +1,7 @@
-"""Counters: the sums of views by a number that each has, made once, added up ever after.
+"""Counters: views, visitors, bounces and durations by the code of a dimension, or by slot of time.
 
-A segment, or a full chunk of a memtable, has them for each dimension and for each quarter of an
-hour. Those of several segments are merged into one.
+A segment, or a full chunk of a memtable, has them for each dimension and for quarters of an hour. A
+merged segment has those of its members, added up.
 """
 
 import struct
@@ -35,16 +35,16 @@ _FLAGS_WITH: Final = {
     row: [flags for flags in range(1 << FLAG_BITS) if flags & wanted == wanted]
     for row, wanted in _ROWS
 }
-"""For each of the counted sums, the flags that count."""
+"""The combinations of flags that each sum counts."""
 _SPARSE: Final = 4
 _WIDEST: Final = 8
 
 
 @frozen(eq=False)
 class Counters:
-    """Sums of views by code. `sums` are in the order VIEWS to DURATION_MS, of any integer dtype.
+    """Sums of views by code, shape (k,) each. `codes` are strictly ascending.
 
-    Shape (k,) each, `codes` strictly ascending.
+    `sums` are in the order VIEWS to DURATION_MS, of any integer dtype.
     """
 
     codes: Numbers
@@ -55,7 +55,7 @@ class Counters:
 
 
 def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
-    """Return number and flags of views as one number each, in a type as narrow as can be."""
+    """Return the number and the flags of each view as one key, in a narrow type."""
     keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
     keys <<= keys.dtype.type(FLAG_BITS)
     keys |= flags
@@ -63,22 +63,22 @@ def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
 
 
 def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np.int64]:
-    """Add up views by their numbers, 0 to size - 1, which `keys_of` gave with their flags.
+    """Add up views by their numbers, from 0 to size - 1, given as keys of `keys_of`.
 
-    Shape (SUMS, size). Without durations DURATION_MS stays 0.
+    Shape (SUMS, size). Without durations DURATION_MS is 0.
     """
     sums = sums_by_flags(_by_flags(np.bincount(keys, minlength=size << FLAG_BITS)))
     if duration_ms is not None:
-        # Weights are floats: exact, since the total stays far below 2**53 ms.
+        # Weights are floats; they are exact, as the total stays far below 2**53 ms.
         total_ms = np.bincount(keys, duration_ms, size << FLAG_BITS)
         sums[DURATION_MS] = _by_flags(total_ms).sum(axis=0)
     return sums
 
 
 def sums_by_flags(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Return sums out of the counts of views with each combination of flags.
+    """Return sums from the counts of views by combination of flags.
 
-    Shape (SUMS, n) out of (flags, n). DURATION_MS stays 0.
+    Shape (SUMS, n) from (flags, n). DURATION_MS is 0.
     """
     sums = np.zeros((SUMS, counts.shape[1]), np.int64)
     sums[VIEWS] = counts.sum(axis=0)
@@ -92,7 +92,7 @@ def _by_flags(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def count_views(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
-    """Count views by their numbers."""
+    """Return the counters of views by their numbers."""
     if not len(numbers):
         return Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
     least = int(numbers.min())
@@ -124,7 +124,7 @@ def merge(parts: Sequence[Counters]) -> Counters:
 
 @frozen(eq=False)
 class Change:
-    """Views whose duration has become known, or longer: flags before and after, and by how much."""
+    """Views whose duration was corrected: flags before and after, and the difference."""
 
     flags: NDArray[np.uint8]
     new_flags: NDArray[np.uint8]
@@ -132,7 +132,7 @@ class Change:
 
 
 def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
-    """Return counters as they are after a change of views that have those numbers."""
+    """Return counters after a change of views that have these numbers."""
     places = np.searchsorted(counters.codes, numbers)
     sums = list(counters.sums)
     for row, wanted in _ROWS:
@@ -147,7 +147,7 @@ def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
 
 
 def encode_counters(key: bytes, counters: Counters) -> bytes:
-    """Return the stored form, with a checksum over it and the key it is stored under."""
+    """Return counters as stored, with a checksum over them and their key."""
     narrow = [narrowed(column) for column in (counters.codes, *counters.sums)]
     widths = [column.itemsize if column is not None else 0 for column in narrow]
     header = _HEAD.pack(0, len(counters), *widths)[4:]
@@ -157,18 +157,18 @@ def encode_counters(key: bytes, counters: Counters) -> bytes:
 
 
 def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
-    """Read counters without copying. Raises Damaged; `check` asks for the checksum as well."""
+    """Decode counters without a copy. `check` verifies the checksum. Raises Damaged."""
     try:
         crc, count_, *widths = _HEAD.unpack_from(value)
     except struct.error as error:
-        raise Damaged("cut short") from error
+        raise Damaged("it is cut short") from error
     if check and crc32(value[4:], crc32(key)) != crc:
         raise Damaged("its checksum does not match")
     columns: list[Numbers] = []
     place = _HEAD.size
     for width in widths:
         if width:
-            # Unsigned numbers of 64 bits and signed ones would add up to floats.
+            # numpy adds unsigned and signed numbers of 64 bits as floats.
             dtype = "<i8" if width == _WIDEST else f"<u{width}"
             columns.append(np.frombuffer(value, dtype, count_, place))
         else:
@@ -178,6 +178,6 @@ def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
 
 
 def narrowed(numbers: Numbers) -> NDArray[np.unsignedinteger[Any]] | None:
-    """Return numbers from 0 in the narrowest unsigned dtype that holds them; None if all are 0."""
+    """Return non-negative numbers in the narrowest unsigned dtype; None if all are 0."""
     greatest = int(numbers.max()) if len(numbers) else 0
     return numbers.astype(np.min_scalar_type(greatest).newbyteorder("<")) if greatest else None

@@ -1,11 +1,12 @@
 """The format of a segment: header, keys, column encoding and flags.
 
-A segment is a head, up to twenty-odd columns, and the counters of its views. A group is a head that
-names its members, the merged counters, and the sorted durations.
+A segment has a header, up to some twenty columns, and the counters of its views. A merged segment
+has a header that names its members, their merged counters and their sorted durations. A rollup has
+a header, counters and durations by path.
 
-Three encodings. CONSTANT: one number for all. PLAIN: what each is above the least of them, or the
-number itself, in the narrowest unsigned type; read without a copy. STEPS: for numbers that
-ascend, what each is above the one before.
+A column has one of three encodings. CONSTANT: one number for all rows. PLAIN: the numbers, or their
+differences from the least, in the narrowest unsigned type; read without a copy. STEPS: for
+ascending numbers, the difference of each from the one before.
 """
 
 import struct
@@ -25,7 +26,7 @@ from medamad.storage.errors import Damaged
 
 
 class Column(IntEnum):
-    """The columns of a segment beside its codes, which go by `Dimension`. Part of the format."""
+    """The columns of a segment, apart from the codes of a `Dimension`. Part of the format."""
 
     TIME = 32
     SEQUENCE = 33
@@ -38,7 +39,7 @@ class Column(IntEnum):
     OWN_PLACE = 42
     OWN_PROPERTY = 43
     OWN_LAG = 44
-    """How long after their views the events were, in the place of OWN_TIME."""
+    """The times of events relative to their views, instead of OWN_TIME."""
     LOOSE_EVENT = 48
     LOOSE_TIME = 49
     LOOSE_VIEW = 50
@@ -46,25 +47,25 @@ class Column(IntEnum):
     DURATIONS_LOW = 56
     DURATIONS_STARTS = 57
     DAY_PATHS = 60
-    """Of the sums of a day: the paths that have durations, how many each, and these."""
+    """In a rollup: the paths that have durations, how many each has, and the durations."""
     DAY_COUNTS = 61
     DAY_DURATIONS_LOW = 62
-    """The lower 16 bits, and the upper ones."""
+    """The lower 16 bits; the upper ones follow."""
     DAY_DURATIONS_HIGH = 63
 
 
 SLOTS: Final = 0
-"""The kind of the counters by slot; those by dimension go by its number."""
+"""The kind of the counters by slot. Counters by dimension have its number as their kind."""
 
 COUNTER_KINDS: Final = (SLOTS, *VIEW_DIMENSIONS)
 
-_HEAD_KEY: Final = struct.Struct(">II")
-_BLOCK_KEY: Final = struct.Struct(">IQI")
+_HEADER_KEY: Final = struct.Struct(">II")
+_SEGMENT_KEY: Final = struct.Struct(">IQI")
 _CRC: Final = struct.Struct("<I")
 
 
 class Day(msgspec.Struct, frozen=True, array_like=True):
-    """What day sums are of, and what is known of it."""
+    """The day of a rollup, and what is known of it."""
 
     number: int
     """The local date, as the number of days since 1970-01-01."""
@@ -75,10 +76,10 @@ class Day(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
-    """What a segment, a group, or the sums of a day are, without what they hold."""
+    """The description of a segment, merged segment or rollup."""
 
     first_ms: int
-    """The time that its keys name."""
+    """The time in its keys."""
     first: int
     """The least sequence number of its views and events."""
     last: int
@@ -89,36 +90,36 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     sequence_bounds: tuple[int, int]
     event_time_bounds: tuple[int, int]
     own: int
-    """Rows of the events of its own views."""
+    """Rows of events whose views it has."""
     loose: int
     """Rows of other events."""
     events: int
     has_lags: bool
-    """Whether it has OWN_LAG: no event of its views was before its view."""
+    """Whether it has OWN_LAG: no event was before its view."""
     is_plain: bool
-    """Whether no event of it carries a name twice."""
+    """Whether no event has two properties of the same name."""
     has_counters: bool
     members: tuple[int, ...] = ()
-    """The segments, or groups, of a group."""
+    """The numbers of a merged segment's members."""
     day: Day | None = None
-    """What the sums of a day are of; they have neither columns of views nor members."""
+    """The day of a rollup, which has neither columns of views nor members."""
     batch: int = 0
-    """The batch that all of it was imported with, 0 for none."""
+    """The import batch that all of it belongs to, 0 for none."""
 
 
 def header_key(website: int, number: int) -> bytes:
-    """Return the key of a head."""
-    return _HEAD_KEY.pack(website, number)
+    """Return the key of a header."""
+    return _HEADER_KEY.pack(website, number)
 
 
 def encode_header(key: bytes, header: SegmentHeader) -> bytes:
-    """Return a head as stored, with a checksum over it and its key."""
+    """Return a header as stored, with a checksum over it and its key."""
     packed = msgspec.msgpack.encode(header)
     return _CRC.pack(crc32(packed, crc32(key))) + packed
 
 
 def decode_header(key: bytes, value: bytes) -> SegmentHeader:
-    """Read a head. Raises Damaged."""
+    """Decode a header. Raises Damaged."""
     if _CRC.pack(crc32(value[_CRC.size :], crc32(key))) != value[: _CRC.size]:
         raise Damaged("its checksum does not match")
     try:
@@ -128,39 +129,39 @@ def decode_header(key: bytes, value: bytes) -> SegmentHeader:
 
 
 def number_of(header_key: bytes) -> int:
-    """Return the number of the segment whose head stands under a key."""
-    number: int = _HEAD_KEY.unpack(header_key)[1]
+    """Return the number of the segment whose header has this key."""
+    number: int = _HEADER_KEY.unpack(header_key)[1]
     return number
 
 
 def segment_key(website: int, header: SegmentHeader, number: int) -> bytes:
-    """Return what the keys of a segment's columns and counters begin with."""
-    return _BLOCK_KEY.pack(website, header.first_ms, number)
+    """Return the prefix of the keys of a segment's columns and counters."""
+    return _SEGMENT_KEY.pack(website, header.first_ms, number)
 
 
 def website_of(segment_key: bytes) -> int:
-    """Return the website that the key of a segment begins with."""
+    """Return the website of a segment's key."""
     return int.from_bytes(segment_key[:4], "big")
 
 
 @frozen(eq=False)
 class Segment:
-    """A flushed segment, a group where there are members, or sums where the head names a day."""
+    """A segment; a merged one if it has members, a rollup if its header names a day."""
 
     website: int
     number: int
     header: SegmentHeader
     members: tuple["Segment", ...] = ()
     checked: set[tuple[bool, int]] = field(factory=set)
-    """The columns (False) and counters (True) whose checksum was found right."""
+    """The columns (False) and counters (True) whose checksum was verified."""
 
     @property
     def key(self) -> bytes:
-        """What the keys of its columns and counters begin with."""
+        """The prefix of the keys of its columns and counters."""
         return segment_key(self.website, self.header, self.number)
 
     def segments(self) -> Iterator["Segment"]:
-        """Return the segments of a group, of all levels; itself if it is none."""
+        """Return the segments that a merged one consists of at the lowest level, else itself."""
         if not self.members:
             yield self
         for member in self.members:
@@ -175,9 +176,9 @@ _HEAD: Final = struct.Struct("<IBBBxI4xQ")
 
 
 def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
-    """Return the stored form of numbers from 0, with a checksum over it and its key.
+    """Return non-negative numbers as stored, with a checksum over them and the key.
 
-    `deflate` is for columns that are seldom read: compressed, if that makes them shorter.
+    With `deflate` they are compressed, if that makes them shorter.
     """
     encoding, base, kept = _chosen(values)
     data = kept.tobytes()
@@ -191,7 +192,7 @@ def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
 
 
 def _chosen(values: Whole) -> tuple[int, int, Whole]:
-    """Choose the encoding: which, its base, and the narrow numbers that are kept."""
+    """Choose the encoding; return it, its base and the numbers to store."""
     if not len(values):
         return _CONSTANT, 0, np.zeros(0, np.uint8)
     least, greatest = int(values.min()), int(values.max())
@@ -213,15 +214,15 @@ def _narrowest(greatest: int) -> np.dtype[Any]:
 
 
 def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: bool) -> Whole:
-    """Read a column: as `dtype`, or, where it needs no copy, in the narrow type it is kept in.
+    """Decode a column: as `dtype` or, where that takes no copy, in the narrow type it is stored in.
 
-    Raises Damaged; `check` asks for the checksum as well. What is not copied lives as long as the
-    transaction that `value` is of.
+    `check` verifies the checksum. Raises Damaged. What is not copied is valid as long as the
+    transaction of `value`.
     """
     try:
         crc, encoding, width, deflated, length, base = _HEAD.unpack_from(value)
     except struct.error as error:
-        raise Damaged("cut short") from error
+        raise Damaged("it is cut short") from error
     if check and zlib.crc32(value[_CRC.size :], zlib.crc32(key)) != crc:
         raise Damaged("its checksum does not match")
     if encoding == _CONSTANT:
@@ -247,22 +248,22 @@ VISITOR: Final = np.uint8(1)
 PAGE_VISITOR: Final = np.uint8(2)
 """The view was the visitor's first of the page (`q`)."""
 TIMED: Final = np.uint8(4)
-"""It is known how long the view lasted."""
+"""The duration of the view is known."""
 BOUNCED: Final = np.uint8(8)
-"""It is known, and was no longer than BOUNCE_MS."""
+"""The duration is known, and at most BOUNCE_MS."""
 
 BOUNCE_MS: Final = 5_000
 FLAG_BITS: Final = 4
-"""How many flags there are."""
+"""The number of flags."""
 
-_OF_VISIT: Final = np.uint8(VISITOR | PAGE_VISITOR)
+_VISITOR_FLAGS: Final = np.uint8(VISITOR | PAGE_VISITOR)
 
 
 def timed_flags(
     flags: NDArray[np.uint8], duration_ms: NDArray[np.unsignedinteger[Any]]
 ) -> NDArray[np.uint8]:
-    """Return the flags of views that last so long: TIMED and BOUNCED are set anew."""
-    timed = flags & _OF_VISIT
+    """Return the flags of views with these durations: TIMED and BOUNCED are set accordingly."""
+    timed = flags & _VISITOR_FLAGS
     timed |= (duration_ms > 0) * TIMED
     timed |= ((duration_ms > 0) & (duration_ms <= BOUNCE_MS)) * BOUNCED
     return timed
@@ -276,8 +277,8 @@ _LOW: Final = 0xFFFF
 class SortedDurations:
     """Numbers below 2**32 in ascending order, shape (n,).
 
-    `low` are their lower 16 bits. Those whose upper bits are h stand from `starts[h]` to
-    `starts[h + 1]`; `starts` has one entry more than there are upper parts.
+    `low` has their lower 16 bits. Numbers with the upper bits h are at `starts[h]` up to
+    `starts[h + 1]`; `starts` has one entry more than there are values of h.
     """
 
     low: NDArray[np.unsignedinteger[Any]]
@@ -285,7 +286,7 @@ class SortedDurations:
 
     @classmethod
     def of(cls, ascending: NDArray[np.uint32]) -> "SortedDurations":
-        """Take sorted numbers apart."""
+        """Split sorted numbers."""
         high = ascending >> np.uint32(_BITS)
         uppers = np.arange(int(high[-1]) + 2 if len(high) else 1, dtype=np.uint32)
         starts = np.searchsorted(high, uppers).astype(np.uint32)

@@ -33,7 +33,7 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.read import OpenedBase, StoredValues
 
 OVERALL: Final = 0
-"""The kind of the counters of all views, as those of the code 0."""
+"""The kind of the counters of all views, which have the code 0."""
 NO_EVENT_SUMS: Final = EventSums(
     *(np.zeros(0, np.uint32),) * 4,
     total=0,
@@ -44,10 +44,10 @@ _BITS: Final = 16
 
 @frozen(eq=False)
 class RollupContent(DayRollup):
-    """The sums of a day in memory. `span` is its first and last millisecond.
+    """A rollup in memory. `span` is the first and the last millisecond of the day.
 
-    `by_dimension` may be without some dimensions, and `durations` may not be known: of sums that
-    were not made here. Those that were made of views agree with each other.
+    An imported rollup may lack dimensions and durations. The sums of one that was made of views
+    agree with each other.
     """
 
     day: int
@@ -60,7 +60,7 @@ class RollupContent(DayRollup):
     sequences: tuple[int, int] = (0, 0)
     """The least and the greatest number of a view or event."""
     batch: int = 0
-    """The batch that all of it was imported with, 0 for none."""
+    """The import batch that all of it belongs to, 0 for none."""
 
     @property
     def views(self) -> int:
@@ -95,7 +95,7 @@ class RollupContent(DayRollup):
 def rollup_of(
     content: Content, day: int, span: tuple[int, int], names_of: NamesOf
 ) -> RollupContent:
-    """Add up the views and events of a content, all of one day."""
+    """Return the rollup of the views and events of a content, all of one day."""
     flags, duration_ms = content.flags, content.duration_ms
     sequence, numbers = content.sequence, [content.sequence, content.events.event]
     numbered = [column for column in numbers if len(column)]
@@ -119,7 +119,7 @@ def rollup_of(
 
 
 def merge_rollups(days: Sequence[RollupContent], names_of: NamesOf) -> RollupContent:
-    """Add up sums of the same day, and of one batch or of none."""
+    """Return one rollup from several of the same day and batch."""
     first, *others = days
     if not others:
         return first
@@ -144,7 +144,7 @@ def merge_rollups(days: Sequence[RollupContent], names_of: NamesOf) -> RollupCon
 
 
 def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
-    """Return what is written of a day. `key` is what its keys begin with, by `key_ms`."""
+    """Encode a rollup. `key` is the prefix of its keys, with `key_ms` of the rollup."""
     header = SegmentHeader(
         first_ms=key_ms(sums),
         first=sums.sequences[0],
@@ -172,7 +172,7 @@ def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
 
 
 def key_ms(sums: RollupContent) -> int:
-    """Return the time that the keys of a day name."""
+    """Return the time in the keys of a rollup."""
     return max(0, sums.span[0])
 
 
@@ -197,7 +197,7 @@ def _puts(sums: RollupContent, key: bytes) -> Iterator[Put]:
         Column.DAY_DURATIONS_HIGH: durations.duration_ms >> np.uint32(_BITS),
     }
     for column, values in columns.items():
-        # The upper halves are small and much alike.
+        # The upper halves are small, and many are equal.
         deflate = column == Column.DAY_DURATIONS_HIGH
         yield False, column, encode_column(key + bytes((column,)), values, deflate=deflate)
 
@@ -209,7 +209,7 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
 
 @define(eq=False)
 class StoredRollup(OpenedBase, DayRollup):
-    """The stored sums of a day."""
+    """A stored rollup."""
 
     @property
     def day(self) -> int:
@@ -256,7 +256,7 @@ class StoredRollup(OpenedBase, DayRollup):
         return super().event_counts() if self._header.is_plain else None
 
     def loaded(self) -> RollupContent:
-        """Read everything."""
+        """Return all of it in memory."""
         header = self._header
         return RollupContent(
             day=self._day.number,
@@ -276,17 +276,17 @@ class StoredRollup(OpenedBase, DayRollup):
     @property
     def _day(self) -> Day:
         day = self._header.day
-        assert day is not None  # noqa: S101 - it is the sums of a day
+        assert day is not None  # noqa: S101 - rollups have one
         return day
 
 
 def open_rollup(segment: Segment, reading: ReadAccess, databases: Databases) -> StoredRollup:
-    """Open the sums of a day."""
+    """Open a rollup."""
     return StoredRollup(StoredValues(segment, reading, databases))
 
 
 def disagreements(sums: RollupContent) -> Iterator[str]:
-    """Return which sums of a day do not agree with its total, where they were made of its views."""
+    """Return which sums of a rollup that was made of views disagree with its total."""
     if not sums.sequences[1]:
         return
     total = _totals(sums.total)
@@ -299,7 +299,7 @@ def disagreements(sums: RollupContent) -> Iterator[str]:
         if int(duration_ms.sum(dtype=np.int64)) != total[DURATION_MS]:
             yield "its durations have another total"
         if int(durations.counts.sum(dtype=np.int64)) != len(duration_ms) or not duration_ms.all():
-            yield "its durations are not as many as it says"
+            yield "the number of its durations is wrong"
 
 
 def _totals(counters: Counters) -> list[int]:
@@ -338,13 +338,13 @@ def _event_sums(events: Events, names_of: NamesOf) -> EventSums:
 
 
 def _carrying(events: NDArray[np.intp], labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Count the events that carry each label; ascending by label, of those that any carries."""
+    """Count the events by label, ascending by label."""
     pairs = np.unique(np.stack((labels, events)), axis=1)
     return np.unique(pairs[0], return_counts=True)[1]
 
 
 def _first_of_name(codes: NDArray[Any], names_of: NamesOf) -> NDArray[np.intp]:
-    """Return for each code the place of the first one that bears the same name."""
+    """Return for each code the place of the first code with the same name."""
     _, first, numbers = np.unique(names_of(codes), return_index=True, return_inverse=True)
     return first[numbers]
 
@@ -356,7 +356,7 @@ def _added_events(days: Sequence[EventSums], names_of: NamesOf) -> EventSums:
     codes, events = _sum_by(
         np.concatenate([each.codes for each in some]), [each.events for each in some]
     )
-    # A name goes by the first of its codes of all days.
+    # A name is represented by the first of its codes on all days.
     first = codes[_first_of_name(codes, names_of)]
     names = np.concatenate([each.names for each in some])
     named, events_of_names = _sum_by(

@@ -261,7 +261,7 @@ def keys_of(environment: Environment, *names: str) -> dict[str, list[bytes]]:
         }
 
 
-def segments_and_groups(environment: Environment) -> tuple[int, int]:
+def segments_and_merged(environment: Environment) -> tuple[int, int]:
     """Count the segments and the groups that have a head."""
     with environment.reading() as txn:
         headers = [

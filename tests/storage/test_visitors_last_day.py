@@ -19,7 +19,7 @@ def of_day(visits: list[int], now_ms: int) -> int:
 
 
 @given(times, st.lists(st.one_of(times, _ahead_ms), max_size=4), st.lists(_ahead_ms, min_size=1))
-def test_who_came_is_counted_or_it_is_said_that_it_cannot_be(
+def test_visitors_are_counted_exactly_or_not_at_all(
     first: list[int], later: list[list[int] | int], asked: list[int]
 ) -> None:
     """In whatever order they came: a clock may be set. When it is filled, all is known."""
@@ -41,7 +41,7 @@ def test_who_came_is_counted_or_it_is_said_that_it_cannot_be(
             assert counted in {None, of_day(visits, now_ms)}
 
 
-def test_what_is_long_gone_takes_no_room() -> None:
+def test_old_visitors_are_dropped() -> None:
     last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
     for day in range(20):
@@ -51,7 +51,7 @@ def test_what_is_long_gone_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize("ahead_ms", [-365 * DAY_MS, 365 * DAY_MS])
-def test_after_the_clock_was_wrong_once_there_is_as_much_room_and_it_is_filled_once(
+def test_a_wrong_clock_does_not_leave_old_visitors_behind(
     ahead_ms: int,
 ) -> None:
     last_day = VisitorsLastDay()
@@ -73,7 +73,7 @@ def test_after_the_clock_was_wrong_once_there_is_as_much_room_and_it_is_filled_o
 
 
 @pytest.mark.parametrize("ahead_ms", [DAY_MS // 2, 365 * DAY_MS])
-def test_who_is_to_come_does_not_count_until_then(ahead_ms: int) -> None:
+def test_visitors_of_the_future_do_not_count_yet(ahead_ms: int) -> None:
     last_day = VisitorsLastDay()
     last_day.fill([NOW_MS - 1, NOW_MS, NOW_MS + 1, NOW_MS + ahead_ms], NOW_MS)
     assert last_day.count(NOW_MS) == 2
@@ -83,7 +83,7 @@ def test_who_is_to_come_does_not_count_until_then(ahead_ms: int) -> None:
     assert last_day.count(NOW_MS + ahead_ms) == (4 if ahead_ms < DAY_MS else None)
 
 
-def test_nobody_is_counted_before_all_are_known() -> None:
+def test_nothing_is_counted_before_all_visitors_are_loaded() -> None:
     """Hits come while the segments are still being read."""
     last_day = VisitorsLastDay()
     last_day.add([NOW_MS])
@@ -92,7 +92,7 @@ def test_nobody_is_counted_before_all_are_known() -> None:
     assert last_day.count(NOW_MS) == 2
 
 
-def test_beyond_so_many_times_it_is_said_that_they_cannot_be_told_apart() -> None:
+def test_too_many_visitors_in_a_quarter_of_an_hour_cannot_be_split() -> None:
     last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
     # A quarter of an hour that begins at `first`, and the one after it.

@@ -13,7 +13,7 @@ from support.storage.contents import (
     held,
     idle,
     orphans,
-    segments_and_groups,
+    segments_and_merged,
     settled,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
@@ -41,17 +41,17 @@ async def test_a_memtable_is_flushed_when_it_is_more_than_two_chunks(open_store:
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 6))
     await idle(store)
-    assert segments_and_groups(store.environment) == (0, 0)
+    assert segments_and_merged(store.environment) == (0, 0)
     await store.append(views(7, 7))
     await idle(store)
-    assert segments_and_groups(store.environment) == (1, 0)
+    assert segments_and_merged(store.environment) == (1, 0)
     assert entries(store, "wal") == [4]
     assert len(held(store, website)[0]) == 7
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_has_lain_for_a_day_is_flushed_and_merged(open_store: OpenStore) -> None:
+async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=10, counted_from=0))
     website = await store.add_website("example.com", 1)
     # One view a day: each joins what is no more than twice as large, as long as all have room.
@@ -62,7 +62,7 @@ async def test_what_has_lain_for_a_day_is_flushed_and_merged(open_store: OpenSto
         assert entries(store, "wal") == [1]
         await store.tidy(now_ms + DAY_MS + 1)
         assert entries(store, "wal") == [0]
-        assert (day, segments_and_groups(store.environment)) == (day, (segments, 0))
+        assert (day, segments_and_merged(store.environment)) == (day, (segments, 0))
         assert store.ask(website, agrees) > 0
         assert len(held(store, website)[0]) == day
     assert orphans(store.environment) == []
@@ -88,7 +88,7 @@ async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_becomes_known_while_a_hit_is_being_flushed_is_kept(
+async def test_corrections_that_arrive_during_a_flush_are_kept(
     open_store: OpenStore,
 ) -> None:
     sizes = Sizes(chunk_views=2, counted_from=0)
@@ -115,7 +115,9 @@ async def test_what_becomes_known_while_a_hit_is_being_flushed_is_kept(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: OpenStore) -> None:
+async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
+    open_store: OpenStore,
+) -> None:
     sizes = Sizes(chunk_views=10, counted_from=0)
     listening = Listening()
     store = open_store(sizes=sizes, its_reactor=listening)
@@ -140,7 +142,7 @@ async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: 
     await store.tidy(now_ms + 9)
     # It came when the segments had been read, and before they were replaced.
     assert await between[0] == [Outcome.STORED]
-    assert segments_and_groups(store.environment) == (1, 0)
+    assert segments_and_merged(store.environment) == (1, 0)
     assert entries(store, "corrections") == [1]
     for _ in range(2):
         assert durations(store, website) == {"/1": 0, "/2": 200, "/3": 0, "/4": 0}
@@ -150,7 +152,7 @@ async def test_what_becomes_known_while_segments_are_merged_is_kept(open_store: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store: OpenStore) -> None:
+async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: OpenStore) -> None:
     """A segment of 65,536 views takes many steps; no hit waits for more than one."""
     listening = Listening()
     store = open_store(its_reactor=listening)
@@ -175,7 +177,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store:
     assert in_a_row == {1}, "a hit waited for more than one step"
     there = store.ask(website, lambda snapshot: sum(map(len, snapshot.parts)))
     assert there == 2 * 65_536 + 4_096 + appended
-    assert segments_and_groups(store.environment) == (1, 0)
+    assert segments_and_merged(store.environment) == (1, 0)
     await store.close()
 
 
@@ -183,7 +185,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flushing(open_store:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_became_known_is_folded_in_when_nothing_more_can_come(
+async def test_corrections_are_folded_in_once_no_more_can_arrive(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0, merged_members=9))
@@ -205,7 +207,7 @@ async def test_what_became_known_is_folded_in_when_nothing_more_can_come(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_shorter_leaving_corrects_nothing(open_store: OpenStore) -> None:
+async def test_a_shorter_duration_corrects_nothing(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=1, merged_members=9))
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 3), leaving(1, 500)])
@@ -217,14 +219,14 @@ async def test_a_shorter_leaving_corrects_nothing(open_store: OpenStore) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore) -> None:
+async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> None:
     """It takes a clock that is set back: else nothing is corrected in a group."""
     store = open_store(sizes=ONE_EACH)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 4))
     now_ms = NOW_MS + SETTLED_MS + 1
     await store.tidy(now_ms)
-    assert segments_and_groups(store.environment) == (4, 3)
+    assert segments_and_merged(store.environment) == (4, 3)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
@@ -233,7 +235,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
     store.ask(website, agrees)
     await store.tidy(now_ms)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
-    assert segments_and_groups(store.environment) == (4, 3)
+    assert segments_and_merged(store.environment) == (4, 3)
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
     store.ask(website, agrees)
     assert orphans(store.environment) == []
@@ -245,7 +247,7 @@ async def test_what_is_corrected_in_a_group_takes_it_apart(open_store: OpenStore
 
 @pytest.mark.parametrize("at", [Job, bool])
 @pytest_twisted.ensureDeferred
-async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
+async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     open_store: OpenStore, at: type
 ) -> None:
     """The daemon gives up its tidying when it stops; hits come, and are flushed, after that."""
@@ -278,7 +280,7 @@ async def test_a_segment_whose_making_was_given_up_stays_if_it_is_shown(
 
 @pytest.mark.parametrize("step", range(9))
 @pytest_twisted.ensureDeferred
-async def test_a_website_deleted_while_it_is_flushed_leaves_nothing(
+async def test_a_website_deleted_during_a_flush_leaves_nothing(
     open_store: OpenStore, step: int
 ) -> None:
     listening = Listening()
@@ -303,7 +305,7 @@ async def test_a_website_deleted_while_it_is_flushed_leaves_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenStore) -> None:
+async def test_a_hit_of_a_deleted_website_brings_nothing_back(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
@@ -316,7 +318,7 @@ async def test_a_hit_to_a_deleted_website_brings_nothing_back(open_store: OpenSt
 
 
 @pytest_twisted.ensureDeferred
-async def test_corrections_that_change_nothing_go_too(open_store: OpenStore) -> None:
+async def test_corrections_that_change_nothing_are_deleted(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=4, counted_from=0))
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 4), *(leaving(number, 9_000) for number in range(1, 5))])

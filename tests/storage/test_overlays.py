@@ -44,7 +44,7 @@ def plain(overlay: Overlay) -> tuple[dict[int, int], dict[int, int]]:
 
 
 @given(st.lists(st.tuples(TOLD, TOLD), min_size=1, max_size=5))
-def test_what_became_known_bit_by_bit_is_what_is_known_in_the_end(
+def test_successive_overlays_equal_a_single_one(
     told: list[tuple[dict[int, int], dict[int, int]]],
 ) -> None:
     before = dict(zip(VIEWS, DURATIONS_MS, strict=True))

@@ -92,7 +92,9 @@ async def plain_past(store: Store, hostname: str, days: int) -> Website:
 
 @pytest.mark.parametrize("sizes", [SMALL, Sizes(), Sizes(1, 2, 0), Sizes(3, 3, 5)])
 @pytest_twisted.ensureDeferred
-async def test_all_answers_stay_while_views_go(open_store: OpenStore, sizes: Sizes) -> None:
+async def test_answers_stay_the_same_while_views_expire(
+    open_store: OpenStore, sizes: Sizes
+) -> None:
     store = open_store(sizes=sizes)
     website = await past(store, 9)
     await store.tidy(NOW_MS)
@@ -115,7 +117,7 @@ async def test_all_answers_stay_while_views_go(open_store: OpenStore, sizes: Siz
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_remains_where_nothing_is_to(open_store: OpenStore) -> None:
+async def test_nothing_remains_without_rollups(open_store: OpenStore) -> None:
     store = open_store(sizes=SMALL, retention=keeping(5))
     website = await past(store, 9)
     await settled(store, NOW_MS)
@@ -132,7 +134,7 @@ async def test_nothing_remains_where_nothing_is_to(open_store: OpenStore) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_goes_is_told_in_the_log_once(open_store: OpenStore) -> None:
+async def test_what_was_removed_is_logged_once(open_store: OpenStore) -> None:
     store = open_store(sizes=SMALL)
     await past(store, 9)
     await settled(store, NOW_MS)
@@ -161,7 +163,7 @@ def date_before(days: int) -> str:
 
 
 @pytest_twisted.ensureDeferred
-async def test_each_website_has_its_own_time(open_store: OpenStore) -> None:
+async def test_each_website_has_its_own_retention(open_store: OpenStore) -> None:
     retention = Retention(others=Keep(2), websites={"example.com": Keep(0)})
     store = open_store(sizes=SMALL, retention=retention)
     website = await past(store, 4)
@@ -175,7 +177,9 @@ async def test_each_website_has_its_own_time(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_renamed_website_keeps_what_its_table_says(open_store: OpenStore) -> None:
+async def test_a_renamed_website_keeps_what_the_table_of_its_old_name_keeps(
+    open_store: OpenStore,
+) -> None:
     """Until the table has the new name, or is gone: then it holds no more."""
     retention = Retention(
         others=Keep(2), websites={"example.com": Keep(0), "www.example.com": Keep(1)}
@@ -204,7 +208,7 @@ async def test_a_renamed_website_keeps_what_its_table_says(open_store: OpenStore
 
 
 @pytest_twisted.ensureDeferred
-async def test_tables_of_no_website_are_told_at_the_start_and_when_they_change(
+async def test_tables_of_unregistered_websites_are_logged_at_start_and_when_they_change(
     open_store: OpenStore,
 ) -> None:
     with told_in_log() as said:
@@ -233,7 +237,7 @@ async def test_tables_of_no_website_are_told_at_the_start_and_when_they_change(
         (Keep(30, "nothing"), Keep(20, "nothing"), Keep(30, "nothing")),
     ],
 )
-def test_what_has_no_table_is_kept_as_long_as_a_table_of_no_website_says(
+def test_websites_without_a_table_keep_what_a_table_of_an_unregistered_one_keeps(
     lost: Keep, others: Keep, kept: Keep
 ) -> None:
     given = Retention(others=others, websites={"lost.example": lost, "a.example": Keep(1)})
@@ -243,7 +247,7 @@ def test_what_has_no_table_is_kept_as_long_as_a_table_of_no_website_says(
 
 
 @pytest_twisted.ensureDeferred
-async def test_days_are_those_of_the_zone(open_store: OpenStore) -> None:
+async def test_days_are_those_of_the_time_zone(open_store: OpenStore) -> None:
     store = open_store(sizes=SMALL, retention=keeping(1, zone="Asia/Kathmandu"))
     website = await store.add_website("example.com", 1)
     midnight_ms = int(datetime(2026, 9, 1, tzinfo=ZoneInfo("Asia/Kathmandu")).timestamp()) * 1000
@@ -262,7 +266,7 @@ async def test_days_are_those_of_the_zone(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_can_still_become_known_of_a_view_is_waited_for(open_store: OpenStore) -> None:
+async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenStore) -> None:
     """At midnight, one of the day before yesterday's last views can be 24 hours old."""
     store = open_store(sizes=SMALL, retention=keeping(1))
     website = await store.add_website("example.com", 1)
@@ -280,7 +284,7 @@ async def test_what_can_still_become_known_of_a_view_is_waited_for(open_store: O
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> None:
+async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: OpenStore) -> None:
     """By a clock set back, a view can be corrected while its sums are made."""
     listening = Listening()
     store = open_store(sizes=SMALL, its_reactor=listening)
@@ -314,7 +318,7 @@ async def test_what_becomes_known_meanwhile_is_kept(open_store: OpenStore) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_event_whose_view_is_gone_is_not_filtered_by_it_in_silence(
+async def test_filtering_events_by_expired_views_is_reported(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=SMALL, retention=keeping(1))
@@ -331,7 +335,7 @@ async def test_an_event_whose_view_is_gone_is_not_filtered_by_it_in_silence(
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_event_stays_with_a_view_that_stays(open_store: OpenStore) -> None:
+async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None:
     """It came a moment before its view, on the day before."""
     for sizes in (SMALL, Sizes(1, 2, 0)):
         store = open_store(sizes=sizes, name=str(sizes.chunk_views), retention=keeping(1))
@@ -347,7 +351,7 @@ async def test_an_event_stays_with_a_view_that_stays(open_store: OpenStore) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_that_sums_have_are_kept_and_others_go(open_store: OpenStore) -> None:
+async def test_texts_of_rollups_are_kept_and_others_are_deleted(open_store: OpenStore) -> None:
     store = open_store(sizes=SMALL, retention=keeping(1))
     website = await past(store, 3)
     await settled(store, NOW_MS)
@@ -459,7 +463,7 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest_twisted.ensureDeferred
-async def test_no_answer_about_whole_days_changes(open_store: OpenStore, seed: int) -> None:
+async def test_answers_about_whole_days_stay_the_same(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311
     sizes = Sizes(rng.choice((1, 3, 20)), 2, rng.choice((0, 4)))
     retention = keeping(rng.choice((1, 2, 9)))

@@ -60,7 +60,7 @@ def fill(environment: Environment, *websites: int) -> None:
 
 @pytest.mark.parametrize("room", [STEP_KEYS, STEP_KEYS - 1, 9, 1])
 @pytest_twisted.ensureDeferred
-async def test_it_goes_in_shorter_steps_where_there_is_little_room(
+async def test_a_website_is_purged_in_smaller_steps_where_there_is_little_room(
     environment: Environment, room: int
 ) -> None:
     fill(environment, 1)
@@ -70,7 +70,7 @@ async def test_it_goes_in_shorter_steps_where_there_is_little_room(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_could_not_be_removed_is_removed_later(environment: Environment) -> None:
+async def test_a_purge_that_failed_is_resumed(environment: Environment) -> None:
     fill(environment, 1, 2, 3)
     submitted = Submitted(environment, 0)
     removal = WebsitePurge(environment, submitted, Leases(reactor))
@@ -83,7 +83,7 @@ async def test_what_could_not_be_removed_is_removed_later(environment: Environme
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_waits_for_the_questions_of_that_website_alone(environment: Environment) -> None:
+async def test_a_purge_waits_only_for_queries_of_the_same_website(environment: Environment) -> None:
     fill(environment, 1, 2)
     leases = Leases(reactor)
     removal = WebsitePurge(environment, Submitted(environment, STEP_KEYS), leases)
@@ -97,7 +97,7 @@ async def test_it_waits_for_the_questions_of_that_website_alone(environment: Env
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_start_on_a_full_disk_leaves_all_to_the_first_tidying(
+async def test_a_start_on_a_full_disk_postpones_purging_to_the_first_tidying(
     open_store: Callable[..., Store],
 ) -> None:
     store = open_store()

@@ -36,9 +36,7 @@ def foretold(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Fore
 
 @pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(16, 3, 2)])
 @pytest_twisted.ensureDeferred
-async def test_what_is_foretold_happens(
-    open_store: OpenStore, tmp_path: Path, sizes: Sizes
-) -> None:
+async def test_the_forecast_comes_true(open_store: OpenStore, tmp_path: Path, sizes: Sizes) -> None:
     store = open_store(sizes=sizes)
     await past(store)
     await store.close()
@@ -67,7 +65,7 @@ async def test_what_is_foretold_happens(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_damaged_is_named_and_stays(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_damaged_segments_are_named_and_kept(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
     await past(store)
     await store.close()

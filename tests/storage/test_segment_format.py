@@ -1,3 +1,5 @@
+"""The encoding of columns, sorted durations and flags."""
+
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import decode_column, encode_column
+from medamad.storage.segments.format import (
+    BOUNCED,
+    PAGE_VISITOR,
+    TIMED,
+    VISITOR,
+    SortedDurations,
+    decode_column,
+    encode_column,
+    timed_flags,
+)
 
 KEY = b"some key"
 WIDTHS = {np.uint8: 8, np.uint16: 16, np.uint32: 32, np.uint64: 64}
@@ -39,7 +50,7 @@ def decoded(key: bytes, value: bytes, dtype: Any) -> NDArray[Any]:
 
 
 @given(columns, st.booleans(), st.data())
-def test_what_is_read_is_what_was_written(
+def test_a_round_trip_keeps_everything(
     column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
 ) -> None:
     values = made(column)
@@ -60,7 +71,7 @@ def test_times_are_signed(column: tuple[list[int], int, str]) -> None:
 
 
 @given(columns, st.booleans(), st.data())
-def test_every_flipped_bit_is_noticed(
+def test_every_flipped_bit_is_detected(
     column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
 ) -> None:
     values = made(column)
@@ -76,9 +87,7 @@ def test_every_flipped_bit_is_noticed(
 @pytest.mark.parametrize(
     "values", [[], [7], [7] * 50, [3, 1, 2], [1_000, 1_001, 1_900], [1 << 40, 5], list(range(300))]
 )
-def test_what_is_cut_short_or_under_another_key_is_noticed(
-    values: list[int], deflate: bool
-) -> None:
+def test_truncation_and_another_key_are_detected(values: list[int], deflate: bool) -> None:
     value = encode_column(KEY, np.array(values, np.uint64), deflate=deflate)
     for length in range(len(value)):
         with pytest.raises(Damaged):
@@ -116,15 +125,55 @@ def test_a_column_takes_as_little_as_its_numbers_need(
     assert decoded(KEY, value, np.uint64).tolist() == values.tolist()
 
 
-def test_deflated_columns_are_shorter_or_left_as_they_are() -> None:
+def test_columns_are_compressed_only_if_that_makes_them_shorter() -> None:
     pattern = np.tile(np.arange(250, dtype=np.uint8), 40)
     noise = np.random.default_rng(1).integers(0, 256, 10_000, np.uint8)
     assert len(encode_column(KEY, pattern, deflate=True)) < len(pattern) / 10
     assert encode_column(KEY, noise, deflate=True) == encode_column(KEY, noise)
 
 
-def test_plain_numbers_are_borrowed_and_nobody_can_write_to_them() -> None:
+def test_plain_columns_are_borrowed_and_read_only() -> None:
     value = encode_column(KEY, np.arange(1_000, dtype=np.uint32) * 40 % 999)
     found = decoded(KEY, value, np.uint32)
     assert not found.flags.owndata
     assert not found.flags.writeable
+
+
+durations = st.one_of(
+    st.integers(0, 300), st.integers(0, 200_000), st.integers(65_530, 65_540), st.integers(0, 2**27)
+)
+ascending_lists = st.lists(durations, max_size=50).map(sorted)
+
+
+def sorted_durations(values: list[int]) -> SortedDurations:
+    return SortedDurations.of(np.array(values, np.uint32))
+
+
+@given(ascending_lists, st.one_of(durations, st.integers(0, 2**33)))
+def test_below_counts_smaller_numbers(values: list[int], number: int) -> None:
+    ascending = sorted_durations(values)
+    assert len(ascending) == len(values)
+    for each in (number, *values[:3], *(value + 1 for value in values[-3:])):
+        assert ascending.below(each) == len([value for value in values if value < each])
+
+
+@pytest.mark.parametrize("values", [[], [0], [86_400_000], [65_535, 65_536], [1, 1 << 31]])
+def test_few_numbers(values: list[int]) -> None:
+    ascending = sorted_durations(values)
+    for number in (0, 1, 2, 65_535, 65_536, 65_537, 86_400_000, 86_400_001, 1 << 31, 1 << 32):
+        assert ascending.below(number) == len([value for value in values if value < number])
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "added"),
+    [(0, 0), (1, TIMED | BOUNCED), (5_000, TIMED | BOUNCED), (5_001, TIMED), (86_400_000, TIMED)],
+)
+@pytest.mark.parametrize("visit", [0, VISITOR, PAGE_VISITOR, VISITOR | PAGE_VISITOR])
+@pytest.mark.parametrize("before", [0, TIMED, TIMED | BOUNCED])
+def test_a_duration_sets_the_flags_that_depend_on_it(
+    duration_ms: int, added: int, visit: int, before: int
+) -> None:
+    flags = np.array([visit | before], np.uint8)
+    (after,) = timed_flags(flags, np.array([duration_ms], np.uint32))
+    assert after == visit | added
+    assert flags.tolist() == [visit | before]

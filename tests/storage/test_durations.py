@@ -30,7 +30,7 @@ def in_batches(hits: Sequence[Leaving], size: int) -> list[Sequence[Leaving]]:
 @pytest.mark.parametrize("size", [1, 7, TIMES])
 @pytest.mark.parametrize("told_ms", [[700] * TIMES, range(TIMES, 0, -1)])
 @pytest_twisted.ensureDeferred
-async def test_what_tells_of_no_longer_time_takes_no_room(
+async def test_durations_that_are_not_longer_take_no_room(
     open_store: OpenStore, told_ms: Sequence[int], size: int
 ) -> None:
     store = open_store()
@@ -48,9 +48,7 @@ async def test_what_tells_of_no_longer_time_takes_no_room(
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 @pytest_twisted.ensureDeferred
-async def test_a_view_that_is_left_again_and_again_is_flushed(
-    open_store: OpenStore, size: int
-) -> None:
+async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size: int) -> None:
     sizes = Sizes(chunk_views=10, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
@@ -76,7 +74,7 @@ async def test_a_view_that_is_left_again_and_again_is_flushed(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_view_is_left_in_the_batch_in_which_it_came(open_store: OpenStore) -> None:
+async def test_a_view_and_its_unload_in_one_batch(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     # The first leaving comes before its load, which takes it in.
@@ -98,7 +96,9 @@ async def test_a_view_is_left_in_the_batch_in_which_it_came(open_store: OpenStor
 
 
 @pytest_twisted.ensureDeferred
-async def test_all_views_of_a_new_website_are_left_in_their_batch(open_store: OpenStore) -> None:
+async def test_all_views_of_a_new_website_and_their_unloads_in_one_batch(
+    open_store: OpenStore,
+) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 1), leaving(1, 5), leaving(1, 6)])
@@ -108,7 +108,7 @@ async def test_all_views_of_a_new_website_are_left_in_their_batch(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_flushed_view_that_is_left_again_and_again_takes_no_more_room(
+async def test_many_durations_of_a_flushed_view_take_no_more_room(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))

@@ -9,7 +9,7 @@ from medamad.storage.store import Store
 
 
 @pytest_twisted.ensureDeferred
-async def test_whether_anything_waits_is_found_out_once_for_all_websites_that_are_kept_alike(
+async def test_equal_retention_rules_are_worked_out_once(
     open_store: Callable[..., Store],
 ) -> None:
     """It is asked each minute, and for /metrics, in the reactor's thread."""

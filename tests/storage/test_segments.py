@@ -39,6 +39,7 @@ from medamad.storage.segments.parts import (
     Part,
     ViewColumns,
 )
+from medamad.storage.segments.read import open_part
 
 DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
@@ -191,7 +192,7 @@ contents = st.builds(
 
 
 @given(contents, st.sampled_from([0, 0, 3, 1_000]))
-def test_a_segment_is_what_it_was_made_of(content: Content, counted_from: int) -> None:
+def test_a_segment_has_the_content_that_it_was_made_of(content: Content, counted_from: int) -> None:
     kept = Kept()
     part = kept.open(kept.write(content, 7, counted_from))
     assert seen(part) == seen_in(content)
@@ -203,7 +204,7 @@ def test_a_segment_is_what_it_was_made_of(content: Content, counted_from: int) -
 
 @settings(deadline=None)
 @given(contents, st.data())
-def test_what_became_known_is_laid_over_a_segment(content: Content, data: Any) -> None:
+def test_an_overlay_is_applied_to_a_segment(content: Content, data: Any) -> None:
     kept = Kept()
     segment = kept.write(content, 7)
     places = sorted(data.draw(st.sets(st.integers(0, len(content) - 1)))) if len(content) else []
@@ -241,7 +242,9 @@ def test_what_became_known_is_laid_over_a_segment(content: Content, data: Any) -
 
 @given(st.randoms(use_true_random=False), st.lists(st.integers(1, 8), min_size=2, max_size=6))
 @settings(deadline=None)
-def test_a_group_counts_as_its_segments_together(rng: random.Random, sizes: list[int]) -> None:
+def test_a_merged_segment_counts_as_its_members_together(
+    rng: random.Random, sizes: list[int]
+) -> None:
     kept = Kept()
     pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
     segments = [kept.write(piece, number) for number, piece in enumerate(pieces, 1)]
@@ -256,7 +259,7 @@ def test_a_group_counts_as_its_segments_together(rng: random.Random, sizes: list
 
 
 @given(st.randoms(use_true_random=False), st.lists(st.integers(0, 6), min_size=1, max_size=4))
-def test_merged_contents_have_all_in_order(rng: random.Random, sizes: list[int]) -> None:
+def test_concatenated_contents_are_in_order(rng: random.Random, sizes: list[int]) -> None:
     pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
     shuffled = rng.sample(pieces, len(pieces))
     for together in (concatenate(shuffled), content_of([Plain(piece) for piece in shuffled])):
@@ -266,7 +269,7 @@ def test_merged_contents_have_all_in_order(rng: random.Random, sizes: list[int])
 
 
 @given(contents, st.data())
-def test_every_flipped_bit_of_a_header_is_noticed(content: Content, data: Any) -> None:
+def test_every_flipped_bit_of_a_header_is_detected(content: Content, data: Any) -> None:
     header = Kept().write(content, 7).header
     value = encode_header(b"its key", header)
     assert decode_header(b"its key", value) == header
@@ -282,7 +285,7 @@ def test_every_flipped_bit_of_a_header_is_noticed(content: Content, data: Any) -
             decode_header(key, damaged)
 
 
-def test_a_header_of_another_shape_is_noticed() -> None:
+def test_a_header_of_another_shape_is_detected() -> None:
     """As one of an earlier version of the program may be."""
     packed = b"\x93\x01\x02\x03"
     value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed

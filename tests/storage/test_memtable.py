@@ -55,7 +55,7 @@ def test_views_come_as_columns_in_order_of_sequence() -> None:
     assert part.time_bounds == (100, 900)
 
 
-def test_what_was_published_never_changes() -> None:
+def test_published_views_never_change() -> None:
     memtable = Memtable()
     extend(memtable, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
     ((before,), (events_before,)) = memtable.publish()
@@ -86,7 +86,7 @@ def test_bindings_reach_every_property_of_their_event() -> None:
     assert events.view.tolist() == [70, 70, 0, 71, 71]
 
 
-def test_nobody_can_write_to_what_was_published() -> None:
+def test_published_arrays_are_read_only() -> None:
     memtable = Memtable()
     extend(memtable, [view(1)])
     ((part,), _) = memtable.publish()
@@ -94,7 +94,7 @@ def test_nobody_can_write_to_what_was_published() -> None:
         part.duration_ms[0] = 1
 
 
-def test_the_longest_leaving_counts() -> None:
+def test_the_longest_duration_counts() -> None:
     memtable = Memtable()
     extend(memtable, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
     extend(memtable, [leaving(5, 1, 400), leaving(6, 2, 1)])
@@ -102,14 +102,14 @@ def test_the_longest_leaving_counts() -> None:
     assert part.duration_ms.tolist() == [500, 1]
 
 
-def test_how_long_each_view_was_seen_is_known() -> None:
+def test_the_duration_of_each_view_is_known() -> None:
     memtable = Memtable(chunk_views=2)
     assert memtable.duration_ms(1) == 0
     extend(memtable, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
     assert [memtable.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
 
 
-def test_leavings_of_unknown_views_are_left_out() -> None:
+def test_durations_of_unknown_views_are_ignored() -> None:
     memtable = Memtable()
     extend(memtable, [leaving(1, 99, 500)])
     extend(
@@ -119,7 +119,7 @@ def test_leavings_of_unknown_views_are_left_out() -> None:
     assert part.duration_ms.tolist() == [0, 0]
 
 
-def test_chunks_are_filled_one_after_the_other() -> None:
+def test_chunks_fill_one_after_the_other() -> None:
     sequences = count(1)
     memtable = Memtable(chunk_views=100)
     for size in (30, 250, 1):
@@ -160,7 +160,7 @@ def test_a_cut_of_everything_closes_what_it_takes() -> None:
     assert [part.sequence.tolist() for part in memtable.publish()[0]] == [[2]]
 
 
-def test_a_cut_knows_the_latest_record_also_of_those_that_came_while_another_was_made() -> None:
+def test_a_cut_includes_records_that_arrived_during_an_earlier_cut_in_its_latest_time() -> None:
     memtable = Memtable(chunk_views=3)
     extend(memtable, [view(1, time_ms=100)])
     first = memtable.cut(everything=True)
@@ -183,7 +183,7 @@ def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
     return [chunk.sequence.tolist() for chunk in cut.chunks], cut.events.event.tolist()
 
 
-def test_the_oldest_chunk_is_cut_off_with_its_events() -> None:
+def test_the_oldest_chunk_is_cut_and_dropped_with_its_events() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
     extend(memtable, [an_event(7, 7), leaving(8, 1, 50)])
@@ -197,7 +197,7 @@ def test_the_oldest_chunk_is_cut_off_with_its_events() -> None:
     assert memtable.oldest_ms == 1000
 
 
-def test_everything_is_cut_off() -> None:
+def test_everything_is_cut_and_dropped() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
     cut = memtable.cut(everything=True)
@@ -213,7 +213,7 @@ def test_everything_is_cut_off() -> None:
     assert memtable.oldest_ms > 1 << 60
 
 
-def test_events_alone_are_cut_off() -> None:
+def test_events_alone_are_cut_and_dropped() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [an_event(1, 1, time_ms=500)])
     cut = memtable.cut(everything=True)
@@ -224,7 +224,7 @@ def test_events_alone_are_cut_off() -> None:
     assert (events.event.tolist(), memtable.oldest_ms) == ([2], 400)
 
 
-def test_what_becomes_known_after_a_cut_is_told() -> None:
+def test_corrections_since_a_cut() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
     extend(memtable, [leaving(7, 1, 500)])
@@ -246,7 +246,7 @@ def test_what_becomes_known_after_a_cut_is_told() -> None:
     assert (events.event.tolist(), events.view.tolist()) == ([13], [6])
 
 
-def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
+def test_a_cut_can_be_repeated_after_a_failure() -> None:
     memtable = Memtable(chunk_views=4)
     extend(memtable, [view(1), view(2)])
     first = memtable.cut(everything=True)
@@ -258,7 +258,7 @@ def test_a_cut_that_came_to_nothing_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize("set_back_ms", [0, 700])
-def test_no_record_of_a_cut_is_later_than_it_says(set_back_ms: int) -> None:
+def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> None:
     """The journal is cleared up to there; what stayed beyond would stay for ever."""
     memtable = Memtable(chunk_views=2)
     records = [

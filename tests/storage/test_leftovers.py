@@ -19,7 +19,7 @@ ELSEWHERE = b"\x80\x00\x00\x01"
 
 @pytest.mark.parametrize("name", PER_WEBSITE)
 @pytest_twisted.ensureDeferred
-async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, name: str) -> None:
+async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) -> None:
     store = open_store(SIZES)
     await store.add_website("example.com", 1)
     await store.append([*views(1, 9), event("b1")])
@@ -45,7 +45,7 @@ async def test_a_key_that_leads_to_no_website_is_told_of(open_store: OpenStore, 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_on_its_way_out_is_not_told_of(open_store: OpenStore) -> None:
+async def test_data_of_a_website_being_purged_is_not_logged(open_store: OpenStore) -> None:
     store = open_store(SIZES)
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 9), event("b1")])

@@ -15,7 +15,7 @@ from support.storage.contents import (
     held,
     idle,
     orphans,
-    segments_and_groups,
+    segments_and_merged,
     settled,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
@@ -33,7 +33,7 @@ OpenStore = Callable[..., Store]
 @pytest.mark.parametrize(("views_made", "events"), [(1, 0), (1, 1), (7, 3), (8, 0), (50, 40)])
 @pytest.mark.parametrize("chunk_views", [1, 4, 10_000])
 @pytest_twisted.ensureDeferred
-async def test_what_is_loaded_is_there_once(
+async def test_imported_hits_are_there_exactly_once(
     open_store: OpenStore, views_made: int, events: int, chunk_views: int
 ) -> None:
     sizes = Sizes(chunk_views=chunk_views, merged_members=3, counted_from=2)
@@ -53,7 +53,7 @@ async def test_what_is_loaded_is_there_once(
 
 
 @pytest_twisted.ensureDeferred
-async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenStore) -> None:
+async def test_imports_are_exempt_from_limits_on_new_values(open_store: OpenStore) -> None:
     new_values = {Dimension.PATH: 2, Dimension.PROPERTY_NAME: 1, Dimension.PROPERTY: 1}
     store = open_store(new_values=new_values, other_new_values=1)
     website = await store.add_website("example.com", 1)
@@ -68,7 +68,7 @@ async def test_bounds_on_new_values_are_not_for_what_is_loaded(open_store: OpenS
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest_twisted.ensureDeferred
-async def test_loads_and_hits_go_together(open_store: OpenStore, seed: int) -> None:
+async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> None:
     """Whether they come before, meanwhile or after, and whatever is merged with what."""
     rng = random.Random(seed)  # noqa: S311 - the same each time
     sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=2, counted_from=0)
@@ -123,14 +123,14 @@ async def test_small_segments_of_a_batch_are_joined(open_store: OpenStore) -> No
     first = batch.spans[0].at
     for seed, (views_made, segments) in enumerate(((4, 1), (3, 1), (13, 3), (1, 3), (9, 4))):
         first = await add(store, batch, made(seed, views_made, 0), first)
-        assert segments_and_groups(store.environment) == (segments, 0)
+        assert segments_and_merged(store.environment) == (segments, 0)
     await store.imports.finish(batch)
     assert len(held(store, website)[0]) == 30
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
+async def test_imported_visitors_of_the_last_day_are_counted(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -152,7 +152,9 @@ async def test_visitors_of_the_last_day_are_counted_among_what_is_loaded(
 
 @pytest.mark.parametrize("step", range(0, 40, 3))
 @pytest_twisted.ensureDeferred
-async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, step: int) -> None:
+async def test_a_vacuum_does_not_delete_texts_of_an_import_under_way(
+    open_store: OpenStore, step: int
+) -> None:
     """Those of a load are unused until its segments are there."""
     listening = Listening()
     store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
@@ -178,7 +180,7 @@ async def test_names_are_not_removed_from_under_a_load(open_store: OpenStore, st
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -> None:
+async def test_nothing_is_imported_into_a_deleted_website(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.delete_website(website)
@@ -189,7 +191,9 @@ async def test_nothing_is_loaded_into_a_deleted_website(open_store: OpenStore) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store: OpenStore) -> None:
+async def test_events_without_views_and_nothing_at_all_can_be_imported(
+    open_store: OpenStore,
+) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     whole = made(1, 5, 3)
@@ -219,7 +223,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_loaded(open_store:
 @pytest.mark.parametrize("duration_ms", [700, 300])
 @pytest.mark.parametrize("tidied_after_days", [(0, 1, 8), (8,)])
 @pytest_twisted.ensureDeferred
-async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
+async def test_an_import_between_hits_takes_no_correction_from_them(
     open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
 ) -> None:
     """A load may join a segment of hits before, and so reach over hits that are still unflushed."""
@@ -233,7 +237,7 @@ async def test_what_is_loaded_between_hits_takes_no_correction_from_them(
     await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
     await load(store, website, made(1, 5, 0, first_ms=NOW_MS))
     await store.tidy(later_ms + DAY_MS + 1)
-    assert segments_and_groups(store.environment) == (2, 0)
+    assert segments_and_merged(store.environment) == (2, 0)
     assert entries(store, "wal") == [0]
     # This is longer than what is known, or shorter, which changes nothing.
     await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])

@@ -1,0 +1,225 @@
+"""The beacon index, and what waits for its page load."""
+
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from support.storage.hits import HOUR_MS, NOW_MS, event, leaving
+
+from medamad.storage.environment.environment import Environment
+from medamad.storage.store import Store
+from medamad.storage.wal.dedup import DAY_MS, KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
+
+INDEX_NOW_MS = 480_000 * HOUR_MS
+
+
+def new_beacons(environment: Environment, capacity: int = 100) -> BeaconIndex:
+    beacons = BeaconIndex(environment.databases.beacons, b"secret", capacity)
+    with environment.reading() as txn:
+        beacons.load(txn)
+    return beacons
+
+
+def store(environment: Environment, beacons: BeaconIndex, *times_ms: int) -> list[bytes]:
+    digests = []
+    with environment.lmdb.begin(write=True) as txn:
+        for sequence, time_ms in enumerate(times_ms):
+            digest = beacons.digest(f"{time_ms}-{sequence}")
+            beacons.write(txn, digest, ViewLocation(1, time_ms, sequence))
+            beacons.remember(digest, ViewLocation(1, time_ms, sequence))
+            digests.append(digest)
+    return digests
+
+
+def found(
+    environment: Environment, beacons: BeaconIndex, digests: list[bytes], now_ms: int
+) -> list:
+    with environment.reading() as txn:
+        places = [beacons.find(txn, digest, now_ms) for digest in digests]
+    return [None if place is None else place.time_ms for place in places]
+
+
+def test_a_beacon_is_known_for_24_hours(environment: Environment) -> None:
+    beacons = new_beacons(environment)
+    digests = store(environment, beacons, INDEX_NOW_MS)
+    for reader in (beacons, new_beacons(environment), new_beacons(environment, capacity=0)):
+        assert found(environment, reader, digests, INDEX_NOW_MS) == [INDEX_NOW_MS]
+        assert found(environment, reader, digests, INDEX_NOW_MS + DAY_MS) == [INDEX_NOW_MS]
+        assert found(environment, reader, digests, INDEX_NOW_MS + DAY_MS + 1) == [None]
+
+
+def test_a_beacon_evicted_from_memory_is_found_on_disk(environment: Environment) -> None:
+    beacons = new_beacons(environment, capacity=3)
+    times = [INDEX_NOW_MS + hour * HOUR_MS for hour in range(24)]
+    digests = store(environment, beacons, *times)
+    assert found(environment, beacons, digests, times[-1]) == times
+    again = new_beacons(environment, capacity=3)
+    assert found(environment, again, digests, times[-1]) == times
+
+
+def test_an_hour_only_partly_in_memory_is_looked_up_on_disk(environment: Environment) -> None:
+    times = [INDEX_NOW_MS + second * 1000 for second in range(20)]
+    digests = store(environment, new_beacons(environment), *times)
+    again = new_beacons(environment, capacity=7)
+    assert found(environment, again, digests, times[-1]) == times
+
+
+@pytest.mark.parametrize("ahead_ms", [2 * HOUR_MS, 365 * DAY_MS])
+def test_a_beacon_stored_while_the_clock_was_ahead_is_found(
+    environment: Environment, ahead_ms: int
+) -> None:
+    beacons = new_beacons(environment, capacity=3)
+    times = [
+        INDEX_NOW_MS - HOUR_MS,
+        INDEX_NOW_MS + ahead_ms,
+        *(INDEX_NOW_MS + hour * HOUR_MS for hour in range(5)),
+    ]
+    digests = store(environment, beacons, *times)
+    for reader in (beacons, *(new_beacons(environment, capacity=most) for most in (0, 1, 5))):
+        assert found(environment, reader, digests, times[-1]) == times
+    with environment.lmdb.begin(write=True) as txn:
+        beacons.forget_before(txn, INDEX_NOW_MS + 2 * HOUR_MS, 100)
+    assert found(environment, beacons, digests[1:2], times[-1]) == [INDEX_NOW_MS + ahead_ms]
+
+
+def test_the_last_stored_beacon_wins_even_if_the_clock_was_ahead(
+    environment: Environment,
+) -> None:
+    """As the count of a visitor's views, which is stored under the same hash again and again."""
+    beacons = new_beacons(environment, capacity=0)
+    digest = beacons.digest("visitor")
+    for count, time_ms in enumerate(
+        (INDEX_NOW_MS + HOUR_MS, INDEX_NOW_MS - HOUR_MS, INDEX_NOW_MS), 1
+    ):
+        with environment.lmdb.begin(write=True) as txn:
+            beacons.write(txn, digest, ViewLocation(1, time_ms, count))
+        beacons.remember(digest, ViewLocation(1, time_ms, count))
+    for reader in (beacons, *(new_beacons(environment, capacity) for capacity in (0, 5))):
+        with environment.reading() as txn:
+            assert reader.find(txn, digest, INDEX_NOW_MS) == ViewLocation(1, INDEX_NOW_MS, 3)
+
+
+def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:
+    beacons = new_beacons(environment, capacity=1)
+    store(environment, beacons, INDEX_NOW_MS, INDEX_NOW_MS)
+    assert found(environment, beacons, [beacons.digest("other")], INDEX_NOW_MS) == [None]
+
+
+def test_old_hours_are_forgotten_in_steps(environment: Environment) -> None:
+    beacons = new_beacons(environment)
+    digests = store(environment, beacons, *[INDEX_NOW_MS] * 5, INDEX_NOW_MS + HOUR_MS)
+    with environment.lmdb.begin(write=True) as txn:
+        steps = [beacons.forget_before(txn, INDEX_NOW_MS + HOUR_MS + 1, 3) for _ in range(3)]
+    assert steps == [3, 2, 0]
+    assert found(environment, beacons, digests, INDEX_NOW_MS) == [None] * 5 + [
+        INDEX_NOW_MS + HOUR_MS
+    ]
+
+
+def test_the_id_itself_is_not_stored(environment: Environment) -> None:
+    other = BeaconIndex(environment.databases.beacons, b"another secret", 10)
+    assert new_beacons(environment).digest("id") != other.digest("id")
+
+
+SITE = 1
+LET_GO_MS = KEPT_MS + HOUR_MS + 1
+
+
+def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
+    unmatched = UnmatchedBeacons(10)
+    unmatched.add_leaving(b"b", NOW_MS, 300)
+    unmatched.add_leaving(b"b", NOW_MS + 1, 200)
+    unmatched.add_event(b"b", NOW_MS + 2, SITE, 77)
+    unmatched.add_event(b"b", NOW_MS + 2, 2, 78)
+    unmatched.add_event(b"b", NOW_MS + 2, SITE, 79)
+    assert unmatched.duration_ms(b"b", SITE, NOW_MS + 3) == 300
+    assert unmatched.events(b"b", SITE, NOW_MS + 3) == [77, 79]
+    unmatched.forget(b"b")
+    assert (
+        unmatched.duration_ms(b"b", SITE, NOW_MS + 3),
+        unmatched.events(b"b", SITE, NOW_MS + 3),
+    ) == (
+        0,
+        [],
+    )
+
+
+def test_each_unload_and_event_waits_for_60_seconds() -> None:
+    unmatched = UnmatchedBeacons(10)
+    unmatched.add_leaving(b"b", NOW_MS, 300)
+    unmatched.add_event(b"b", NOW_MS, SITE, 7)
+    unmatched.add_leaving(b"b", NOW_MS + 50_000, 200)
+    unmatched.add_event(b"b", NOW_MS + 50_000, SITE, 8)
+    for after_ms, duration_ms, events in (
+        (50_000, 300, [7, 8]),
+        (KEPT_MS, 300, [7, 8]),
+        (KEPT_MS + 1, 200, [8]),
+        (KEPT_MS + 50_000, 200, [8]),
+        (KEPT_MS + 50_001, 0, []),
+    ):
+        assert unmatched.duration_ms(b"b", SITE, NOW_MS + after_ms) == duration_ms
+        assert unmatched.events(b"b", SITE, NOW_MS + after_ms) == events
+
+
+def test_setting_the_clock_back_a_little_loses_nothing() -> None:
+    unmatched = UnmatchedBeacons(10)
+    unmatched.add_leaving(b"b", NOW_MS, 300)
+    unmatched.add_event(b"b", NOW_MS, SITE, 7)
+    assert unmatched.duration_ms(b"b", SITE, NOW_MS - KEPT_MS) == 300
+    assert unmatched.events(b"b", SITE, NOW_MS - KEPT_MS) == [7]
+    assert unmatched.duration_ms(b"b", SITE, NOW_MS - KEPT_MS - 1) == 0
+
+
+def test_an_unload_waits_only_for_websites_that_its_page_may_be_of() -> None:
+    unmatched = UnmatchedBeacons(10)
+    unmatched.add_leaving(b"b", NOW_MS, 100)
+    unmatched.add_leaving(b"b", NOW_MS, 200, frozenset({SITE, 3}))
+    unmatched.add_leaving(b"b", NOW_MS, 300, frozenset({2, 3}))
+    found = {site: unmatched.duration_ms(b"b", site, NOW_MS) for site in (SITE, 2, 3, 4)}
+    assert found == {SITE: 200, 2: 300, 3: 300, 4: 100}
+
+
+def test_memory_is_bounded() -> None:
+    unmatched = UnmatchedBeacons(3)
+    for number in range(10):
+        unmatched.add_leaving(bytes([number]), NOW_MS, 1)
+    unmatched.add_leaving(bytes([7]), NOW_MS, 1)
+    unmatched.add_leaving(bytes([10]), NOW_MS, 1)
+    kept = [number for number in range(11) if unmatched.duration_ms(bytes([number]), SITE, NOW_MS)]
+    assert kept == [7, 9, 10]
+    for number in range(100):
+        unmatched.add_event(b"\x09", NOW_MS, SITE, number)
+    assert unmatched.events(b"\x09", SITE, NOW_MS) == list(range(70, 100))
+
+
+def test_what_waits_in_vain_expires_in_steps() -> None:
+    unmatched = UnmatchedBeacons(10)
+    for number in range(5):
+        unmatched.add_leaving(bytes([number]), NOW_MS, 1)
+    unmatched.add_event(b"\0", NOW_MS + LET_GO_MS, SITE, 7)
+    assert unmatched.expire(NOW_MS + LET_GO_MS - 1, 2) == 0
+    assert [unmatched.expire(NOW_MS + LET_GO_MS, 2) for _ in range(3)] == [2, 2, 0]
+    assert len(unmatched) == 1
+    assert unmatched.events(b"\0", SITE, NOW_MS + LET_GO_MS) == [7]
+
+
+def test_what_arrived_while_the_clock_was_up_to_an_hour_ahead_is_found() -> None:
+    unmatched = UnmatchedBeacons(10)
+    unmatched.add_event(b"b", NOW_MS, SITE, 7)
+    unmatched.expire(NOW_MS + HOUR_MS, 10)
+    assert unmatched.events(b"b", SITE, NOW_MS) == [7]
+
+
+@pytest_twisted.ensureDeferred
+async def test_tidying_expires_what_waits_in_vain(
+    open_store: Callable[..., Store],
+) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([*(leaving(number, 1) for number in range(1_000)), event("e")])
+    counts = []
+    for after_ms in (0, LET_GO_MS - 1, LET_GO_MS):
+        await store.tidy(NOW_MS + after_ms)
+        counts.append(len(store.journal.unmatched))
+    assert counts == [1_001, 1_001, 0]
+    await store.close()
