@@ -254,7 +254,7 @@ async def test_a_damaged_correction_is_left_out(
             assert [row["duration_ms"] for row in changed] == [0] * len(changed)
             await store.close()
         place = f"website {website.number}, correction {key.hex()}"
-        assert lines == [f"a damaged record is ignored: {place}"]
+        assert lines == [f"a damaged correction is ignored: {place}"]
 
 
 @pytest_twisted.ensureDeferred

@@ -77,5 +77,5 @@ async def test_damaged_segments_are_named_and_kept(open_store: OpenStore, tmp_pa
         cursor.put(cursor.key(), bytes((*others, last ^ 1)))
     guest.close()
     found = foretold(tmp_path / "data", Keep(3))
-    assert "block" in found.damaged[0]
+    assert "segment" in found.damaged[0]
     assert found.due_views < 42

@@ -235,14 +235,14 @@ class Maintenance:
                 events=removed.events,
                 date=before.isoformat(),
                 remains=(
-                    "the rollups of their days remain"
+                    "sums of their days remain"
                     if cutoff.keeps_rollups
                     else "nothing of them remains"
                 ),
             )
         if removed.days:
             self._log.info(
-                "{website}: rollups of days ({days}) from before {date} were removed",
+                "{website}: sums of days ({days}) from before {date} were removed",
                 website=hostname,
                 days=removed.days,
                 date=before.isoformat(),
