@@ -8,11 +8,11 @@ from typing import Any, Final, Self
 import duckdb
 import numpy as np
 from attrs import define
+from bulk import Bulk
 from duck_answers import Rows
 from duck_sql import candidates
 from numpy.typing import NDArray
 from questions import Question
-from support.storage.bulk_loads import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.lookup.countries import country_name

@@ -15,10 +15,10 @@ from random import Random
 from typing import Any
 
 from attrs import evolve
+from bulk import add, begin
 from content import HOSTNAME
 from hits import hits_of
 from plan import DAY_MS, Plan
-from support.storage.bulk_loads import add, begin
 from traffic import batches
 from twisted.internet import task
 from twisted.internet.defer import Deferred

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from support.storage.bulk_loads import Bulk
+from bulk import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.hits import Event, Hit, Leaving, Properties, View

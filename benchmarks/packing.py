@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from audience import Audience
+from bulk import Bulk
 from content import Content
 from numpy.typing import NDArray
-from support.storage.bulk_loads import Bulk
 
 from medamad.domain.dimensions import Dimension
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from audience import Audience
+from bulk import Bulk
 from content import HOSTNAME, Content
 from days import Columns, Days, joined, taken
 from packing import bulk_of
 from plan import Plan
-from support.storage.bulk_loads import Bulk
 
 _BATCH: Final = 262_144
 """Days are put together until there are so many views."""
