@@ -95,7 +95,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
     ("typed", "said"),
     [
         ("not a name", "This is not a hostname. "),
-        ("taken.example", "taken.example is registered"),
+        ("taken.example", "taken.example is already registered"),
     ],
 )
 def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
