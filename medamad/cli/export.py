@@ -29,7 +29,7 @@ from medamad.query.period import parse_period
 from medamad.query.result import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
-from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported
+from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
 from medamad.transfer.rows import format_day
 
 _STANDARD_OUTPUT: Final = "-"
@@ -97,12 +97,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _export(data_dir: Path, arguments: Namespace) -> int:
-    asked = Asked(
+    request = ExportRequest(
         what=arguments.what,
         format=arguments.format,
         period=parse_period(arguments.start, arguments.end),
     )
-    if arguments.output == _STANDARD_OUTPUT and asked.format == "parquet" and sys.stdout.isatty():
+    if arguments.output == _STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
     if arguments.output != _STANDARD_OUTPUT:
         refuse_own(Path(arguments.output), data_dir)
@@ -119,16 +119,16 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         reading_beside(data_dir) as guest,
     ):
         website = guest.website(arguments.hostname)
-        exported = Exported(
+        exported = ExportSource(
             snapshot=guest.snapshot(website, damaged),
             origins=guest.origins(website),
             sources=sources(load_lists(config)),
-            period=asked.period,
+            period=request.period,
             zone=config.events.timezone,
         )
-        telling = Telling(f"{website.hostname}: {asked.what}", sys.stderr)
+        telling = Telling(f"{website.hostname}: {request.what}", sys.stderr)
         gaps_of: dict[str, Gaps] = {}
-        for written in asked.written(exported, int(time.time() * 1000)):
+        for written in request.encoded(exported, int(time.time() * 1000)):
             with _naming(place):
                 file.write(written.data)
             gaps_of.update(written.gaps)

@@ -17,7 +17,7 @@ MAX_BUCKETS: Final = 50_000
 _STEP_S: Final = {"minute": 60, "hour": 3600}
 _SHORTEST_DAYS: Final = {"day": 1, "week": 7, "month": 28}
 _PROBE_S: Final = 6 * 3600
-"""No zone has ever changed its offset twice within this."""
+"""No zone has ever changed its offset twice within this time."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MONDAY: Final = 4
 """1970-01-05, the first Monday, in days since 1970-01-01."""
@@ -27,28 +27,29 @@ _MONDAY: Final = 4
 class Buckets:
     """n buckets that follow each other without a gap.
 
-    Bucket i is edges_ms[i] ≤ time < edges_ms[i + 1], Unix milliseconds, shape (n + 1,) int64.
-    `dates` are their n beginnings, RFC 3339 in the local offset.
+    Bucket i is edges_ms[i] ≤ time < edges_ms[i + 1] in Unix milliseconds; the edges have shape
+    (n + 1,) int64. `dates` has the n beginnings in RFC 3339 with the local UTC offset.
     """
 
     edges_ms: NDArray[np.int64]
     dates: list[str]
 
     def of(self, time_ms: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Return the number of the bucket in which each time lies; all must lie in one."""
+        """Return the number of the bucket that each time is in. Every time must be in one."""
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
     def are_aligned(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
-        """Return whether every bucket that begins between two times begins at a whole step."""
+        """Return whether every bucket that begins between two times begins at a multiple of a step."""
         begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")
         return not np.any(self.edges_ms[begin:end] % step_ms)
 
 
 def make_buckets(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buckets:
-    """Return every bucket that touches start_ms ≤ time ≤ end_ms, none when that is empty.
+    """Return every bucket that overlaps start_ms ≤ time ≤ end_ms, or none if that is empty.
 
-    The first may begin before `start_ms`. An hour or a minute is cut where the zone changes its
-    offset, so that each bucket has one. BadRequest for an unknown interval and past MAX_BUCKETS.
+    The first may begin before `start_ms`. An hour or a minute is split where the zone changes its
+    offset, so that each bucket has one offset. Raise BadRequest for an unknown interval and for
+    more than MAX_BUCKETS.
     """
     if interval not in INTERVALS:
         raise BadRequest(f"interval: expected one of {', '.join(INTERVALS)}")
@@ -57,7 +58,7 @@ def make_buckets(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buc
     start_s, end_s = start_ms // 1000, end_ms // 1000
     shortest_s = _STEP_S.get(interval) or _SHORTEST_DAYS[interval] * DAY_S
     longest_s = shortest_s if interval != "month" else 31 * DAY_S
-    # Rough first, so that a period of millennia costs nothing.
+    # Estimate first, so that a period of millennia costs nothing.
     if (end_s - start_s) // (longest_s + DAY_S) > MAX_BUCKETS:
         raise _too_many(interval)
     if interval in _STEP_S:
@@ -79,23 +80,23 @@ def _too_many(interval: str) -> BadRequest:
 def _of_clock(
     step_s: int, start_s: int, end_s: int, zone: tzinfo
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the edges of local hours or minutes, and the offset at each."""
+    """Return the edges of local hours or minutes, and the UTC offset at each."""
     edges_s: list[NDArray[np.int64]] = []
     offsets: list[NDArray[np.int64]] = []
     for from_s, to_s, offset in _offset_spans(zone, start_s - step_s, end_s + step_s + 1):
         first = -((from_s + offset) // -step_s) * step_s - offset
-        found = np.arange(first, to_s, step_s, dtype=np.int64)
+        steps_s = np.arange(first, to_s, step_s, dtype=np.int64)
         if edges_s and first != from_s:
-            found = np.concatenate((np.array([from_s], np.int64), found))
-        edges_s.append(found)
-        offsets.append(np.full(len(found), offset, np.int64))
+            steps_s = np.concatenate((np.array([from_s], np.int64), steps_s))
+        edges_s.append(steps_s)
+        offsets.append(np.full(len(steps_s), offset, np.int64))
     all_s = np.concatenate(edges_s)
     kept = _around(all_s, start_s, end_s)
     return all_s[kept], np.concatenate(offsets)[kept]
 
 
 def _offset_spans(zone: tzinfo, from_s: int, to_s: int) -> Iterator[tuple[int, int, int]]:
-    """Cut from_s ≤ second < to_s into (from, to, offset) wherever the offset changes."""
+    """Split from_s ≤ second < to_s into (from, to, offset) where the offset changes."""
     begun_s, low_s, offset = from_s, from_s, offset_at(zone, from_s)
     while low_s < to_s:
         high_s = min(low_s + _PROBE_S, to_s)
@@ -110,7 +111,7 @@ def _offset_spans(zone: tzinfo, from_s: int, to_s: int) -> Iterator[tuple[int, i
 
 
 def _of_calendar(interval: str, start_s: int, end_s: int, zone: tzinfo) -> NDArray[np.int64]:
-    # A day more on either side: where a clock is set back over midnight, a date comes twice.
+    # One day more on either side: if a clock is set back over midnight, a date occurs twice.
     first, last = day_at(zone, start_s) - 1, day_at(zone, end_s) + 2
     if interval == "day":
         days = list(range(first, last + 1))
@@ -125,20 +126,20 @@ def _of_calendar(interval: str, start_s: int, end_s: int, zone: tzinfo) -> NDArr
         days = months.astype("datetime64[D]").astype(np.int64).tolist()
     if len(days) > MAX_BUCKETS + 10:
         raise _too_many(interval)
-    # A day that a zone leaves out has no length and makes no bucket.
+    # A day that a zone skips has no length, and there is no bucket for it.
     starts_s = np.unique(np.array([start_of_day(zone, day) for day in days], np.int64))
     return starts_s[_around(starts_s, start_s, end_s)]
 
 
 def _around(edges_s: NDArray[np.int64], start_s: int, end_s: int) -> slice:
-    """Return the stretch of edges from the last at or before the start to the first past the end."""
+    """Return the slice from the last edge at or before the start to the first after the end."""
     first = int(np.searchsorted(edges_s, start_s, side="right")) - 1
     last = int(np.searchsorted(edges_s, end_s, side="right"))
     return slice(first, last + 1)
 
 
 def _dates(edges_s: NDArray[np.int64], offsets: NDArray[np.int64]) -> list[str]:
-    # RFC 3339 knows no seconds of an offset, local mean times have them: the instant stays.
+    # RFC 3339 offsets have no seconds, but local mean times do. The date keeps the instant.
     minutes = np.rint(offsets / 60).astype(np.int64)
     days, seconds = np.divmod(edges_s + minutes * 60, DAY_S)
     dates = {day: str(np.datetime64(day, "D")) for day in set(days.tolist())}

@@ -77,13 +77,13 @@ def _containing_joined(names: Sequence[str], value: str) -> list[bool]:
     between = next(letter for letter in map(chr, count()) if letter not in value)
     joined = between.join(names)
     ends = list(accumulate(len(name) + 1 for name in names))
-    found = [False] * len(names)
+    contains = [False] * len(names)
     place = joined.find(value)
     while place >= 0:
         which = bisect_right(ends, place)
-        found[which] = True
+        contains[which] = True
         place = joined.find(value, ends[which])
-    return found
+    return contains
 
 
 _Test: TypeAlias = Callable[[Sequence[str], tuple[str, ...]], Iterable[bool]]

@@ -55,19 +55,19 @@ def parse_instant(text: str, field: str) -> Instant:
     The offset is required. `t` and `z` may be lower case, and a space may replace `T` and the `+`
     of the offset. As on Unix clocks, a leap second (23:59:60 in UTC) is the second after it.
     """
-    found = _DATE_TIME.match(text)
-    if found is None:
+    match = _DATE_TIME.match(text)
+    if match is None:
         raise BadRequest(f"{field}: expected an RFC 3339 date-time such as 2024-01-31T00:00:00Z")
     year, month, day, hour, minute, second = map(
-        int, found.group("year", "month", "day", "hour", "minute", "second")
+        int, match.group("year", "month", "day", "hour", "minute", "second")
     )
     offset_minutes = 0
-    if found["sign"]:
-        offset_hour, offset_minute = int(found["offset_hour"]), int(found["offset_minute"])
+    if match["sign"]:
+        offset_hour, offset_minute = int(match["offset_hour"]), int(match["offset_minute"])
         if offset_hour > 23 or offset_minute > 59:  # noqa: PLR2004 - RFC 3339's time-numoffset
             raise BadRequest(f"{field}: expected an offset from -23:59 to +23:59")
         offset_minutes = offset_hour * 60 + offset_minute
-        if found["sign"] == "-":
+        if match["sign"] == "-":
             offset_minutes = -offset_minutes
     try:
         day_number = date(year, month, day).toordinal() - _EPOCH_DAY
@@ -79,8 +79,8 @@ def parse_instant(text: str, field: str) -> Instant:
         raise BadRequest(f"{field}: expected a time from 00:00:00 to 23:59:59")
     return Instant(
         second=unix_s,
-        fraction=(found["fraction"] or "").rstrip("0"),
-        whole_second=found["fraction"] is None,
+        fraction=(match["fraction"] or "").rstrip("0"),
+        whole_second=match["fraction"] is None,
         zone=timezone(timedelta(minutes=offset_minutes)) if offset_minutes else UTC,
     )
 

@@ -78,14 +78,14 @@ def page(
     begin = int(bounds[first])
     on_page = np.asarray(numbers[order[begin : bounds[last]]], np.intp)
     names = [name_of(number) for number in on_page.tolist()]
-    wanted = slice(page_slice.start - begin, page_slice.stop - begin)
+    shown = slice(page_slice.start - begin, page_slice.stop - begin)
     for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
         tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
-        ordered = _first_of(names[tied], wanted.stop - tied.start)
+        ordered = _first_of(names[tied], shown.stop - tied.start)
         filled = slice(tied.start, tied.start + len(ordered))
         on_page[filled] = on_page[tied][ordered]
         names[filled] = [names[tied.start + place] for place in ordered]
-    return on_page[wanted], names[wanted]
+    return on_page[shown], names[shown]
 
 
 def _first_of(names: Sequence[str], count: int) -> list[int]:

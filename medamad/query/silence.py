@@ -1,14 +1,17 @@
-"""Websites that used to be visited and are not any more: a tag lost in a relaunch, a broken proxy.
+"""Websites that have gone quiet: they had views, and have none any more.
 
-The rule, in quarters of an hour: a website is quiet when none of the last quarters, at least 12
-(three hours), has a view, and the same time had at least 20 on each of the seven days before its
-last view; or in each of the three weeks before, or of the three fortnights. Of a longer silence the
-first day counts, the first week or the first fortnight. So what is visited little, by day alone, or
-not on Sundays is not missed at night or on Sundays, and of what has as few as ten views a week a
-fortnight tells. Hours in which nobody listened, as the daemon did not run, are no silence; after 30
-days a website is not missed any more. The last view is one that was counted here: where views are
-imported day by day, nothing is silent. Those before it may have been imported. Views of a time to
-come, which a clock that was ahead has left, do not count.
+The tracker may be gone since a relaunch, or a proxy may be broken. The rule works in quarters of an
+hour. A website is quiet if none of the last quarters has a view, at least 12 of them (three hours),
+and if the same span of time had at least 20 views on each of the seven days before its last view;
+or in each of the three weeks before; or in each of the three fortnights. Of a longer silence the
+first day, the first week or the first fortnight counts. So a website with few views, or with views
+by day alone, or with none on Sundays, is not reported at night or on Sundays. One with as few as
+ten views a week is reported after a fortnight.
+
+The hours in which the daemon did not run are no silence. After 30 days a website is not reported
+any more. Only a view that was counted here can be the last view, because views that are imported
+day by day say nothing about the present; the views before it may be imported. Views in the future,
+from a clock that was ahead, do not count.
 """
 
 from collections.abc import Iterable
@@ -27,16 +30,17 @@ from medamad.storage.visitors import newest_ms
 
 LEAST_SILENCE: Final = 12
 LEAST_VIEWS: Final = 20
-_A_DAY: Final = 96
-_BEFORE: Final = ((_A_DAY, 7), (7 * _A_DAY, 3), (14 * _A_DAY, 3))
-"""What a silence is compared with: how long each time is, and how many there are."""
-_FORGOTTEN: Final = 30 * _A_DAY
+_DAY: Final = 96
+_COMPARED: Final = ((_DAY, 7), (7 * _DAY, 3), (14 * _DAY, 3))
+"""What a silence is compared with: the length of a period in quarters, and how many periods."""
+_FORGOTTEN_AFTER: Final = 30 * _DAY
 
 
 def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int | None:
-    """Return when the last view of a quiet website was, Unix milliseconds; None if it is not quiet.
+    """Return the time of a quiet website's last view, or None if it is not quiet.
 
-    `listening_since_ms` is since when hits have been taken without a break.
+    All times are Unix milliseconds. `listening_since_ms` is since when the daemon has been taking
+    hits without a break.
     """
     last_ms = newest_ms((part for part in snapshot.parts if not part.batch), now_ms)
     if last_ms < 0:
@@ -44,10 +48,10 @@ def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int
     last, now = last_ms // SLOT_MS, now_ms // SLOT_MS
     silent_after = max(last, listening_since_ms // SLOT_MS)
     length = now - silent_after - 1
-    if length < LEAST_SILENCE or now - last > _FORGOTTEN:
+    if length < LEAST_SILENCE or now - last > _FORGOTTEN_AFTER:
         return None
-    for period, times in _BEFORE:
-        # Where nobody listened after the last view, it is whole periods from there.
+    for period, times in _COMPARED:
+        # If the daemon did not run after the last view, compare whole periods from there.
         periods_after = -((last - silent_after) // period)
         first = silent_after + 1 - period * (times + periods_after)
         before = _counts(snapshot.parts, first, times * period).reshape(times, period)
@@ -57,7 +61,7 @@ def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int
 
 
 def _counts(parts: Iterable[Part], first: int, length: int) -> NDArray[np.int64]:
-    """Count the views of each quarter of an hour from the one numbered `first` on."""
+    """Return the views of each quarter of an hour from number `first` on, shape (length,)."""
     counts = np.zeros(length, np.int64)
     for part in parts:
         earliest_ms, latest_ms = part.time_bounds

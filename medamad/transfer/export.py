@@ -1,7 +1,7 @@
 """Export: a website's views, events or statistics as rows of tables.
 
-Each is a generator that does a little with every step, in whatever thread that is taken: no more
-than a part of a website is in memory, and nothing is open between two steps.
+Each is a generator that does a little work with every step, in whatever thread that runs. Only one
+part of the website is in memory at a time, and no transaction is open between two steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,23 +38,23 @@ from medamad.transfer.rows import format_day
 from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, ColumnValues, Table
 
 STEP_ROWS: Final = 4_096
-"""How many rows a piece has at most: no other thread runs while a library writes them."""
+"""The most rows of a piece. No other thread can run while a library encodes them."""
 
 
 @frozen
-class Piece:
+class RowPiece:
     """Some rows, perhaps none, and the progress of the export by then."""
 
     rows: ColumnValues
     done: int
-    """How many views, or events, or reports, were gone through."""
+    """How many views, events or reports have been read."""
     total: int
     gaps: Mapping[str, Gaps] = field(factory=dict)
     """The gaps of the report that ends with this piece, by its name."""
 
 
 @frozen(kw_only=True)
-class Exported:
+class ExportSource:
     """What is exported: the hits of a website in a period, at one moment.
 
     Days are those of `zone`. There may be no rollups for the days of other zones.
@@ -79,24 +79,24 @@ class Exported:
         return Gaps(gaps)
 
 
-def views(exported: Exported) -> Iterator[Piece]:
-    """Return the views of a period, in the order in which they were stored as far as that is kept."""
-    snapshot = exported.snapshot
+def views(source: ExportSource) -> Iterator[RowPiece]:
+    """Return the views of a period, in about the order in which they were stored."""
+    snapshot = source.snapshot
     done, total = 0, sum(map(len, snapshot.leaves()))
     for part in snapshot.leaves():
-        if len(part) and not exported.period.is_outside(*part.time_bounds):
-            columns = snapshot.read(part, partial(_columns, exported.period))
+        if len(part) and not source.period.is_outside(*part.time_bounds):
+            columns = snapshot.read(part, partial(_columns, source.period))
             found = 0 if columns is None else len(columns["sequence"])
             for begin in range(0, found, STEP_ROWS):
                 stretch = slice(begin, begin + STEP_ROWS)
                 some = {name: column[stretch] for name, column in (columns or {}).items()}
-                yield Piece(_view_rows(some, exported), done + begin, total)
+                yield RowPiece(_view_rows(some, source), done + begin, total)
         done += len(part)
-        yield Piece([()] * len(VIEWS.columns), done, total)
+        yield RowPiece([()] * len(VIEWS.columns), done, total)
 
 
 def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
-    """Copy the columns of a part, so that nothing of them is borrowed."""
+    """Return copies of a part's columns, in place of arrays that are borrowed."""
     time_ms = part.time_ms
     chosen: Any = slice(None)
     if not period.contains(*part.time_bounds):
@@ -113,10 +113,10 @@ def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
     return {name: column[chosen].copy() for name, column in columns.items()}
 
 
-def _view_rows(some: Mapping[str, NDArray[Any]], exported: Exported) -> ColumnValues:
-    stores, numbers = exported.origins.of(some["sequence"])
+def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> ColumnValues:
+    stores, numbers = source.origins.of(some["sequence"])
     flags = some["flags"]
-    texts = exported.snapshot.texts
+    texts = source.snapshot.texts
     values: dict[str, Sequence[Any]] = {
         "store": stores,
         "view": numbers,
@@ -133,7 +133,7 @@ def _view_rows(some: Mapping[str, NDArray[Any]], exported: Exported) -> ColumnVa
         ("country_name", "country", rows.country),
         ("language", "locale", rows.language),
     ):
-        names = {text: name_of(text, exported.sources) for text in set(values[of])}
+        names = {text: name_of(text, source.sources) for text in set(values[of])}
         values[name] = [names[text] for text in values[of]]
     return [values[column.name] for column in VIEWS.columns]
 
@@ -142,22 +142,22 @@ def _named(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
     return [texts[code] for code in codes.tolist()]
 
 
-def events(exported: Exported) -> Iterator[Piece]:
+def events(source: ExportSource) -> Iterator[RowPiece]:
     """Return the properties of the events of a period, by the time of each event."""
-    snapshot = exported.snapshot
+    snapshot = source.snapshot
     total = sum(_event_rows(part) for part in snapshot.leaves()) + sum(map(len, snapshot.events))
     done = 0
     for part in snapshot.leaves():
         rows_of_part = _event_rows(part)
         found = snapshot.read(part, _events_of) if rows_of_part else None
         if found is not None:
-            yield from _event_pieces(found, exported, done, total)
+            yield from _event_pieces(found, source, done, total)
         done += rows_of_part
-        yield Piece([()] * len(EVENTS.columns), done, total)
+        yield RowPiece([()] * len(EVENTS.columns), done, total)
     for loose in snapshot.events:
-        yield from _event_pieces(_copied(loose, loose.view), exported, done, total)
+        yield from _event_pieces(_copied(loose, loose.view), source, done, total)
         done += len(loose)
-    yield Piece([()] * len(EVENTS.columns), done, total)
+    yield RowPiece([()] * len(EVENTS.columns), done, total)
 
 
 def _event_rows(part: ViewColumns) -> int:
@@ -165,7 +165,7 @@ def _event_rows(part: ViewColumns) -> int:
 
 
 def _events_of(part: ViewColumns) -> NDArray[np.uint64]:
-    """Copy the events of a part: rows of number, time, sequence number of the view, property."""
+    """Return a copy of a part's events: rows of number, time, sequence number of the view, property."""
     own, loose = part.own, part.loose
     of_own = part.sequence[own.view.astype(np.intp)] if len(own) else own.view
     found = np.concatenate([_copied(own, of_own), _copied(loose, loose.view)], axis=1)
@@ -178,16 +178,16 @@ def _copied(events: Events, view: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _event_pieces(
-    found: NDArray[np.uint64], exported: Exported, done: int, total: int
-) -> Iterator[Piece]:
-    found = found[:, exported.period.mask(found[1].astype(np.int64))]
+    found: NDArray[np.uint64], source: ExportSource, done: int, total: int
+) -> Iterator[RowPiece]:
+    found = found[:, source.period.mask(found[1].astype(np.int64))]
     for begin in range(0, found.shape[1], STEP_ROWS):
         event, time_ms, view, codes = found[:, begin : begin + STEP_ROWS]
-        stores, numbers = exported.origins.of(event)
-        _, viewed = exported.origins.of(view)
-        texts = _named(codes, exported.snapshot.texts(Dimension.PROPERTY))
+        stores, numbers = source.origins.of(event)
+        _, viewed = source.origins.of(view)
+        texts = _named(codes, source.snapshot.texts(Dimension.PROPERTY))
         pairs = [split_property(text) for text in texts]
-        yield Piece(
+        yield RowPiece(
             [
                 stores,
                 numbers,
@@ -221,23 +221,25 @@ _COLUMNS: Final = MappingProxyType(
 
 
 def statistics(
-    exported: Exported, conditions: tuple[Condition, ...], now_ms: int
-) -> Iterator[Piece]:
+    source: ExportSource, conditions: tuple[Condition, ...], now_ms: int
+) -> Iterator[RowPiece]:
     """Return the rows of one report after the other. A series is of the days of the zone."""
-    period = evolve(exported.period, zone=exported.zone)
+    period = evolve(source.period, zone=source.zone)
     query = Query(period, conditions, limit=_ALL_ROWS, with_blanks=True)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        result = exported.snapshot.run(partial(_run, report, query, exported))
-        for some in taken(result.content):
-            yield Piece(_rows(name, some), number, len(reports))
-        yield Piece([()] * len(STATISTICS.columns), number + 1, len(reports), {name: result.gaps})
+        result = source.snapshot.run(partial(_run, report, query, source))
+        for some in drain(result.content):
+            yield RowPiece(_report_rows(name, some), number, len(reports))
+        yield RowPiece(
+            [()] * len(STATISTICS.columns), number + 1, len(reports), {name: result.gaps}
+        )
 
 
-def taken(found: list[Any]) -> Iterator[list[Any]]:
-    """Take the rows out of a list, in their order and some at a time; in the end it is empty.
+def drain(found: list[Any]) -> Iterator[list[Any]]:
+    """Empty a list of rows, and return them in pieces.
 
-    To let go of a hundred thousand at once would hold all threads up.
+    Freeing a hundred thousand rows at once would stop all threads for a while.
     """
     found.reverse()
     try:
@@ -250,8 +252,10 @@ def taken(found: list[Any]) -> Iterator[list[Any]]:
             del found[-STEP_ROWS:]
 
 
-def _run(report: Report, query: Query, exported: Exported, snapshot: Snapshot) -> Result[list[Any]]:
-    return report(snapshot, query, exported.sources, exported.cancellation)
+def _run(
+    report: Report, query: Query, source: ExportSource, snapshot: Snapshot
+) -> Result[list[Any]]:
+    return report(snapshot, query, source.sources, source.cancellation)
 
 
 def _reports(now_ms: int) -> Mapping[str, Report]:
@@ -301,8 +305,8 @@ def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
     ]
 
 
-def _rows(report: str, found: Sequence[Any]) -> ColumnValues:
-    """Return some rows of a report as columns. What it counts by becomes the name."""
+def _report_rows(report: str, found: Sequence[Any]) -> ColumnValues:
+    """Return rows of a report as columns. What it counts by becomes the name."""
     fields = found[0].__struct_fields__
     attributes = dict(zip(fields, fields, strict=True))
     if fields[0] not in STATISTICS.names:
@@ -322,8 +326,8 @@ FORMAT_NAMES: Final = tuple(FORMATS)
 
 
 @frozen(kw_only=True)
-class Asked:
-    """An export that is asked for. Raises BadRequest for filters that its table has not."""
+class ExportRequest:
+    """The options of an export. Raises BadRequest for filters on a table that has none."""
 
     what: str = VIEWS.name
     format: str = "csv"
@@ -336,42 +340,42 @@ class Asked:
 
     @property
     def table(self) -> Table:
-        """The table that is asked for."""
+        """The table to export."""
         return TABLES[self.what]
 
     def file_name(self, hostname: str) -> str:
         """Return a name for the file."""
         return f"{hostname}-{self.what}.{self.format}"
 
-    def pieces(self, exported: Exported, now_ms: int) -> Iterator[Piece]:
-        """Return the rows, a little with every step."""
+    def pieces(self, source: ExportSource, now_ms: int) -> Iterator[RowPiece]:
+        """Return the rows in pieces. Each step does a little work."""
         if self.what == VIEWS.name:
-            return views(exported)
+            return views(source)
         if self.what == STATISTICS.name:
-            return statistics(exported, self.conditions, now_ms)
-        return events(exported)
+            return statistics(source, self.conditions, now_ms)
+        return events(source)
 
-    def written(self, exported: Exported, now_ms: int) -> Iterator["Written"]:
-        """Return the bytes of the file, a little with every step.
+    def encoded(self, source: ExportSource, now_ms: int) -> Iterator["EncodedPiece"]:
+        """Return the bytes of the file in pieces. Each step does a little work.
 
         The gaps of views and events come with the first bytes, those of each report with its last.
         Raise BadRequest, at the first step, if a package that the format needs is not installed.
         """
         gaps = {}
         if self.table is not STATISTICS:
-            gaps[self.table.name] = exported.rollup_gaps(self.table)
+            gaps[self.table.name] = source.rollup_gaps(self.table)
         writer = FORMATS[self.format].writer(self.table)
-        yield Written(writer.begin(), 0, 0, gaps)
+        yield EncodedPiece(writer.begin(), 0, 0, gaps)
         done = total = 0
-        for piece in self.pieces(exported, now_ms):
+        for piece in self.pieces(source, now_ms):
             done, total = piece.done, piece.total
             data = writer.rows(piece.rows) if len(piece.rows[0]) else b""
-            yield Written(data, done, total, piece.gaps)
-        yield Written(writer.end(), done, total)
+            yield EncodedPiece(data, done, total, piece.gaps)
+        yield EncodedPiece(writer.end(), done, total)
 
 
 @frozen
-class Written:
+class EncodedPiece:
     """Some bytes of a file, and the progress of the export by then."""
 
     data: bytes

@@ -7,22 +7,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
-from support.query.random_queries import INTERVALS, MOMENTS, Invention
+from support.query.random_queries import INTERVALS, MOMENTS, RandomTraffic
 from support.query.snapshots import ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
 
-def check(invention: Invention, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
-    views = invention.views(sizes[0])
-    events = invention.events(sizes[1], views)
-    query, now_ms = invention.query(endpoint), invention.now_ms
+def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
+    views = traffic.views(sizes[0])
+    events = traffic.events(sizes[1], views)
+    query, now_ms = traffic.query(endpoint), traffic.now_ms
     oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=now_ms)
     found = answer(snapshot_of(views, events, cuts), endpoint, query, now_ms=now_ms)
     assert found == oracle.answer(endpoint, query)
 
 
 @given(
-    invention=st.builds(
-        Invention,
+    traffic=st.builds(
+        RandomTraffic,
         rng=st.randoms(use_true_random=False),
         moment=st.sampled_from(MOMENTS),
         interval=st.sampled_from(INTERVALS),
@@ -38,10 +38,10 @@ def check(invention: Invention, sizes: tuple[int, int], cuts: Cuts, endpoint: st
     endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
 )
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_question_about_a_few_hits(
-    invention: Invention, sizes: tuple[int, int], cuts: Cuts, endpoint: str
+def test_any_query_over_a_few_hits(
+    traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str
 ) -> None:
-    check(invention, sizes, cuts, endpoint)
+    check(traffic, sizes, cuts, endpoint)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -53,16 +53,16 @@ def test_many_hits(endpoint: str) -> None:
             Cuts((100, 101, 400), (True,) * 4, in_parts=4),
             Cuts((100, 200, 300, 400), (True, True, False, True, False), grouped=3, in_parts=3),
         ):
-            check(Invention(rng, moment, "day"), (600, 200), cuts, endpoint)
+            check(RandomTraffic(rng, moment, "day"), (600, 200), cuts, endpoint)
 
 
-def test_the_invented_questions_have_answers() -> None:
-    """Most of them at least: filters and periods that leave nothing would show nothing."""
+def test_the_random_queries_have_results() -> None:
+    """Most of them do. Filters and periods that select nothing would test nothing."""
     rng = random.Random(1)  # noqa: S311
     filled = 0
     for endpoint in ENDPOINTS * 10:
-        invention = Invention(rng, datetime.fromisoformat("2018-03-25T01:00:00Z"), "day")
-        views = invention.views(100)
-        answered = answer(snapshot_of(views, []), endpoint, invention.query(endpoint))
+        traffic = RandomTraffic(rng, datetime.fromisoformat("2018-03-25T01:00:00Z"), "day")
+        views = traffic.views(100)
+        answered = answer(snapshot_of(views, []), endpoint, traffic.query(endpoint))
         filled += bool(answered if endpoint != "summary" else answered["current"]["pageviews"])
     assert filled > len(ENDPOINTS) * 10 / 2

@@ -60,7 +60,7 @@ def test_sums_by_code_over_any_parts(cuts: Cuts) -> None:
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-def test_only_chosen_views_count(cuts: Cuts) -> None:
+def test_only_selected_views_count(cuts: Cuts) -> None:
     only = {"PATH": [False, True, False, True]}
     assert tally(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
     assert tally(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]

@@ -161,7 +161,7 @@ def test_dates(interval: str, start: str, end: str, zone: str, dates: list[str])
     assert buckets.edges_ms[-2] <= ms(end) < buckets.edges_ms[-1]
 
 
-def test_an_offset_of_its_own() -> None:
+def test_a_zone_that_is_only_an_offset() -> None:
     zone = timezone(timedelta(hours=-3, minutes=-30))
     assert made("day", "2024-01-01T00:00:00-03:30", "2024-01-01T23:59:59-03:30", zone).dates == [
         "2024-01-01T00:00:00-03:30"
@@ -175,13 +175,13 @@ def test_views_fall_into_their_bucket() -> None:
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
-def test_no_time_has_no_bucket(interval: str) -> None:
+def test_an_empty_period_has_no_buckets(interval: str) -> None:
     assert make_buckets(interval, 1, 0, UTC).dates == []
 
 
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Europe/Berlin")])
 @pytest.mark.parametrize(("interval", "step_ms"), [("minute", 60_000), ("hour", 3_600_000)])
-def test_the_bound_is_exact(interval: str, step_ms: int, zone: tzinfo) -> None:
+def test_the_limit_on_buckets_is_exact(interval: str, step_ms: int, zone: tzinfo) -> None:
     start_ms = ms("2024-01-01T00:00:00Z")
     end_ms = start_ms + MAX_BUCKETS * step_ms
     assert len(make_buckets(interval, start_ms, end_ms - 1, zone).dates) == MAX_BUCKETS
@@ -190,13 +190,13 @@ def test_the_bound_is_exact(interval: str, step_ms: int, zone: tzinfo) -> None:
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
-def test_ten_thousand_years_are_too_many_or_all_there(interval: str) -> None:
+def test_ten_thousand_years_are_too_many_buckets(interval: str) -> None:
     period = ms("0001-01-01T00:00:00+14:00"), ms("9999-12-31T23:59:59-12:00")
     with pytest.raises(BadRequest, match=r"\Ainterval: "):
         make_buckets(interval, *period, ZoneInfo("Europe/Berlin"))
 
 
-def test_an_unknown_interval_is_refused() -> None:
+def test_an_unknown_interval_is_rejected() -> None:
     with pytest.raises(BadRequest, match=r"\Ainterval: expected one of minute, hour, day, week"):
         make_buckets("year", 1, 0, UTC)
 
@@ -209,7 +209,7 @@ def test_an_unknown_interval_is_refused() -> None:
     length_s=st.integers(0, 200_000),
 )
 @settings(max_examples=300, deadline=None)
-def test_as_a_clock_would_show_them(
+def test_buckets_are_those_of_a_wall_clock(
     interval: str, moment: datetime, zone: str, before_s: int, length_s: int
 ) -> None:
     length_s = length_s // 20 if interval == "minute" else length_s

@@ -71,22 +71,22 @@ def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Conditi
         "prop_name[like]",
     ],
 )
-def test_an_unknown_operator_is_refused_by_name(key: str) -> None:
-    with pytest.raises(BadRequest) as refusal:
+def test_an_unknown_operator_is_rejected_by_name(key: str) -> None:
+    with pytest.raises(BadRequest) as rejection:
         parse_conditions([(key, "x")])
-    assert str(refusal.value).startswith(f"{key}: expected one of the operators eq, neq, ")
+    assert str(rejection.value).startswith(f"{key}: expected one of the operators eq, neq, ")
 
 
-def test_one_filter_too_many_is_refused_by_name() -> None:
+def test_one_filter_too_many_is_rejected_by_name() -> None:
     parameters = [("path[contains]", str(number)) for number in range(MAX_CONDITIONS - 1)]
     # A list is one filter, however long, and what is said twice is said once.
     parameters += [("os[in]", str(number)) for number in range(MAX_CONDITIONS)]
     parameters += [("path[contains]", "0")]
     assert len(parse_conditions(parameters)) == MAX_CONDITIONS
     for key in ("browser", "path[contains]", "country[in]"):
-        with pytest.raises(BadRequest) as refusal:
+        with pytest.raises(BadRequest) as rejection:
             parse_conditions([*parameters, (key, "x"), ("device", "y")])
-        assert str(refusal.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
+        assert str(rejection.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[boo
 
 
 def held_by_each(names: list[str], value: str) -> list[bool]:
-    """Return which names have a value in them, through a filter."""
+    """Return which names contain a value, through a filter."""
     return matching(parse_conditions([("path[contains]", value)]), [names]).tolist()
 
 
@@ -174,7 +174,7 @@ def test_long_names_are_searched_as_short_ones_are(
 
 
 class Laborious(str):
-    """A text in which nothing may be looked for by itself."""
+    """A text that must not be searched by itself."""
 
     __slots__ = ()
 
@@ -182,7 +182,7 @@ class Laborious(str):
         raise AssertionError
 
 
-def test_what_is_laborious_to_find_in_each_is_looked_for_in_all_at_once() -> None:
+def test_long_values_are_searched_in_joined_names() -> None:
     names = [Laborious("a" * 2_000), Laborious("a" * 999 + "b" + "a" * 1_000)]
     assert held_by_each(names, "a" * 500 + "b" + "a" * 500) == [False, True]
     with pytest.raises(AssertionError):

@@ -74,7 +74,7 @@ def test_instants(text: str, first_ms: int, last_ms: int) -> None:
         "now",
     ],
 )
-def test_anything_else_is_refused_by_name(text: str) -> None:
+def test_anything_else_is_rejected_by_name(text: str) -> None:
     with pytest.raises(BadRequest, match=r"\Aend: expected "):
         parse_instant(text, "end")
 
@@ -96,7 +96,7 @@ def test_the_zone_is_that_of_the_start() -> None:
         ("2024-01-01T01:00:00+02:00", "2023-12-31T23:00:00Z"),
     ],
 )
-def test_a_start_that_is_not_after_the_end(start: str, end: str) -> None:
+def test_a_start_at_or_before_the_end(start: str, end: str) -> None:
     assert parse_period(start, end) is not None
 
 
@@ -109,7 +109,7 @@ def test_a_start_that_is_not_after_the_end(start: str, end: str) -> None:
         ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00+01:00"),
     ],
 )
-def test_a_start_after_the_end_is_refused(start: str, end: str) -> None:
+def test_a_start_after_the_end_is_rejected(start: str, end: str) -> None:
     with pytest.raises(BadRequest, match=r"\Astart: expected a date-time that is not after end"):
         parse_period(start, end)
 

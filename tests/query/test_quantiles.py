@@ -56,7 +56,7 @@ durations = st.sampled_from((0, 1, (1 << 19) - 1, 1 << 19, 86_400_000)) | st.int
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), durations)), st.sampled_from(SIZES))
-def test_each_group_has_its_own(timed: list[tuple[int, int]], size: int) -> None:
+def test_each_group_has_its_own_quartiles(timed: list[tuple[int, int]], size: int) -> None:
     spread = quartiles_of(
         pieces([group for group, _ in timed]), pieces([duration for _, duration in timed]), size
     )

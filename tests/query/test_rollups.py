@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.query.naive_filters import Pairs, instant, microseconds
 from support.query.oracle import Entry, Oracle
-from support.query.random_queries import INTERVALS, MOMENTS, ZONES, Invention
+from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, result, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
@@ -42,13 +42,13 @@ FILTERED_BY = {
     "countries": "country",
     "languages": "language",
 }
-"""What each endpoint may be filtered by, and days be counted nevertheless."""
+"""The filter of each endpoint that rollups can be filtered by."""
 
 
 def split(
     views: list[Entry], events: list[Entry], zone: ZoneInfo, chosen: random.Random
 ) -> tuple[Snapshot, dict[int, MadeDay]]:
-    """Make sums of some of the days, at random, and a snapshot with them."""
+    """Return a snapshot with rollups of random days, and those days."""
     days: dict[int, MadeDay] = {}
     for number in {day_at(zone, each["time_ms"] // 1000) for each in (*views, *events)}:
         span = (start_of_day(zone, number) * 1000, start_of_day(zone, number + 1) * 1000 - 1)
@@ -74,7 +74,7 @@ def split(
 
 
 def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> list[Entry]:
-    """Leave out the events whose view is of another day: such go with their view or are told of."""
+    """Leave out the events whose view is of another day. They are deleted with it, or are a gap."""
     day_of = {view["id"]: day_at(zone, view["time_ms"] // 1000) for view in views}
     return [
         event
@@ -94,7 +94,7 @@ class Facts:
     now_ms: int
 
     def expected(self, endpoint: str, query: Pairs) -> Any:
-        """Ask the oracle for all but the days that the answer is without."""
+        """Return what the oracle expects of the days that are not gaps."""
         if endpoint == "time":
             return self._oracle(Gap.FIGURES, Gap.DURATIONS).answer(endpoint, query)
         if endpoint != "summary":
@@ -106,13 +106,13 @@ class Facts:
         return found
 
     def _figures(self, endpoint: str, query: Pairs, *missing: Gap) -> Any:
-        """Return bounces and durations as they are without the days of which they are not known."""
+        """Return the figures, with bounces and durations of the days of which they are known."""
         found = self._oracle(*missing, quiet=Gap.BOUNCES).answer(endpoint, query)
         timed = self._oracle(*missing, quiet=Gap.DURATIONS).answer(endpoint, query)
         return with_durations(found, timed)
 
     def _oracle(self, *missing: Gap, quiet: Gap | None = None) -> Oracle:
-        """Know nothing of some days, nor how long the views of `quiet` ones were."""
+        """Return an oracle without some days, and without the durations of `quiet` ones."""
         gone = [self.days[number] for each in missing for number in self.without[each]]
         gone_views = [view for day in gone for view in day.views]
         gone_events = [event for day in gone for event in day.events]
@@ -131,7 +131,7 @@ class Facts:
 
 
 def with_durations(found: Any, timed: Any) -> Any:
-    """Put the durations of other rows in the place of those of rows."""
+    """Return rows with the durations of other rows."""
     if isinstance(found, list):
         return [with_durations(*rows) for rows in zip(found, timed, strict=True)]
     if "duration" in found:
@@ -143,27 +143,27 @@ def with_durations(found: Any, timed: Any) -> Any:
 
 
 def check(
-    invention: Invention, endpoint: str, query: list[tuple[str, str]], zone: ZoneInfo
+    traffic: RandomTraffic, endpoint: str, query: list[tuple[str, str]], zone: ZoneInfo
 ) -> Gaps:
-    rng = invention.rng
-    views = invention.views(rng.randint(0, 25))
-    events = of_their_day(views, invention.events(rng.randint(0, 10), views), zone)
+    rng = traffic.rng
+    views = traffic.views(rng.randint(0, 25))
+    events = of_their_day(views, traffic.events(rng.randint(0, 10), views), zone)
     if "start" not in dict(query) and "interval" in dict(query):
         # A series begins with the day then, not with its first view, of which nothing is known.
         times_ms = [view["time_ms"] for view in views]
         if end := instant(dict(query).get("end")):
             times_ms.append(microseconds(end) // 1000)
-        query.append(("start", invention._written(min(times_ms, default=0))))
+        query.append(("start", traffic._written(min(times_ms, default=0))))
     snapshot, days = split(views, events, zone, rng)
-    found = result(snapshot, endpoint, query, now_ms=invention.now_ms)
+    found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
     without = {gap: found.gaps.days(gap) for gap in Gap}
-    expected = Facts(views, events, days, without, invention.now_ms).expected(endpoint, query)
+    expected = Facts(views, events, days, without, traffic.now_ms).expected(endpoint, query)
     assert msgspec.to_builtins(found.content) == expected
     return found.gaps
 
 
-inventions = st.builds(
-    Invention,
+random_traffic = st.builds(
+    RandomTraffic,
     rng=st.randoms(use_true_random=False),
     moment=st.sampled_from(MOMENTS),
     interval=st.sampled_from(INTERVALS[2:]),
@@ -175,68 +175,68 @@ quickly = settings(max_examples=120, deadline=None, suppress_health_check=[Healt
 
 
 @given(
-    invention=inventions,
+    traffic=random_traffic,
     zone=zones,
     endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
 )
 @quickly
-def test_an_answer_is_right_but_for_the_days_that_it_says_it_is_without(
-    invention: Invention, zone: ZoneInfo, endpoint: str
+def test_a_result_is_right_except_for_its_gaps(
+    traffic: RandomTraffic, zone: ZoneInfo, endpoint: str
 ) -> None:
-    check(invention, endpoint, invention.query(endpoint), zone)
+    check(traffic, endpoint, traffic.query(endpoint), zone)
 
 
-def test_the_invented_questions_miss_something_of_each_kind_and_often_nothing() -> None:
+def test_the_random_queries_have_gaps_of_each_kind_and_often_none() -> None:
     rng = random.Random(3)  # noqa: S311
     counts: Counter[Gap | None] = Counter()
     for number in range(120):
-        invention = Invention(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
+        traffic = RandomTraffic(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
         endpoint = ("summary", "pages", "time", "properties")[number % 4]
         zone = ZoneInfo(rng.choice(ZONES))
-        gaps = check(invention, endpoint, invention.query(endpoint), zone)
+        gaps = check(traffic, endpoint, traffic.query(endpoint), zone)
         counts.update([each for each in Gap if gaps.days(each)] or [None])
     assert min(counts[each] for each in (*Gap, None)) > 1, counts
 
 
-def whole_days(invention: Invention, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
-    """Ask about whole days of a zone, or about all there is."""
-    first, last = sorted(day_at(zone, invention.time_ms() // 1000) for _ in range(2))
+def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
+    """Return the parameters of a query of whole days of a zone, or of all time."""
+    first, last = sorted(day_at(zone, traffic.time_ms() // 1000) for _ in range(2))
     start = datetime.fromtimestamp(start_of_day(zone, first), UTC)
     end = datetime.fromtimestamp(start_of_day(zone, last + 1), UTC) - timedelta(seconds=1)
     query = [("start", start.isoformat()), ("end", end.isoformat())]
-    query = [pair for pair in query if invention.rng.random() < 0.8]
+    query = [pair for pair in query if traffic.rng.random() < 0.8]
     if name == "summary" and "start" in dict(query):
-        query += [("interval", invention.interval), ("timezone", zone.key)]
-    if name in FILTERED_BY and invention.rng.random() < 0.7:
+        query += [("interval", traffic.interval), ("timezone", zone.key)]
+    if name in FILTERED_BY and traffic.rng.random() < 0.7:
         field = FILTERED_BY[name]
-        operator = invention.rng.choice(("eq", "neq", "contains", "in"))
-        query.append((f"{field}[{operator}]", invention._value(field, operator)))
+        operator = traffic.rng.choice(("eq", "neq", "contains", "in"))
+        query.append((f"{field}[{operator}]", traffic._value(field, operator)))
     return query
 
 
-@given(invention=inventions, zone=zones, endpoint=st.sampled_from(ENDPOINTS))
+@given(traffic=random_traffic, zone=zones, endpoint=st.sampled_from(ENDPOINTS))
 @quickly
-def test_whole_days_and_filters_on_what_is_counted_miss_nothing(
-    invention: Invention, zone: ZoneInfo, endpoint: str
+def test_whole_days_and_filters_on_what_is_counted_leave_no_gaps(
+    traffic: RandomTraffic, zone: ZoneInfo, endpoint: str
 ) -> None:
-    gaps = check(invention, endpoint, whole_days(invention, zone, endpoint), zone)
+    gaps = check(traffic, endpoint, whole_days(traffic, zone, endpoint), zone)
     assert gaps.days(Gap.FIGURES) == []
     assert gaps.days(Gap.INTERVAL) == []
 
 
-@given(invention=inventions, zone=zones)
+@given(traffic=random_traffic, zone=zones)
 @quickly
 def test_the_values_of_all_properties_of_whole_days_are_known(
-    invention: Invention, zone: ZoneInfo
+    traffic: RandomTraffic, zone: ZoneInfo
 ) -> None:
-    query = [*whole_days(invention, zone, "properties"), ("prop_name[contains]", "")]
-    gaps = check(invention, "properties", query, zone)
+    query = [*whole_days(traffic, zone, "properties"), ("prop_name[contains]", "")]
+    gaps = check(traffic, "properties", query, zone)
     assert gaps.days(Gap.FIGURES) == []
 
 
 @define(eq=False)
 class Opened:
-    """Days that are opened as they are gone through, as those of a store are."""
+    """Rollups that are opened when they are reached, as those of a store are."""
 
     days: Sequence[DayRollup]
     opened: list["weakref.ref[DayRollup]"] = field(factory=list)
@@ -251,10 +251,10 @@ class Opened:
             del day
 
 
-def test_no_more_days_are_open_at_once_than_are_looked_at() -> None:
+def test_few_rollups_are_open_at_once() -> None:
     rng = random.Random(5)  # noqa: S311
-    invention = Invention(rng, MOMENTS[0], "day")
-    views = invention.views(40)
+    traffic = RandomTraffic(rng, MOMENTS[0], "day")
+    views = traffic.views(40)
     for number, view in enumerate(views):
         view["time_ms"] = number // 2 * DAY_MS
     of_days = [views[place : place + 2] for place in range(0, len(views), 2)]
@@ -265,6 +265,6 @@ def test_no_more_days_are_open_at_once_than_are_looked_at() -> None:
     snapshot = snapshot_of([], [], days=days)
     for endpoint in (*ENDPOINTS, "summary", "properties", "time", "pages"):
         opened = Opened(list(snapshot.rollups))
-        answer(evolve(snapshot, rollups=opened), endpoint, [], now_ms=invention.now_ms)
+        answer(evolve(snapshot, rollups=opened), endpoint, [], now_ms=traffic.now_ms)
         assert opened.most_open <= 3, endpoint
         assert len(opened.opened) >= len(days)

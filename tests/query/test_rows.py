@@ -53,7 +53,7 @@ def test_a_page_is_a_slice_of_the_whole_order(
     assert all(rows[number][:2] in shown for number in looked_up)
 
 
-def test_records_are_plain_values() -> None:
+def test_rows_are_plain_values() -> None:
     rows = make_rows(
         {"path": ["/", "/a"], "visitors": np.array([1, 2]), "share": np.array([0.5, 1])}
     )
@@ -62,7 +62,7 @@ def test_records_are_plain_values() -> None:
     )
 
 
-def test_records_are_made_some_at_a_time() -> None:
+def test_rows_are_made_in_pieces() -> None:
     paths, visitors = Slices(map(str, range(12_000))), np.arange(12_000)
     rows = make_rows({"path": paths, "visitors": visitors})
     assert [(row.path, row.visitors) for row in rows] == [
@@ -73,7 +73,7 @@ def test_records_are_made_some_at_a_time() -> None:
     assert make_rows({"path": [], "visitors": visitors[:0]}) == []
 
 
-def test_a_page_of_many_that_are_equal() -> None:
+def test_a_page_of_many_equal_rows() -> None:
     # More than are sorted in one go.
     names = [f"{number * 7_919 % 20_011:05}" for number in range(20_000)]
     views = np.array([3] * 10 + [2] * 15_000 + [1] * 4_990)

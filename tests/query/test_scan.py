@@ -80,7 +80,7 @@ def test_filters_select_views(query: list[tuple[str, str]], numbers: list[int]) 
     assert selected(*query) == numbers
 
 
-def test_a_part_that_lies_whole_in_the_period_is_not_masked() -> None:
+def test_a_part_that_is_entirely_in_the_period_is_not_masked() -> None:
     selection = select(
         snapshot_of(VIEWS, EVENTS, Cuts((1,))), query_from([]), SOURCES, Cancellation()
     )

@@ -1,4 +1,4 @@
-"""The rule by tables, and against a naive reading of it."""
+"""The rule of silence, by tables and against a naive reading of it."""
 
 from collections.abc import Iterable
 
@@ -30,7 +30,7 @@ def snapshot(times: Iterable[int], cuts: Cuts = Cuts()) -> Snapshot:  # noqa: B0
 def steady(
     last_ms: int = NOON, *, days: int = 8, per_hour: int = 8, hours: Iterable[int] = range(24)
 ) -> list[int]:
-    """Return so many views in each of some hours of the day, up to a last one."""
+    """Return the times of views at a steady rate in some hours of the day, up to a last one."""
     wanted = set(hours)
     step = HOUR // per_hour
     first_ms = last_ms - days * DAY
@@ -65,7 +65,7 @@ def steady(
         ([], DAY, False),
     ],
 )
-def test_who_is_missed(times: list[int], after_ms: int, is_quiet: bool) -> None:
+def test_who_is_quiet(times: list[int], after_ms: int, is_quiet: bool) -> None:
     now_ms = NOON + after_ms
     found = quiet_since(snapshot(times), now_ms, LONG_AGO)
     assert found == (max(times) if is_quiet else None)
@@ -77,7 +77,7 @@ MONDAY = 1_749_427_200_000
 
 
 def workdays(last_ms: int, weeks: int = 8) -> list[int]:
-    """Return 500 views on each workday, from 8 to 18 o'clock, and 5 on other days, up to a last."""
+    """Return the times of 500 views on each workday from 8 to 18 h, and of 5 on other days."""
     found = []
     for day in range(-7 * weeks, 14):
         count = 500 if day % 7 < 5 else 5
@@ -99,7 +99,7 @@ def workdays(last_ms: int, weeks: int = 8) -> list[int]:
         (6 * DAY + 20 * HOUR, 14 * HOUR, True),
     ],
 )
-def test_whole_weeks_tell_of_what_rests_on_weekends(
+def test_websites_without_views_at_weekends_are_compared_by_week(
     last_ms: int, after_ms: int, is_quiet: bool
 ) -> None:
     times = workdays(MONDAY + last_ms)
@@ -123,7 +123,7 @@ def test_whole_weeks_tell_of_what_rests_on_weekends(
         (9, 9, 15 * DAY, False),
     ],
 )
-def test_longer_times_tell_of_what_is_visited_little(
+def test_websites_with_few_views_are_compared_by_longer_periods(
     a_week: int, weeks: int, after_ms: int, is_quiet: bool
 ) -> None:
     times = [NOON - WEEK * number // a_week for number in range(a_week * weeks)]
@@ -132,7 +132,7 @@ def test_longer_times_tell_of_what_is_visited_little(
 
 
 def test_a_day_of_rest_is_no_silence() -> None:
-    """What had no view on one of the seven days is not missed at these hours."""
+    """A website without views on one of the seven days is not quiet at these hours."""
     rest = NOON - 3 * DAY
     times = [time_ms for time_ms in steady(days=9) if not rest <= time_ms < rest + DAY]
     assert quiet_since(snapshot(times), NOON + 4 * HOUR, LONG_AGO) is None
@@ -148,14 +148,14 @@ def test_a_day_of_rest_is_no_silence() -> None:
         (3 * DAY - 7 * HOUR, 3 * DAY, True),
     ],
 )
-def test_while_nobody_listened_nobody_was_silent(
+def test_hours_in_which_the_daemon_did_not_run_are_no_silence(
     since_ms: int, after_ms: int, is_quiet: bool
 ) -> None:
     found = quiet_since(snapshot(steady()), NOON + after_ms, NOON + since_ms)
     assert found == (NOON if is_quiet else None)
 
 
-def test_after_a_break_by_night_the_evening_is_not_missed() -> None:
+def test_after_a_break_by_night_the_evening_is_no_silence() -> None:
     evening = NOON + 5 * HOUR
     quiet = snapshot(steady(evening, hours=range(8, 18)))
     assert quiet_since(quiet, evening + 12 * HOUR, evening + 6 * HOUR) is None
@@ -181,8 +181,8 @@ def test_views_count_wherever_they_are(cuts: Cuts) -> None:
         Cuts(places=(300, 700), counted=(True, True, True), grouped=2),
     ],
 )
-def test_what_is_imported_falls_silent_nowhere(cuts: Cuts) -> None:
-    """As a log of a web server that is imported each day; what was before a silence may be."""
+def test_a_website_with_imported_views_alone_is_never_quiet(cuts: Cuts) -> None:
+    """As from a web server's log each day. The views before a silence may be imported."""
     seen = snapshot(steady(), cuts)
     *earlier, latest = seen.parts
     imported = [evolve(part, batch=1) for part in earlier]
@@ -202,7 +202,7 @@ def test_what_is_imported_falls_silent_nowhere(cuts: Cuts) -> None:
         Cuts(places=(300, 900), counted=(True, True, True), grouped=3),
     ],
 )
-def test_what_a_clock_that_was_ahead_has_left_does_not_count(cuts: Cuts) -> None:
+def test_views_in_the_future_do_not_count(cuts: Cuts) -> None:
     for now_ms in (NOON + 4 * HOUR, NOON + 2 * DAY):
         times = [*steady(), now_ms + 1, NOON + 365 * DAY]
         assert quiet_since(snapshot(times, cuts), now_ms, LONG_AGO) == NOON
@@ -210,7 +210,7 @@ def test_what_a_clock_that_was_ahead_has_left_does_not_count(cuts: Cuts) -> None
 
 
 def naive(times: list[int], now_ms: int, since_ms: int) -> int | None:
-    """Read the rule word by word."""
+    """Apply the rule word by word."""
     times = [time_ms for time_ms in times if time_ms <= now_ms]
     quarters = [time_ms // QUARTER for time_ms in times]
     if not quarters or now_ms // QUARTER - max(quarters) > 30 * 96:
@@ -245,7 +245,9 @@ def naive(times: list[int], now_ms: int, since_ms: int) -> int | None:
     ),
 )
 @settings(max_examples=60, deadline=None)
-def test_it_is_the_rule(profile: list[int], days: int, after: int, since: int, cuts: Cuts) -> None:
+def test_the_rule_against_a_naive_reading(
+    profile: list[int], days: int, after: int, since: int, cuts: Cuts
+) -> None:
     times = [
         NOON - day * DAY - hour * HOUR - number * QUARTER // 2
         for day in range(days)

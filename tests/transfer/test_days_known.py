@@ -18,7 +18,7 @@ from medamad.query.result import NO_GAPS, Gap, Gaps
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer import export
-from medamad.transfer.export import Asked, Exported
+from medamad.transfer.export import ExportRequest, ExportSource
 
 OpenStore = Callable[..., Store]
 
@@ -106,17 +106,17 @@ async def test_statistics_are_of_the_days_of_which_there_are_sums(
     await take_days(store, website, [export.zip(tmp_path / "export.zip")], zone=tokyo)
 
     def written(zone: tzinfo) -> tuple[dict[str, Any], Gaps]:
-        asked = Asked(what="statistics", format="ndjson")
+        request = ExportRequest(what="statistics", format="ndjson")
         data, all_gaps = b"", NO_GAPS
         with store.snapshot(website) as snapshot:
-            source = Exported(
+            source = ExportSource(
                 snapshot=snapshot,
                 origins=store.imports.origins(website),
                 sources=SOURCES,
-                period=asked.period,
+                period=request.period,
                 zone=zone,
             )
-            for piece in asked.written(source, END_MS):
+            for piece in request.encoded(source, END_MS):
                 data += piece.data
                 for gaps in piece.gaps.values():
                     all_gaps |= gaps

@@ -23,22 +23,22 @@ from medamad.query.filters import Condition
 from medamad.query.period import Period
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
-from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, Asked, Exported, taken
+from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, ExportRequest, ExportSource, drain
 from medamad.transfer.tables import TABLES, ColumnKind
 
 OpenStore = Callable[..., Store]
 
 
-def read(data: bytes, asked: Asked) -> list[dict[str, Any]]:
+def read(data: bytes, request: ExportRequest) -> list[dict[str, Any]]:
     """Read a file as anybody would by the documents."""
-    kinds = {column.name: column.kind for column in TABLES[asked.what].columns}
-    if asked.format == "parquet":
+    kinds = {column.name: column.kind for column in TABLES[request.what].columns}
+    if request.format == "parquet":
         table = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
         return [
             {name: _ms(value) if name == "time" else value for name, value in row.items()}
             for row in table
         ]
-    if asked.format == "ndjson":
+    if request.format == "ndjson":
         found = [dict.fromkeys(kinds) | json.loads(line) for line in data.splitlines()]
         return [row | ({"time": _ms(row["time"])} if "time" in row else {}) for row in found]
     text = io.StringIO(data.decode("utf-8"), newline="")
@@ -109,8 +109,8 @@ async def test_views_and_events_say_all_that_is_stored(
     store.ask(website, agrees)
     found = []
     for what in ("views", "events"):
-        asked = Asked(what=what, format=format_name)
-        found.append(read(exported(store, website, asked), asked))
+        request = ExportRequest(what=what, format=format_name)
+        found.append(read(exported(store, website, request), request))
     assert as_held(*found) == store.ask(website, rows)
     (name,) = {row["store"] for table in found for row in table}
     assert len(name) == 16
@@ -126,8 +126,8 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
     period = Period(NOW_MS + 3, NOW_MS + DAY_MS)
     all_views, all_events = store.ask(website, rows)
     for what, there in (("views", all_views), ("events", all_events)):
-        asked = Asked(what=what, period=period)
-        found = read(exported(store, website, asked), asked)
+        request = ExportRequest(what=what, period=period)
+        found = read(exported(store, website, request), request)
         numbers = {row[what[:-1]] for row in found}
         inside = [row for row in there if period.start_ms <= row["time_ms"] <= period.end_ms]
         assert 0 < len(inside) < len(there)
@@ -137,29 +137,29 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_held_stays_while_it_is_written(open_store: OpenStore) -> None:
+async def test_what_is_exported_stays_while_it_is_written(open_store: OpenStore) -> None:
     """Whatever is flushed, merged, removed or added meanwhile."""
     store = open_store(sizes=Sizes(chunk_views=8, merged_members=2, counted_from=2))
     website = await fill(store)
-    asked = Asked(what="views", format="ndjson")
-    whole = exported(store, website, asked)
+    request = ExportRequest(what="views", format="ndjson")
+    whole = exported(store, website, request)
     with store.snapshot(website) as snapshot:
-        source = Exported(
+        source = ExportSource(
             snapshot=snapshot,
             origins=store.imports.origins(website),
             sources=SOURCES,
-            period=asked.period,
+            period=request.period,
         )
-        pieces = asked.written(source, LATER_MS)
+        pieces = request.encoded(source, LATER_MS)
         data = b"".join(next(pieces).data for _ in range(4))
         await store.append(views(100, 120, NOW_MS + 2 * DAY_MS))
         await settled(store, NOW_MS + 4 * DAY_MS)
         data += b"".join(piece.data for piece in pieces)
     assert data == whole
-    later = exported(store, website, asked)
+    later = exported(store, website, request)
     assert len(later.splitlines()) == len(whole.splitlines()) + 21
     await settled(store, NOW_MS + 5 * DAY_MS)
-    assert exported(store, website, asked) == later
+    assert exported(store, website, request) == later
     await store.close()
 
 
@@ -169,8 +169,8 @@ async def test_nothing_is_a_file_without_rows(open_store: OpenStore, format_name
     store = open_store()
     website = await store.add_website("example.com", 1)
     for what in ("views", "events"):
-        asked = Asked(what=what, format=format_name)
-        assert read(exported(store, website, asked), asked) == []
+        request = ExportRequest(what=what, format=format_name)
+        assert read(exported(store, website, request), request) == []
     await store.close()
 
 
@@ -178,8 +178,10 @@ async def test_nothing_is_a_file_without_rows(open_store: OpenStore, format_name
 async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=8))
     website = await fill(store)
-    asked = Asked(what="statistics", conditions=(Condition("path", "not_contains", ("nothing",)),))
-    found = read(exported(store, website, asked), asked)
+    request = ExportRequest(
+        what="statistics", conditions=(Condition("path", "not_contains", ("nothing",)),)
+    )
+    found = read(exported(store, website, request), request)
     reports = [row["report"] for row in found]
     assert list(dict.fromkeys(reports)) == [
         *("summary", "days", "pages", "time", "referrers", "referrer_urls", "sources", "mediums"),
@@ -211,8 +213,8 @@ async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: O
     later = a_view(beacon="b3", path="/3", first_today=False)
     await store.append([*views(1, 2), later, leaving(1, 70_000), leaving(3, 500)])
     for format_name in FORMAT_NAMES:
-        asked = Asked(what="statistics", format=format_name)
-        found = read(exported(store, website, asked), asked)
+        request = ExportRequest(what="statistics", format=format_name)
+        found = read(exported(store, website, request), request)
         known = {
             row["name"]: (row["bounce_percentage"], row["duration"])
             for row in found
@@ -228,15 +230,15 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
     website = await store.add_website("example.com", 1)
     views = 2 * STEP_ROWS + 100
     await load(store, website, made(1, views, 10))
-    asked = Asked(what="statistics")
+    request = ExportRequest(what="statistics")
     with store.snapshot(website) as snapshot:
-        source = Exported(
+        source = ExportSource(
             snapshot=snapshot,
             origins=store.imports.origins(website),
             sources=SOURCES,
-            period=asked.period,
+            period=request.period,
         )
-        pieces = list(asked.pieces(source, LATER_MS))
+        pieces = list(request.pieces(source, LATER_MS))
     assert max(len(column) for piece in pieces for column in piece.rows) == STEP_ROWS
     reports = [name for piece in pieces for name in piece.rows[0]]
     paths = [
@@ -251,12 +253,12 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
 
 def test_rows_are_let_go_of_some_at_a_time() -> None:
     rows = list(range(2 * STEP_ROWS + 100))
-    steps = taken(rows)
+    steps = drain(rows)
     assert next(steps) == list(range(STEP_ROWS))
     assert len(rows) == STEP_ROWS + 100
     assert [len(some) for some in steps] == [STEP_ROWS, 100]
     rows = list(range(3 * STEP_ROWS))
-    steps = taken(rows)
+    steps = drain(rows)
     next(steps)
     steps.close()
     assert rows == []
@@ -264,4 +266,4 @@ def test_rows_are_let_go_of_some_at_a_time() -> None:
 
 def test_filters_are_for_statistics_alone() -> None:
     with pytest.raises(BadRequest, match="path: expected a filter with statistics alone"):
-        Asked(what="events", conditions=(Condition("path", "eq", ("/",)),))
+        ExportRequest(what="events", conditions=(Condition("path", "eq", ("/",)),))

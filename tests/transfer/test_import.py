@@ -14,7 +14,7 @@ from support.transfer.round_trips import answers, exported, files_of, take_in
 from medamad.domain.errors import BadRequest, Conflict
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
-from medamad.transfer.export import FORMAT_NAMES, Asked
+from medamad.transfer.export import FORMAT_NAMES, ExportRequest
 from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
 
@@ -76,12 +76,12 @@ async def test_an_import_beside_hits_can_be_undone(open_store: OpenStore, tmp_pa
     await there.append(views(1, 30))
     await there.load(twin, made(5, 20, 6))
     await settled(there, NOW_MS + DAY_MS + 1)
-    before = answers(there, twin), exported(there, twin, Asked(what="views"))
+    before = answers(there, twin), exported(there, twin, ExportRequest(what="views"))
     taken = await take_in(there, twin, files)
     assert answers(there, twin) != before[0]
     await settled(there, NOW_MS + 3 * DAY_MS)
     await there.imports.undo(twin, taken.ended.number)
-    assert (answers(there, twin), exported(there, twin, Asked(what="views"))) == before
+    assert (answers(there, twin), exported(there, twin, ExportRequest(what="views"))) == before
     await origin.close()
     await there.close()
 

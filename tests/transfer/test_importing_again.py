@@ -12,7 +12,7 @@ from support.transfer.round_trips import answers, exported, files_of, take_in
 from medamad.query.period import Period
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
-from medamad.transfer.export import Asked
+from medamad.transfer.export import ExportRequest
 from medamad.transfer.import_context import ImportTarget, ReadContext
 from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
 from medamad.transfer.rows import ViewRow
@@ -103,7 +103,7 @@ async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: 
     for number, period in enumerate((Period(), Period(NOW_MS, NOW_MS + DAY_MS))):
         for what in ("views", "events"):
             file = tmp_path / f"{what}-{number}.csv"
-            file.write_bytes(exported(origin, website, Asked(what=what, period=period)))
+            file.write_bytes(exported(origin, website, ExportRequest(what=what, period=period)))
             files.append(file)
         await origin.append([leaving(7, 900)])
     there = open_store(name="there")

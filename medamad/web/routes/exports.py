@@ -1,4 +1,4 @@
-"""Exports: all that is stored of a website, sent while it is read."""
+"""Exports: the data of a website, sent while it is read."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -14,135 +14,135 @@ from medamad.query.filters import parse_conditions
 from medamad.query.period import parse_period
 from medamad.query.request import Cancellation
 from medamad.query.result import NO_GAPS, Gaps
-from medamad.transfer.export import FORMAT_NAMES, WHAT, Asked, Exported, Written
+from medamad.transfer.export import FORMAT_NAMES, WHAT, EncodedPiece, ExportRequest, ExportSource
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS
 from medamad.web.auth import Access, network_of
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
+from medamad.web.parameters import QueryParameters
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
 MOST_EXPORTS: Final = 4
-"""How many may be under way at once: each holds what it reads."""
+"""The most exports at once: each leases the segments that it reads."""
 MOST_OF_A_NETWORK: Final = 2
-"""How many of them for one network, so that a slow reader does not take all."""
+"""The most of them for one network, so that a slow reader does not take all."""
 _RETRY_AFTER_S: Final = 10
 _WAIT_S: Final = 0.5
 _STEP_BYTES: Final = 4 << 20
 
 
 @define(eq=False)
-class _Source:
-    """The pieces of a file, each made in the question pool."""
+class _File:
+    """The file of an export, made piece by piece in the query pool."""
 
     _call: Call
     _cancellation: Cancellation
-    _written: Iterator[Written]
-    _made: deque[bytes | None] = field(factory=deque)
+    _encoded: Iterator[EncodedPiece]
+    _ready: deque[bytes | None] = field(factory=deque)
     _done: int = -1
     _has_ended: bool = False
     gaps: Gaps = NO_GAPS
     """The gaps in what has been made."""
 
     async def begin(self, *, to_the_end: bool) -> None:
-        """Make the first piece, so that what cannot be made at all is refused, or all of them."""
-        self._made.append(await self._call.ask(self._step))
-        while to_the_end and self._made[-1] is not None:
-            self._made.append(await self._make())
+        """Make the first piece, or all of them. Raise the error of one that cannot be made."""
+        self._ready.append(await self._call.ask(self._step))
+        while to_the_end and self._ready[-1] is not None:
+            self._ready.append(await self._make())
 
     async def next_piece(self) -> bytes | None:
-        """Return the next piece, None at the end."""
-        return self._made.popleft() if self._made else await self._make()
+        """Return the next piece, or None at the end."""
+        return self._ready.popleft() if self._ready else await self._make()
+
+    def close(self) -> None:
+        """Cancel the export, and discard what was not sent."""
+        self._cancellation.cancel()
+        if not self._has_ended:
+            discarded = [self._encoded]
+            self._encoded = iter(())
+            # Freeing many rows takes long, so a thread of the pool does it. If the pool refuses,
+            # they are freed here.
+            self._call.ask(discarded.clear).addErrback(lambda _failure: None)
 
     async def _make(self) -> bytes | None:
         while True:
             try:
                 return await self._call.ask(self._step)
             except Unavailable:
-                # There are many questions at the moment: they go first.
+                # Too many queries are waiting: they go first.
                 waited: Deferred[None] = Deferred()
                 self._call.backend.call_later(_WAIT_S, waited.callback, None)
                 await waited
 
-    def close(self) -> None:
-        """Make no more, and let go of what was not sent: in a thread, as many rows take long."""
-        self._cancellation.cancel()
-        if not self._has_ended:
-            held = [self._written]
-            self._written = iter(())
-            # Where that is refused, or a stop gives it up, they go by themselves.
-            self._call.ask(held.clear).addErrback(lambda _failure: None)
-
     def _step(self) -> bytes | None:
-        """Go on with the file by one step, which need not give anything.
+        """Return the next bytes, which may be empty, or None at the end.
 
-        The pieces of one report are made in one, as long as they are not too many.
+        The pieces of a report are joined, unless they are too large.
         """
-        made: list[bytes] = []
-        for written in self._written:
-            made.append(written.data)
-            for gaps in written.gaps.values():
+        data: list[bytes] = []
+        for piece in self._encoded:
+            data.append(piece.data)
+            for gaps in piece.gaps.values():
                 self.gaps |= gaps
-            has_come_on = written.done != self._done
-            self._done = written.done
-            if has_come_on or sum(map(len, made)) >= _STEP_BYTES:
+            has_progressed = piece.done != self._done
+            self._done = piece.done
+            if has_progressed or sum(map(len, data)) >= _STEP_BYTES:
                 break
-        self._has_ended = not made
-        return b"".join(made) if made else None
+        self._has_ended = not data
+        return b"".join(data) if data else None
 
 
-def asked_of(call: Call) -> Asked:
-    """Read what is asked for. Raises BadRequest naming the parameter."""
-    query = call.query
-    return Asked(
-        what=query.choice("what", WHAT) or WHAT[0],
-        format=query.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
-        period=parse_period(query.text("start"), query.text("end")),
-        conditions=parse_conditions(query.pairs),
+def request_from(parameters: QueryParameters) -> ExportRequest:
+    """Return the export that is requested. Raise BadRequest naming the parameter."""
+    return ExportRequest(
+        what=parameters.choice("what", WHAT) or WHAT[0],
+        format=parameters.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
+        period=parse_period(parameters.text("start"), parameters.text("end")),
+        conditions=parse_conditions(parameters.pairs),
     )
 
 
 async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
-    backend, website, asked = call.backend, call.website(hostname), asked_of(call)
+    backend, website = call.backend, call.website(hostname)
+    request = request_from(call.query)
     network = network_of(call.request, backend)
     if backend.exports[network] >= MOST_OF_A_NETWORK:
         raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)
     if backend.exports.total() >= MOST_EXPORTS:
         raise Unavailable("too many exports at once", retry_after=_RETRY_AFTER_S)
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         backend.exports[network] += 1
-        opened.callback(_ended, backend, network)
-        snapshot = opened.enter_context(backend.store.snapshot(website))
-        exported = Exported(
-            snapshot=snapshot,
+        stack.callback(_end, backend, network)
+        source = ExportSource(
+            snapshot=stack.enter_context(backend.store.snapshot(website)),
             origins=backend.store.imports.origins(website),
             sources=backend.settings.sources,
-            period=asked.period,
+            period=request.period,
             zone=backend.pipeline.rules.zone,
         )
-        source = _Source(
-            call, exported.cancellation, asked.written(exported, int(backend.clock() * 1000))
-        )
-        opened.callback(source.close)
-        # The gaps of statistics are in the headers, before the statistics themselves.
-        await source.begin(to_the_end=asked.what == STATISTICS.name)
-        name = asked.file_name(website.hostname).encode("ascii")
+        encoded = request.encoded(source, int(backend.clock() * 1000))
+        file = _File(call, source.cancellation, encoded)
+        stack.callback(file.close)
+        # The headers have the gaps of statistics, which are known once all of them are made.
+        await file.begin(to_the_end=request.what == STATISTICS.name)
+        name = request.file_name(website.hostname).encode("ascii")
         return Response(
             HTTPStatus.OK,
-            content_type=FORMATS[asked.format].content_type,
+            content_type=FORMATS[request.format].content_type,
             headers=(
                 NO_STORE,
                 NO_SNIFFING,
                 (b"Content-Disposition", b'attachment; filename="%b"' % name),
-                *partial_headers(source.gaps),
+                *partial_headers(file.gaps),
             ),
-            stream=Stream(source.next_piece, opened.pop_all().close),
+            stream=Stream(file.next_piece, stack.pop_all().close),
         )
 
 
-def _ended(backend: Backend, network: bytes) -> None:
-    # A network that receives none any more is kept no longer.
+def _end(backend: Backend, network: bytes) -> None:
+    # Subtracting counters drops networks that have no exports left.
     backend.exports -= Counter([network])
 
 

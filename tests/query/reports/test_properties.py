@@ -88,7 +88,7 @@ def test_nothing() -> None:
     assert answer(snapshot_of([], []), "properties", [("prop_name", "x")]) == []
 
 
-def test_names_that_come_later_are_counted_too() -> None:
+def test_names_that_are_added_later_are_counted_too() -> None:
     before = snapshot_of(VIEWS, EVENTS)
     assert len(answer(before, "properties", [])) == 2
     more = [*EVENTS, event(6, None, colour="red"), event(7, None, plan="free")]

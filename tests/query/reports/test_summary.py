@@ -118,7 +118,7 @@ def test_a_view_with_matching_properties_counts_once() -> None:
         (("timezone", "Mars"), "timezone: expected an IANA time zone such as Europe/Berlin"),
     ],
 )
-def test_what_there_is_not_is_refused(parameter: tuple[str, str], message: str) -> None:
-    with pytest.raises(BadRequest) as refusal:
+def test_unknown_values_are_rejected(parameter: tuple[str, str], message: str) -> None:
+    with pytest.raises(BadRequest) as rejection:
         summary(parameter)
-    assert str(refusal.value) == message
+    assert str(rejection.value) == message

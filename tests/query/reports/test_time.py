@@ -40,7 +40,7 @@ def test_a_summary_is_in_order_of_the_share() -> None:
     ]
 
 
-def test_shares_and_medians_tie_as_they_are_shown() -> None:
+def test_ties_are_of_shares_and_medians_as_shown() -> None:
     views = [
         view(1, "", 1_000_000, path="/rest"),
         # Medians of 1.5 and 2 both show as 2; the shares differ in the sixth decimal only.
@@ -53,6 +53,6 @@ def test_shares_and_medians_tie_as_they_are_shown() -> None:
         assert [row["path"] for row in rows] == ["/rest", "/a", "/b"]
 
 
-def test_nothing_timed() -> None:
+def test_no_view_has_a_duration() -> None:
     assert answer(snapshot_of([view(1, "pq")], []), "time", []) == []
     assert answer(snapshot_of([], []), "time", []) == []

@@ -1,4 +1,4 @@
-"""Views and events of an afternoon, said shortly."""
+"""Views and events of an afternoon, in short notation."""
 
 from typing import Any
 

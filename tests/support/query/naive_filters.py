@@ -1,4 +1,4 @@
-"""A query of the interface, read naively: period, conditions, and what they let pass."""
+"""A query of the HTTP interface, read naively: its period and its filters."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -18,8 +18,8 @@ NEGATED: Final = {
 }
 
 
-class Asked:
-    """A query, read."""
+class ParsedQuery:
+    """A query."""
 
     def __init__(self, query: Pairs) -> None:
         self.query = query
@@ -99,7 +99,7 @@ def microseconds(moment: datetime) -> int:
 
 
 def calendar(interval: str, start_s: int, end_s: int, zone: tzinfo) -> list[tuple[int, str]]:
-    """Give (beginning, date) of the buckets, by looking at the clock at every step.
+    """Return (beginning, date) of the buckets, by looking at the clock at every step.
 
     Right for zones that change at a quarter of an hour and repeat no midnight.
     """

@@ -1,10 +1,10 @@
-"""The answers as the contract words them, computed naively over lists of dicts.
+"""The results as the contract words them, computed naively over lists of dicts.
 
 A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where not timed), and its
 texts as stored: `path`, `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`,
 `country` (ISO code), `locale` (tag); a text left out is "".
 An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
-value). A question is the name of an endpoint and the decoded pairs of a valid query.
+value). A query is the name of an endpoint and the decoded pairs of a valid query.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from support.query.naive_filters import TEXTS, Asked, Pairs, calendar, holds
+from support.query.naive_filters import TEXTS, Pairs, ParsedQuery, calendar, holds
 
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
@@ -21,7 +21,7 @@ Entry = dict[str, Any]
 
 
 class Oracle:
-    """All that is known of one website. `source_of` gives a stored referrer's source name."""
+    """All hits of one website. `source_of` returns the source name of a stored referrer."""
 
     def __init__(
         self,
@@ -36,21 +36,21 @@ class Oracle:
         self.source_of = source_of
         self.now_ms = now_ms
 
-    def answer(self, endpoint: str, query: Pairs) -> Any:
-        """Return what GET /website/{hostname}/{endpoint} answers."""
-        asked = Asked(query)
+    def answer(self, endpoint: str, parameters: Pairs) -> Any:
+        """Return what GET /website/{hostname}/{endpoint} returns."""
+        query = ParsedQuery(parameters)
         if endpoint == "summary":
-            return self._summary(asked)
+            return self._summary(query)
         if endpoint == "properties":
-            return self._properties(asked)
-        chosen = [v for v in self.views if asked.has(v["time_ms"]) and self._passes(v, asked)]
+            return self._properties(query)
+        selected = [v for v in self.views if query.has(v["time_ms"]) and self._passes(v, query)]
         if endpoint == "pages":
-            rows = self._pages(chosen, asked)
+            rows = self._pages(selected, query)
         elif endpoint == "time":
-            rows = self._times(chosen, asked)
+            rows = self._times(selected, query)
         else:
-            rows = self._dimension(endpoint, chosen, asked)
-        return rows[asked.offset :][: asked.limit]
+            rows = self._dimension(endpoint, selected, query)
+        return rows[query.offset :][: query.limit]
 
     # What passes
 
@@ -65,48 +65,48 @@ class Oracle:
             return [country_name(view["country"])]
         return [view[field]]
 
-    def _passes_itself(self, view: Entry | None, asked: Asked) -> bool:
+    def _passes_itself(self, view: Entry | None, query: ParsedQuery) -> bool:
         return all(
             holds(operator, self._names(view, field), values)
-            for field, operator, values in asked.conditions
+            for field, operator, values in query.conditions
             if not field.startswith("prop_")
         )
 
-    def _passes(self, view: Entry, asked: Asked) -> bool:
+    def _passes(self, view: Entry, query: ParsedQuery) -> bool:
         carried = [
             pair for event in self.events if event["view"] == view["id"] for pair in pairs_of(event)
         ]
-        return self._passes_itself(view, asked) and (
-            not asked.names_property or any(asked.matches(*pair) for pair in carried)
+        return self._passes_itself(view, query) and (
+            not query.names_property or any(query.matches(*pair) for pair in carried)
         )
 
     # The statistics
 
-    def _summary(self, asked: Asked) -> Entry:
-        passing = [view for view in self.views if self._passes(view, asked)]
+    def _summary(self, query: ParsedQuery) -> Entry:
+        matching = [view for view in self.views if self._passes(view, query)]
 
         def figures(has: Callable[[int], bool]) -> Entry:
-            chosen = [view for view in passing if has(view["time_ms"])]
+            selected = [view for view in matching if has(view["time_ms"])]
             return {
-                "visitors": visitors(chosen, "q" if asked.names_page else "p"),
-                "pageviews": len(chosen),
-                "bounce_percentage": bounces(chosen),
-                "duration": quantile(times(chosen), Fraction(1, 2)),
+                "visitors": visitors(selected, "q" if query.names_page else "p"),
+                "pageviews": len(selected),
+                "bounce_percentage": bounces(selected),
+                "duration": quantile(times(selected), Fraction(1, 2)),
             }
 
-        found: Entry = {"current": figures(asked.has)}
-        if asked.flag("previous"):
-            length = asked.end_us // 1000 - asked.start_ms + 1
-            before, after = asked.start_ms - length, asked.start_ms - 1
+        found: Entry = {"current": figures(query.has)}
+        if query.flag("previous"):
+            length = query.end_us // 1000 - query.start_ms + 1
+            before, after = query.start_ms - length, query.start_ms - 1
             found["previous"] = figures(lambda time_ms: before <= time_ms <= after)
-        if interval := asked.one("interval"):
+        if interval := query.one("interval"):
             first = min((view["time_ms"] for view in self.views), default=None)
-            start_ms = first if asked.start is None else asked.start_ms
-            end_ms = self.now_ms if asked.end is None else asked.end_us // 1000
+            start_ms = first if query.start is None else query.start_ms
+            end_ms = self.now_ms if query.end is None else query.end_us // 1000
             found["interval"] = []
             if start_ms is None or start_ms > end_ms:
                 return found
-            zone = ZoneInfo(asked.one("timezone")) if asked.one("timezone") else asked.zone
+            zone = ZoneInfo(query.one("timezone")) if query.one("timezone") else query.zone
             edges = calendar(interval, start_ms // 1000, end_ms // 1000, zone)
             for number, (begin_s, date) in enumerate(edges):
                 low = max(begin_s * 1000, start_ms)
@@ -117,47 +117,47 @@ class Oracle:
                 found["interval"].append({"date": date, **row})
         return found
 
-    def _pages(self, chosen: list[Entry], asked: Asked) -> list[Entry]:
-        groups = grouped(chosen, lambda view: view["path"])
+    def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
+        groups = grouped(selected, lambda view: view["path"])
         ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], "q"), -len(g[1]), g[0]))
         rows = []
         for path, views in ordered:
             row = {
                 "path": path,
                 "visitors": visitors(views, "q"),
-                "visitors_percentage": ratio(visitors(views, "q"), visitors(chosen, "q")),
+                "visitors_percentage": ratio(visitors(views, "q"), visitors(selected, "q")),
             }
-            if not asked.flag("summary"):
+            if not query.flag("summary"):
                 row["pageviews"] = len(views)
-                row["pageviews_percentage"] = ratio(len(views), len(chosen))
+                row["pageviews_percentage"] = ratio(len(views), len(selected))
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
             rows.append(row)
         return rows
 
-    def _times(self, chosen: list[Entry], asked: Asked) -> list[Entry]:
+    def _times(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
         rows = []
-        for path, views in grouped(chosen, lambda view: view["path"]).items():
+        for path, views in grouped(selected, lambda view: view["path"]).items():
             if times(views):
                 row = {
                     "path": path,
                     "duration": quantile(times(views), Fraction(1, 2)),
-                    "duration_percentage": ratio(sum(times(views)), sum(times(chosen))),
+                    "duration_percentage": ratio(sum(times(views)), sum(times(selected))),
                 }
-                if not asked.flag("summary"):
+                if not query.flag("summary"):
                     row["visitors"] = visitors(views, "q")
                     row["duration_upper_quartile"] = quantile(times(views), Fraction(3, 4))
                     row["duration_lower_quartile"] = quantile(times(views), Fraction(1, 4))
                 rows.append(row)
-        first = "duration_percentage" if asked.flag("summary") else "visitors"
+        first = "duration_percentage" if query.flag("summary") else "visitors"
         return sorted(rows, key=lambda row: (-row[first], -row["duration"], row["path"]))
 
-    def _dimension(self, endpoint: str, chosen: list[Entry], asked: Asked) -> list[Entry]:
+    def _dimension(self, endpoint: str, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
         name, value_of = {
             "referrers": (
                 "referrer",
                 (lambda view: self.source_of(view["referrer"]))
-                if asked.flag("grouped", default=True)
+                if query.flag("grouped", default=True)
                 else (lambda view: view["referrer"]),
             ),
             "sources": ("source", lambda view: view["utm_source"]),
@@ -171,39 +171,39 @@ class Oracle:
             "countries": ("country", lambda view: country_name(view["country"])),
             "languages": (
                 "language",
-                lambda view: (locale_name if asked.flag("locale") else language_name)(
+                lambda view: (locale_name if query.flag("locale") else language_name)(
                     view["locale"]
                 ),
             ),
         }[endpoint]
-        kind = "q" if asked.names_page else "p"
-        groups = grouped(chosen, value_of)
+        kind = "q" if query.names_page else "p"
+        groups = grouped(selected, value_of)
         ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], kind), -len(g[1]), g[0]))
         rows = []
         for value, views in ordered:
             row = {
                 name: value,
                 "visitors": visitors(views, kind),
-                "visitors_percentage": ratio(visitors(views, kind), visitors(chosen, kind)),
+                "visitors_percentage": ratio(visitors(views, kind), visitors(selected, kind)),
             }
-            if not asked.flag("summary"):
+            if not query.flag("summary"):
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
             rows.append(row)
         return rows
 
-    def _properties(self, asked: Asked) -> list[Entry]:
+    def _properties(self, query: ParsedQuery) -> list[Entry]:
         by_id = {view["id"]: view for view in self.views}
-        by_value = any(field == "prop_name" for field, *_ in asked.conditions)
+        by_value = any(field == "prop_name" for field, *_ in query.conditions)
         carrying: dict[tuple[str, ...], int] = {}
         total = 0
         for event in self.events:
             view = by_id.get(event["view"])
-            if asked.has(event["time_ms"]) and self._passes_itself(view, asked):
+            if query.has(event["time_ms"]) and self._passes_itself(view, query):
                 labels = {
                     (name, value) if by_value else (name,)
                     for name, value in pairs_of(event)
-                    if asked.matches(name, value)
+                    if query.matches(name, value)
                 }
                 total += bool(labels)
                 for label in labels:
@@ -216,7 +216,7 @@ class Oracle:
                 "events_percentage": ratio(events, total),
             }
             for label, events in ordered
-        ][asked.offset :][: asked.limit]
+        ][query.offset :][: query.limit]
 
 
 def pairs_of(event: Entry) -> list[tuple[str, str]]:

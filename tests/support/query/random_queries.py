@@ -1,4 +1,4 @@
-"""Random hits around the moments at which clocks change, and random questions about them."""
+"""Random hits around the moments at which clocks change, and random queries of them."""
 
 import random
 from datetime import datetime, timedelta
@@ -74,8 +74,8 @@ REACH_MS = {
 
 
 @define
-class Invention:
-    """Hits and questions within `REACH_MS[interval]` of a moment."""
+class RandomTraffic:
+    """Hits and queries within `REACH_MS[interval]` of a moment."""
 
     rng: random.Random
     moment: datetime

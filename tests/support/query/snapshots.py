@@ -196,14 +196,14 @@ class Dictionary:
 
 
 def cut(entries: Sequence[Any], cuts: Iterable[int]) -> list[Sequence[Any]]:
-    """Cut a list into pieces at some places; none is empty."""
+    """Return the pieces of a list that is cut at some places. None is empty."""
     bounds = [0, *sorted(place for place in cuts if place < len(entries)), len(entries)]
     return [entries[low:high] for low, high in pairwise(bounds) if high > low]
 
 
 @frozen
 class Cuts:
-    """How a snapshot is made of parts: where each begins, which have counters, which are grouped.
+    """How a snapshot is cut into parts: where each begins, which have counters, which are merged.
 
     The events are cut at the same places; those of the first `in_parts` pieces are in the parts.
     """
@@ -216,7 +216,7 @@ class Cuts:
 
 @frozen
 class MadeDay:
-    """A day of which there are sums: its number, its bounds, what it had, and what is known."""
+    """A day that has a rollup: its number, its bounds, its hits, and what is known of them."""
 
     number: int
     span: tuple[int, int]
@@ -232,7 +232,7 @@ def snapshot_of(
     cuts: Cuts = Cuts(),
     days: Iterable[MadeDay] = (),
 ) -> Snapshot:
-    """Make a snapshot; the ids of the views are ascending whole numbers from 1.
+    """Return a snapshot. The ids of the views are ascending whole numbers from 1.
 
     `days` have views and events of their own, none of them twice.
     """

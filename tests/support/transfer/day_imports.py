@@ -15,7 +15,7 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.ingest.pipeline import Rules
 from medamad.storage.store import Store
-from medamad.transfer.export import Asked
+from medamad.transfer.export import ExportRequest
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_days import (
     DayGatherer,
@@ -77,5 +77,5 @@ def tell(_: object) -> None:
 
 
 def statistics(store: Store, website: Website) -> list[dict[str, Any]]:
-    found = exported(store, website, Asked(what="statistics", format="ndjson"))
+    found = exported(store, website, ExportRequest(what="statistics", format="ndjson"))
     return [json.loads(line) for line in found.splitlines()]

@@ -20,7 +20,7 @@ from medamad.query.reports import summary
 from medamad.query.request import Cancellation, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
-from medamad.transfer.export import Asked, Exported
+from medamad.transfer.export import ExportRequest, ExportSource
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_rows import ExistingHits, RowGatherer
 from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
@@ -29,16 +29,16 @@ SOURCES = Sources({"google.com": "Google"})
 LATER_MS = NOW_MS + 9 * DAY_MS
 
 
-def exported(store: Store, website: Website, asked: Asked) -> bytes:
+def exported(store: Store, website: Website, request: ExportRequest) -> bytes:
     """Return a whole file."""
     with store.snapshot(website) as snapshot:
-        source = Exported(
+        source = ExportSource(
             snapshot=snapshot,
             origins=store.imports.origins(website),
             sources=SOURCES,
-            period=asked.period,
+            period=request.period,
         )
-        pieces = list(asked.written(source, LATER_MS))
+        pieces = list(request.encoded(source, LATER_MS))
     assert all(one.done <= other.done for one, other in pairwise(pieces))
     assert pieces[-1].done == pieces[-1].total
     return b"".join(piece.data for piece in pieces)
@@ -50,7 +50,7 @@ def files_of(store: Store, website: Website, folder: Path, format_name: str) -> 
     paths = []
     for what in ("views", "events"):
         path = folder / f"{what}.{format_name}"
-        path.write_bytes(exported(store, website, Asked(what=what, format=format_name)))
+        path.write_bytes(exported(store, website, ExportRequest(what=what, format=format_name)))
         paths.append(path)
     return paths
 
@@ -124,8 +124,10 @@ def answers(store: Store, website: Website) -> list[Any]:
     found: list[Any] = []
     for period in PERIODS:
         for conditions in FILTERS:
-            asked = Asked(what="statistics", format="ndjson", period=period, conditions=conditions)
-            found.append(exported(store, website, asked).decode())
+            request = ExportRequest(
+                what="statistics", format="ndjson", period=period, conditions=conditions
+            )
+            found.append(exported(store, website, request).decode())
         found += [
             store.ask(website, partial(_over_time, period, interval))
             for interval in INTERVALS

@@ -20,7 +20,7 @@ from medamad.query.reports import pages
 from medamad.query.request import Cancelled
 from medamad.query.scan import select
 from medamad.storage.compaction.planner import Sizes
-from medamad.transfer.export import STEP_ROWS, Asked, Written
+from medamad.transfer.export import STEP_ROWS, EncodedPiece, ExportRequest
 from medamad.web.responses import WRITTEN_BYTES
 from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
 
@@ -168,17 +168,17 @@ async def test_nobody_takes_for_ever(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_sent_is_let_go_of_in_a_thread(
+async def test_what_is_not_sent_is_freed_in_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(house, 3_000)
     ended_in: list[bool] = []
     in_thread = [False]
-    written = Asked.written
+    encoded = ExportRequest.encoded
 
-    def told(*given: Any) -> Iterator[Written]:
+    def recorded(*given: Any) -> Iterator[EncodedPiece]:
         try:
-            yield from written(*given)
+            yield from encoded(*given)
         finally:
             ended_in.append(in_thread[0])
 
@@ -189,7 +189,7 @@ async def test_what_is_not_sent_is_let_go_of_in_a_thread(
         finally:
             in_thread[0] = False
 
-    monkeypatch.setattr(Asked, "written", told)
+    monkeypatch.setattr(ExportRequest, "encoded", recorded)
     house.site.backend.ask = ask
     connection = await asked(house, over=slow(house))
     assert not ended_in
@@ -225,7 +225,7 @@ async def test_a_report_ends_when_the_client_has_gone(
 
 @pytest.mark.parametrize("goes", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_who_takes_nothing_more_is_left(house: House, goes: bool) -> None:
+async def test_a_client_that_stops_reading_is_dropped(house: House, goes: bool) -> None:
     await filled(house, 3_000)
     connections = [
         await asked(house, over=slow(house, f"198.51.{number // MOST_OF_A_NETWORK}.{number}"))
