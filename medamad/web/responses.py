@@ -164,7 +164,7 @@ def encoded_last(response: Response, common: Headers) -> bytes:
 
 
 NOT_FOUND: Final = "there is nothing at this address"
-FAULT: Final = "a fault of the server's own, which its log describes"
+FAULT: Final = "an internal error; see the server's log"
 
 _BEARER: Final = (b"WWW-Authenticate", b"Bearer")
 """By what a program may make itself known (RFC 6750 section 3)."""

@@ -30,7 +30,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "start: expected a date-time that is not after end|previous: expected start and end"
     "|u: expected the URL of the page, since there is no Referer"
     "|interval: expected at most|hostname: .* is the name of another website"
-    "|websites: no website .* is registered|dateExpires: expected a Unix second to come"
+    "|websites: no website .* is registered|dateExpires: expected a Unix time in the future"
     "|name: expected 1 to 64 characters, got 0"
     "|[a-z_]+: expected a filter with statistics alone"
 )

@@ -293,7 +293,7 @@ async def test_a_fault_is_500_and_told_to_the_log_alone(
     house.site.backend.ask = lambda _question, **_: fail(ZeroDivisionError("a secret"))
     answer = await owner.ask("GET", f"{prefix}/website/{website}/pages?path=/secret")
     assert answer.status == 500
-    assert answer.error == "a fault of the server's own, which its log describes"
+    assert answer.error == "an internal error; see the server's log"
     (text,) = logged_failures.texts()
     assert text.startswith("answering GET /website/<hostname>/pages failed\n")
     assert "/secret" not in text

@@ -209,5 +209,5 @@ async def test_a_fault_outside_every_route_is_answered(
     house.site.root.serve = broken
     answer = await house.browser().ask("GET", "/user")
     assert answer.status == 500
-    assert answer.error == "a fault of the server's own, which its log describes"
+    assert answer.error == "an internal error; see the server's log"
     assert len(logged_failures.take(ZeroDivisionError)) == 1

@@ -252,7 +252,7 @@ async def test_a_fault_is_500_and_logged(
     house.pipeline.queue._append = broken
     answer = await stranger.ask("POST", HIT, load())
     assert answer.status == 500
-    assert answer.error == "a fault of the server's own, which its log describes"
+    assert answer.error == "an internal error; see the server's log"
     assert len(logged_failures.take(ZeroDivisionError)) == 1
 
 
