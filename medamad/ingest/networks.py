@@ -1,4 +1,4 @@
-"""Addresses and networks: who sends a hit, and which network that is."""
+"""Addresses and networks, and the sender of a hit."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,26 +23,25 @@ _WITH_PORT: Final = re.compile(
 
 @frozen
 class Sender:
-    """What a request tells about its sender. Never stored or logged.
+    """What the request of a hit reveals about its sender. Never stored or logged.
 
-    `address` is None where the connection has none (a Unix socket without a trusted proxy); the
-    headers are "" when absent.
+    `address` is None if the connection has none (a Unix socket without a trusted proxy); missing
+    headers are "".
     """
 
     address: Address | None
     user_agent: str = ""
     accept_language: str = ""
     origin: str = ""
-    """The origin of the page that sends."""
+    """The origin of the page."""
     gpc: bool = False
-    """Whether the browser objects to being followed (Global Privacy Control); told where rules
-    ask for it."""
+    """Whether the browser sends Global Privacy Control; only set if the rules respect it."""
     sent_bytes: int = 0
-    """How much is sent in all."""
+    """The size of the request."""
 
 
 def address_of(text: str) -> Address | None:
-    """Read an address with or without a port; one of IPv4 mapped into IPv6 is one of IPv4."""
+    """Return the address in a text, with or without a port; a mapped IPv4 address as IPv4."""
     with_port = _WITH_PORT.match(text)
     if with_port:
         text = with_port["six"] or with_port["four"]
@@ -58,13 +57,13 @@ def address_of(text: str) -> Address | None:
 Network: TypeAlias = IPv4Network | IPv6Network
 
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")
-_V4_NEIGHBOURHOOD: Final = 3
-_V6_NEIGHBOURHOOD: Final = 6
-"""Octets of an address that name its neighbourhood: a /24 or a /48."""
+_V4_PREFIX_OCTETS: Final = 3
+_V6_PREFIX_OCTETS: Final = 6
+"""The first octets of an address, which make its /24 or /48."""
 
 
 class Networks:
-    """A set of networks; `address in networks` takes one look-up for each length of prefix.
+    """A set of networks; `address in networks` takes one look-up for each prefix length.
 
     An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address.
     """
@@ -91,10 +90,10 @@ class Networks:
 
 
 def read_networks(text: str) -> Iterator[Network]:
-    """Read addresses and networks, one a line; what follows a # is left out.
+    """Yield the addresses and networks of a text, one per line; a # begins a comment.
 
-    They come one by one, so that there are never many objects for the garbage collector to go
-    through. Raises ValueError naming the line that holds neither.
+    They are yielded one by one, so that the garbage collector never has many objects to scan.
+    Raises ValueError naming the line that is neither.
     """
     for number, line in enumerate(text.splitlines(), start=1):
         if entry := line.partition("#")[0].strip():
@@ -106,14 +105,14 @@ def read_networks(text: str) -> Iterator[Network]:
 
 
 def prefix_of(address: Address) -> bytes:
-    """Return the /24 (3 octets) or /48 (6 octets) that an address lies in."""
+    """Return the /24 (3 octets) or /48 (6 octets) of an address."""
     address = _unmapped(address)
     is_v4 = isinstance(address, IPv4Address)
-    return address.packed[: _V4_NEIGHBOURHOOD if is_v4 else _V6_NEIGHBOURHOOD]
+    return address.packed[: _V4_PREFIX_OCTETS if is_v4 else _V6_PREFIX_OCTETS]
 
 
 def is_local(address: Address) -> bool:
-    """Return whether an address is a loopback, private (RFC 1918, RFC 4193) or link-local one."""
+    """Return whether an address is loopback, private (RFC 1918, RFC 4193) or link-local."""
     return address in _LOCAL
 
 

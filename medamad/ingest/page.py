@@ -1,4 +1,4 @@
-"""The page of a view and where it came from: URL, campaign, referrer, website of an Origin."""
+"""The URL of a page, its campaign and referrer, and the websites of an Origin."""
 
 import re
 from collections.abc import Container
@@ -14,20 +14,20 @@ from medamad.ingest.networks import address_of, is_address
 from medamad.storage.websites import Websites
 
 MAX_AUTHORITY: Final = 512
-"""Characters of user, host and port that are looked at. The longest host has half of them."""
+"""Characters of user, host and port that are parsed, twice as many as the longest host has."""
 
 _LONG_AUTHORITY: Final = re.compile(rf"[^/]*+/[\t\n\r]*+/[^/?#]{{{MAX_AUTHORITY + 1}}}")
-"""As `urlsplit` finds it, which passes over tabs and line ends."""
+"""The authority as `urlsplit` finds it, which ignores tabs and line ends."""
 
 
 def split_url(url: str) -> SplitResult:
-    """Take a URL apart as `urlsplit` does. Raises ValueError for what is none.
+    """Return the parts of a URL, as `urlsplit` does. Raises ValueError if it is not one.
 
-    That normalises what stands for the host unless it is ASCII, and the time for this grows with
-    the square of the combining characters in a row: so nothing long is normalised.
+    `urlsplit` normalises a host that is not ASCII, in time that grows with the square of the
+    combining characters in a row. Long hosts are therefore rejected before.
     """
     if not url.isascii() and _LONG_AUTHORITY.match(url):
-        raise ValueError("a host is not that long")
+        raise ValueError("the host is too long")
     return urlsplit(url)
 
 
@@ -38,7 +38,7 @@ _EXPECTED: Final = "u: expected an http or https URL"
 
 
 def _spelt(word: str) -> str:
-    """Return the pattern of a word of which each character may be escaped."""
+    """Return the pattern of a word whose characters may each be percent-encoded."""
     return "".join(rf"(?:{char}|%{ord(char):02x}|%{ord(char.upper()):02x})" for char in word)
 
 
@@ -50,7 +50,7 @@ _CAMPAIGN: Final = re.compile(
     rf"&{_spelt('utm_')}(?:{_UTM})(?:=[^&]*|(?=&)|\Z)", re.ASCII | re.IGNORECASE
 )
 _LONGEST_ESCAPE: Final = len("%F0%9F%98%80")
-"""Characters that may stand for a single one."""
+"""The most characters that can encode a single one."""
 
 _ESCAPED: Final = re.compile(
     r"""(?:%[0-7][\da-f]
@@ -61,7 +61,7 @@ _ESCAPED: Final = re.compile(
 )
 """Percent-escapes of UTF-8 (RFC 3629, section 4)."""
 _MOST_RUNS: Final = MAX_PATH // 2 + 1
-"""So many runs of escapes, and what stands between them, make MAX_PATH characters."""
+"""The most runs of escapes, with a character between them, in MAX_PATH characters."""
 
 
 @frozen
@@ -78,15 +78,15 @@ class Page:
 
 
 def page_of(url: str) -> Page:
-    """Take the URL of a page apart. Raises BadRequest unless it is an http or https URL.
+    """Return the page of a URL. Raises BadRequest unless it is an http or https URL.
 
-    The path comes as sent, percent-decoded where that gives valid UTF-8, without a trailing
-    slash except for "/", cut at MAX_PATH characters; UTM fields are cut at MAX_UTM.
+    The path is percent-decoded where that yields valid UTF-8, has no trailing slash except for "/",
+    and is cut at MAX_PATH characters; UTM fields are cut at MAX_UTM.
     """
     try:
         parts = split_url(url)
         host = parts.hostname
-        parts.port  # noqa: B018 - raises for what is no port
+        parts.port  # noqa: B018 - raises if it is not a port
     except ValueError:
         raise BadRequest(_EXPECTED) from None
     if parts.scheme not in {"http", "https"} or not host:
@@ -95,16 +95,16 @@ def page_of(url: str) -> Page:
 
 
 def stored_path(path: str) -> str:
-    """Return a path of a URL as it is kept; "/" for none."""
+    """Return the path of a URL as it is stored; "/" for none."""
     decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
     return decoded[:MAX_PATH].rstrip("/") or "/"
 
 
 def _host(host: str) -> str:
-    """Return the one spelling of a hostname, or an address as browsers write it.
+    """Return a hostname in its canonical form, or an address as browsers write it.
 
-    No website is at an address, but a page may be, and its URL is no malformed one. A zone is none
-    of a URL's, and may be any text.
+    No website is at an address, but a page may be, and its URL is well-formed. URLs have no zone
+    identifiers, which may be any text.
     """
     try:
         return canonical_hostname(host, "u")
@@ -119,7 +119,7 @@ def _decoded(escapes: re.Match[str]) -> str:
 
 
 def _campaign(query: str) -> dict[str, str]:
-    """Return the UTM fields of a query: names in any case, the first one of a name counts."""
+    """Return the UTM fields of a query: names in any case, the first of a name."""
     found: dict[str, str] = {}
     if "utm" in query.lower() or "%" in query:
         for pair in _CAMPAIGN.finditer(f"&{query}"):
@@ -131,18 +131,18 @@ def _campaign(query: str) -> dict[str, str]:
 
 
 _SCHEMES: Final = frozenset({"http", "https", "android-app", "ios-app"})
-"""Schemes of pages and of apps; an app is named where a page has its host."""
+"""Schemes of pages and of apps; the name of an app is in the place of the host."""
 
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,9}\Z", re.ASCII)
-"""What names of apps and some hosts look like, though no hostname has an underscore."""
+"""Names of apps, and hosts with an underscore, which hostnames must not have."""
 
 
 def referrer_of(url: str, own_hosts: Container[str]) -> str:
-    """Return the referrer as it is kept: host and path, at most MAX_PATH characters.
+    """Return the referrer as it is stored: host and path, at most MAX_PATH characters.
 
-    No scheme, query, fragment, leading `www.` or trailing slash. "" for none, for an address, for
-    what is no URL of a page or app, and for a host in `own_hosts`, with `www.` or without.
-    Never raises.
+    It has no scheme, query, fragment, leading `www.` or trailing slash. Returns "" for an IP
+    address, for anything but a URL of a page or app, and for a host in `own_hosts`, with `www.` or
+    without.
     """
     try:
         parts = split_url(url.strip())
@@ -158,7 +158,7 @@ def referrer_of(url: str, own_hosts: Container[str]) -> str:
 
 
 def _referrer_host(host: str) -> str:
-    """Return the one spelling of a hostname or of an app's name, "" when it is neither."""
+    """Return the canonical form of a hostname or the name of an app, "" for neither."""
     try:
         return canonical_hostname(host)
     except BadRequest:
@@ -166,16 +166,16 @@ def _referrer_host(host: str) -> str:
 
 
 OriginRule: TypeAlias = Literal["website", "any"]
-"""Whose pages may report for a website: its own, and those of names below it; or all."""
+"""The pages that may send hits for a website: those on it and its subdomains, or any."""
 
 _ORIGIN_SCHEMES: Final = ("http", "https")
 
 
 def host_of(origin: str) -> str | None:
-    """Return the host of an Origin header, None where it tells of none.
+    """Return the host of an Origin header, None if it has none.
 
-    Browsers send "null" from sandboxed frames and pages without referrers, and nothing in some
-    requests; apps have schemes of their own. Nobody's page is told by any of these.
+    Browsers send "null" from sandboxed frames and pages without referrers, and no header in some
+    requests; apps have schemes of their own. None of these names a page.
     """
     scheme, _, rest = origin.partition("://")
     if scheme not in _ORIGIN_SCHEMES:
@@ -186,7 +186,7 @@ def host_of(origin: str) -> str | None:
 
 
 def websites_of(host: str, websites: Websites) -> frozenset[int]:
-    """Return the numbers of the websites that are on a host, or on one that it is below."""
+    """Return the numbers of the websites on a host and on its parent domains."""
     numbers = set()
     rest = host if len(host) <= MAX_HOSTNAME else ""
     while rest:
@@ -198,5 +198,5 @@ def websites_of(host: str, websites: Websites) -> frozenset[int]:
 
 @lru_cache(1_024)
 def _shared(numbers: frozenset[int]) -> frozenset[int]:
-    """Return the same each time: with each of many leavings that wait, one is kept."""
+    """Return the same object for equal sets: many waiting hits refer to it."""
     return numbers

@@ -1,4 +1,4 @@
-"""What a tracker sends: the body of POST /event/hit, decoded and checked (contract, section 4)."""
+"""The body of POST /event/hit, decoded and checked (contract, section 4)."""
 
 import json
 import re
@@ -15,20 +15,20 @@ from medamad.ingest.networks import address_of
 from medamad.lookup.countries import country_of_code
 
 MAX_DURATION_MS: Final = 86_400_000
-"""A page counts as seen for a day at most."""
+"""The longest time on a page that counts: a day."""
 MAX_PROPERTIES: Final = 30
 MAX_NAME: Final = 64
 MAX_VALUE: Final = 256
 """Properties of a hit, and characters of a property's name and value, that are kept. The rest is
-cut off: what a page says too much of is no reason to lose its view."""
+cut off rather than rejected, so as not to lose the view."""
 _UNSET: Final = msgspec.UNSET
 _LATEST_MS: Final = 1 << 48
 MAX_UINT16: Final = 65_535
-"""The largest view number and width that are kept; larger ones count as this."""
+"""The largest view number and width; larger ones are reduced to it."""
 
 
 class Load(msgspec.Struct, frozen=True):
-    """A page was shown. `number_today` and `width_px` are 0 when the tracker does not say."""
+    """A page was shown. `number_today` and `width_px` are 0 if unknown."""
 
     beacon: str
     url: str
@@ -57,11 +57,10 @@ class Custom(msgspec.Struct, frozen=True):
 
 
 class ServerFields(msgspec.Struct, frozen=True):
-    """What a server says of a hit beside what a tracker would; None for what it does not say.
+    """The members of a hit that only a server with a token may send; None if not sent.
 
-    `time_ms` in Unix milliseconds; `visitor` is any name by which it tells visitors apart, ""
-    where the hit says itself whether it is the first; `country` an ISO 3166 alpha-2 code, "" for
-    none.
+    `time_ms` is in Unix milliseconds; `visitor` is the server's id of the visitor, "" if the hit
+    itself has `p` and `q`; `country` is an ISO 3166 alpha-2 code, "" if unknown.
     """
 
     time_ms: int | None = None
@@ -72,26 +71,26 @@ class ServerFields(msgspec.Struct, frozen=True):
 
 
 def decode(body: bytes) -> Load | Unload | Custom:
-    """Decode a body, or raise BadRequest naming the field (by its name in JSON) that is wrong.
+    """Return the decoded body of a tracker. Raises BadRequest naming the JSON member that is wrong.
 
-    Raises Unauthorised for what only a server with a token may state.
+    Raises Unauthorised for members that need a token.
     """
     wire = _decode_wire(body)
     if not (_UNSET is wire.time is wire.visitor is wire.userAgent is wire.language is wire.country):
         for name in _ServerFields.__struct_fields__:
             if getattr(wire, name) is not _UNSET:
-                raise Unauthorised(f"{name}: may be stated with a token only")
+                raise Unauthorised(f"{name}: may only be sent with a token")
     return _payload(wire, by_visitor=False)
 
 
 def decode_server_hit(body: bytes) -> tuple[Load | Unload | Custom, ServerFields]:
-    """Decode a body that a server sends. Raises BadRequest.
+    """Return the decoded body of a server. Raises BadRequest.
 
-    A load that names its visitor may leave out `p` and `q`.
+    A load with a visitor may omit `p` and `q`.
     """
     wire = _decode_wire(body)
     visitor = _sent(wire.visitor) or ""
-    # Several, with commas between, are what proxies say that a request came by.
+    # Proxies write several addresses, separated by commas.
     if any(address_of(each.strip()) for each in visitor.split(",")):
         raise BadRequest(f"visitor: {_NO_ADDRESS}")
     if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
@@ -193,22 +192,22 @@ _EXPECTED: Final = {
     "country": "expected a country's code of two letters",
 }
 
-_NO_ADDRESS: Final = "expected a name that is no address, such as a keyed hash of one"
+_NO_ADDRESS: Final = "expected an id that is not an address, such as a keyed hash of one"
 
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
 _UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 
 _NUL: Final = b"\\u0000"
-"""As JSON writes it; the plain octet is refused by the decoder."""
+"""NUL as JSON writes it; the decoder rejects the plain octet."""
 
 _MISSING: Final = "Object missing required field `"
 _AT: Final = " - at `$."
-"""What msgspec's messages say before the name of the field. The one at the end is its own: a value
-that does not fit may be quoted before it."""
+"""What precedes the name of the field in msgspec's messages. The last one counts, since a message may
+quote a value before it."""
 
 
 def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
-    """Decode a body into its fields as sent, each of the right type and without broken text."""
+    """Return the members of a body as sent, each of the right type and with valid text."""
     try:
         wire: _Load | _Unload | _Custom = _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -226,7 +225,7 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
 
 
 def _whole(field: str, number: float) -> int:
-    """Return a whole number, also one that is written with a point: JSON knows no difference."""
+    """Return a whole number. JSON does not tell 1.0 from 1."""
     if number.is_integer():
         return int(min(number, MAX_UINT16))
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
@@ -237,7 +236,7 @@ def _sent(value: str | msgspec.UnsetType) -> str | None:
 
 
 def _milliseconds(time: datetime | float | msgspec.UnsetType) -> int | None:
-    """Return a moment in Unix milliseconds."""
+    """Return a time in Unix milliseconds."""
     if time is msgspec.UNSET:
         return None
     ms = time if isinstance(time, float) else time.timestamp() * 1000
@@ -245,21 +244,21 @@ def _milliseconds(time: datetime | float | msgspec.UnsetType) -> int | None:
 
 
 def _properties(sent: dict[str, Any]) -> Properties:
-    """Check properties and give the texts of the first ones, of several by one name the last."""
+    """Return the first properties as texts; of equal names, the last counts. Raises BadRequest."""
     named = ((name, value) for name, value in sent.items() if not name.isspace())
     texts = {_name(name): _text(name, value) for name, value in named}
     return tuple(texts.items())[:MAX_PROPERTIES]
 
 
 def _name(name: str) -> str:
-    """Return a name without the white space around it, of which pages are full, cut to MAX_NAME."""
+    """Return a name without surrounding white space, cut to MAX_NAME."""
     if name:
         return name.strip()[:MAX_NAME]
     raise BadRequest("d: expected names of at least one character")
 
 
 def _text(name: str, value: Any) -> str:
-    """Return the text that stands for a property's value, cut to MAX_VALUE."""
+    """Return the value of a property as text, cut to MAX_VALUE."""
     match value:
         case str():
             return value.strip()[:MAX_VALUE]
@@ -274,7 +273,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _raise_for(message: str) -> NoReturn:
-    """Raise BadRequest for what msgspec says of a value that does not fit."""
+    """Raise BadRequest for the message of a msgspec error."""
     if message.startswith(_MISSING):
         field = message.removeprefix(_MISSING).rstrip("`")
         raise BadRequest(f"{field}: required, {_EXPECTED[field]}")
@@ -286,9 +285,9 @@ def _raise_for(message: str) -> NoReturn:
 
 
 def _check_fit(fields: Mapping[str, Any]) -> None:
-    """Raise BadRequest for a field of which a text holds a NUL or half a surrogate pair.
+    """Raise BadRequest for a field with a NUL or half a surrogate pair in a text.
 
-    Neither can be stored: NUL parts the store's own texts, half a pair has no UTF-8. Rarely called.
+    Neither can be stored: NUL separates texts in the store, half a pair has no UTF-8.
     """
     for field, value in fields.items():
         if not _is_fit(value):
@@ -296,7 +295,7 @@ def _check_fit(fields: Mapping[str, Any]) -> None:
 
 
 def _loosely_decoded(body: bytes) -> Mapping[str, Any]:
-    """Return the fields of a body that is to be refused, as far as they can be read at all."""
+    """Return the fields of an invalid body, as far as they can be read."""
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Counting a visitor's views without knowing the visitor (contract, section 4: Ping).
+"""Counting a visitor's views without identifying the visitor (contract, section 4: Ping).
 
-The browser keeps the date that it was given and sends it back with the next view of the day: the
-seconds past midnight in it are the number of views before that one.
+The browser caches the date of the last response and sends it back with the next view of the day:
+its seconds past midnight are the number of views so far.
 """
 
 import re
@@ -15,7 +15,7 @@ from attrs import frozen
 from medamad.domain.errors import BadRequest
 
 MAX_VIEWS: Final = 3_600
-"""The count stops here; a later date stands for it."""
+"""The maximum count, for any later date."""
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 _DAY: Final = r"(?:mon|tue|wed|thu|fri|sat|sun)"
@@ -39,27 +39,27 @@ _FAR_YEARS: Final = 50
 
 @frozen
 class Ping:
-    """What a visitor's browser is answered. `midnight` is the Unix second when the day began."""
+    """The response to a ping. `midnight` is the Unix second when the day began."""
 
     midnight: int
     views_before: int
-    """How many views of the day came before, as far as the browser knows."""
+    """The number of earlier views of the day, as far as the browser knows."""
 
     @property
     def body(self) -> Literal["0", "1"]:
-        """The visitor's first view of the day is "0", any other "1"."""
+        """The body: "0" for the visitor's first view of the day, else "1"."""
         return "1" if self.views_before else "0"
 
     @property
     def last_modified(self) -> str:
-        """What the browser keeps, and sends with its next view."""
+        """The date that the browser caches, and sends with its next view."""
         return http_date(self.midnight + self.views_before)
 
 
 def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
-    """Answer a ping at `now`, in Unix seconds, with days that begin at midnight in `zone`.
+    """Return the response to a ping at `now`, in Unix seconds; days begin at midnight in `zone`.
 
-    Raises BadRequest when there is an If-Modified-Since that is no HTTP date.
+    Raises BadRequest if there is an If-Modified-Since that is not an HTTP date.
     """
     midnight = _midnight(now, zone)
     if if_modified_since is None:
@@ -71,18 +71,18 @@ def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
 
 
 def http_date(seconds: int) -> str:
-    """Write Unix seconds as an HTTP date."""
+    """Return Unix seconds as an HTTP date."""
     return formatdate(seconds, usegmt=True)
 
 
 def _midnight(now: float, zone: tzinfo) -> int:
-    """Return the Unix second at which the day began; its first one where midnight is skipped."""
+    """Return the Unix second when the day began, its first one if midnight is skipped."""
     today = datetime.fromtimestamp(now, zone)
     return int(today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp())
 
 
 def _read(text: str, now: float) -> int:
-    """Read an HTTP date as Unix seconds."""
+    """Return the Unix seconds of an HTTP date."""
     for form in _FORMS:
         if match := form.fullmatch(text.strip()):
             year = int(match["year"])
@@ -105,7 +105,7 @@ def _read(text: str, now: float) -> int:
 
 
 def _full_year(year: int, now: float) -> int:
-    """Return the year of two digits: the last such one, unless at most 50 years lie ahead."""
+    """Return the year of two digits: not more than 50 years ahead, or else in the past."""
     this_year = datetime.fromtimestamp(now, UTC).year
     full = this_year - this_year % _CENTURY + year
     return full - _CENTURY if full > this_year + _FAR_YEARS else full

@@ -1,4 +1,4 @@
-"""The rate limit: how many hits a network may send in a minute."""
+"""The rate limit of hits per network and minute."""
 
 from collections import OrderedDict
 from math import ceil
@@ -14,11 +14,11 @@ _TOLERANCE_S: Final = 1e-6
 
 @define(eq=False)
 class RateLimiter:
-    """Counts hits by /24 or /48, in bounded memory: the least recently seen is forgotten first.
+    """Limits hits by /24 or /48, in bounded memory: the least recently seen is dropped first.
 
-    Each network has a bucket of `per_minute` hits that refills in a minute. Kept of it is one
-    number, the moment at which it will be full again. Local networks are never limited, since a
-    proxy that nobody configured may stand there. `per_minute` is replaceable; 0 is no limit.
+    Each network has a token bucket of `per_minute` hits that refills in a minute, of which only the
+    time when it is full again is stored. Local networks are not limited, since they may be a proxy
+    that is not configured. `per_minute` may be replaced; 0 means no limit.
     """
 
     per_minute: int
@@ -26,7 +26,7 @@ class RateLimiter:
     _full_at: OrderedDict[bytes, float] = field(factory=OrderedDict, init=False)
 
     def take(self, address: Address | None, now: float) -> int:
-        """Count a hit. Returns 0, or in how many seconds (1 to 60) there is room for it."""
+        """Count a hit and return 0, or return the seconds (1 to 60) to wait until there is room."""
         if self.per_minute <= 0 or address is None or is_local(address):
             return 0
         prefix = prefix_of(address)
@@ -45,5 +45,5 @@ class RateLimiter:
         return 0
 
     def __len__(self) -> int:
-        """Return how many networks are remembered."""
+        """Return the number of networks in memory."""
         return len(self._full_at)

@@ -11,27 +11,27 @@ from medamad.domain.websites import MAX_HOSTNAME
 
 _SLOT_S: Final = 300
 _SLOTS: Final = 86_400 // _SLOT_S + 1
-"""A day, and the slot that has begun."""
+"""A day, and the current slot."""
 _MINUTE_S: Final = 60
 
 
 @define(eq=False)
 class Tally:
-    """How often something happened, in room for a day; a day begins at full five minutes.
+    """A count over the last day, in slots of five minutes, and over the last minute.
 
-    What was counted before the clock was set back counts as of the time that it was set to.
+    If the clock is set back, earlier counts move to the time that it is set to.
     """
 
     last: int = 0
-    """When it happened last, in Unix seconds; 0 for never."""
+    """The time of the last one, in Unix seconds; 0 for none."""
     total: int = 0
-    """How often since the start."""
+    """The count since the start."""
     _newest: int = field(default=0, init=False)
-    """The slot that was counted in last, by its number since 1970."""
+    """The number of the latest slot, counted from 1970."""
     _slots: "array[int]" = field(factory=lambda: array("I", [0]) * _SLOTS, init=False)
-    """How often in each slot of the day up to that one, which stands where its number says."""
+    """The counts of the day up to the latest slot, each at its number modulo _SLOTS."""
     _minute: int = field(default=0, init=False)
-    """The minute that was counted in last."""
+    """The latest minute."""
     _in_minute: int = field(default=0, init=False)
     _in_minute_before: int = field(default=0, init=False)
 
@@ -43,7 +43,7 @@ class Tally:
         self.last = int(now)
         self.total += 1
         if slot != self._newest:
-            self._turn_to(slot)
+            self._advance_to(slot)
         self._slots[slot % _SLOTS] += 1
         if minute != self._minute:
             self._in_minute_before = self._in_minute if minute == self._minute + 1 else 0
@@ -51,19 +51,19 @@ class Tally:
         self._in_minute += 1
 
     def last_minute(self, now: float) -> int:
-        """Return how often it happened in the last full minute."""
+        """Return the count of the last full minute."""
         wanted = int(now // _MINUTE_S) - 1
         if wanted == self._minute:
             return self._in_minute
         return self._in_minute_before if wanted == self._minute - 1 else 0
 
     def last_day(self, now: float) -> int:
-        """Return how often it happened in the last 24 hours."""
+        """Return the count of the last 24 hours."""
         oldest = max(int(now // _SLOT_S), self._newest) - _SLOTS + 1
         return sum(self._slots[slot % _SLOTS] for slot in range(oldest, self._newest + 1))
 
-    def _turn_to(self, slot: int) -> None:
-        """Have a slot be the newest: those before it that nothing was counted in are empty."""
+    def _advance_to(self, slot: int) -> None:
+        """Make a slot the latest, and clear those passed over."""
         early, late = sorted((slot, self._newest))
         passed = range(max(early, late - _SLOTS) + 1, late + 1)
         ahead = sum(self._slots[each % _SLOTS] for each in passed) if slot < self._newest else 0
@@ -75,7 +75,7 @@ class Tally:
 
 @frozen
 class Rejection:
-    """How many hits of the last 24 hours were refused for a reason; `last` in Unix seconds."""
+    """How many hits of the last 24 hours were rejected for a reason; `last` in Unix seconds."""
 
     reason: str
     hits: int
@@ -84,10 +84,10 @@ class Rejection:
 
 @define(eq=False)
 class Rejections:
-    """Used in the reactor's thread. Forgotten when the daemon stops.
+    """Rejected hits by website and reason. Used in the reactor's thread, and not stored.
 
-    Bounded by the websites that exist: reasons are few and fixed, as is the room of a tally.
-    Hits that belong to no website are counted under None.
+    Memory is bounded by the number of websites, since the reasons are fixed. Hits that belong to no
+    website are counted under None.
     """
 
     _by_website: defaultdict[int | None, defaultdict[str, Tally]] = field(
@@ -101,33 +101,33 @@ class Rejections:
         self._by_website[website][reason].count(now)
 
     def of(self, website: int | None, now: float) -> list[Rejection]:
-        """Return what was refused of a website in the last 24 hours, the most frequent first."""
+        """Return the rejections of a website in the last 24 hours, the most frequent first."""
         return _last_day(self._by_website.get(website, {}), now)
 
     def of_all(self, now: float) -> list[Rejection]:
-        """Return the same of all websites together, also of those that are no more, and of none."""
+        """Return the rejections of all websites, including deleted ones, and of none."""
         return _last_day(self._of_all, now)
 
     def totals(self) -> dict[str, int]:
-        """Return how many hits were refused since the start, by reason."""
+        """Return the number of rejected hits since the start, by reason."""
         return {reason: tally.total for reason, tally in self._of_all.items()}
 
     def forget(self, website: int) -> None:
-        """Let go of a website that is no more."""
+        """Drop the counts of a deleted website."""
         self._by_website.pop(website, None)
 
 
 def _last_day(tallies: Mapping[str, Tally], now: float) -> list[Rejection]:
-    refused = [
+    rejections = [
         Rejection(reason, hits, tally.last)
         for reason, tally in tallies.items()
         if (hits := tally.last_day(now))
     ]
-    return sorted(refused, key=lambda one: (-one.hits, one.reason))
+    return sorted(rejections, key=lambda rejection: (-rejection.hits, rejection.reason))
 
 
 MAX_HOSTNAMES: Final = 50
-"""Strangers may send anything: the one that was not seen for longest is forgotten first."""
+"""Anyone may send any hostname, so the least recently seen one is dropped first."""
 
 
 @frozen
@@ -141,7 +141,7 @@ class Unregistered:
 
 @define(eq=False)
 class UnknownHostnames:
-    """Used in the reactor's thread. Forgotten when the daemon stops."""
+    """Hostnames of hits without a website. Used in the reactor's thread, and not stored."""
 
     _tallies: OrderedDict[str, Tally] = field(factory=OrderedDict, init=False)
 
@@ -156,7 +156,7 @@ class UnknownHostnames:
             self._tallies.popitem(last=False)
 
     def newest(self, now: float) -> list[Unregistered]:
-        """Return those of the last 24 hours, the newest first."""
+        """Return the hostnames of the last 24 hours, the latest first."""
         return [
             Unregistered(hostname, hits, tally.last)
             for hostname, tally in reversed(self._tallies.items())

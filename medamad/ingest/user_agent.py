@@ -14,17 +14,16 @@ from ua_parser.re2 import Resolver
 from medamad.domain.dimensions import UNKNOWN
 
 MAX_LENGTH: Final = 512
-"""Characters of a User-Agent that are looked at; browsers send half of that, apps of Meta's up to
-all of it."""
+"""Characters of a User-Agent that are parsed; browsers send half as many, Meta's apps up to all."""
 
 _LIBRARY: Final = "http-library"
-"""The public list's tag of plain HTTP clients, which run what their user has them do."""
+"""The public list's tag for plain HTTP clients."""
 
 _OTHERS: Final = (r"\+https?://", r"(?i)compatible; ?[^;)]*(?:bot|crawler|spider)\b")
-"""How a crawler that the public list does not know declares itself all the same."""
+"""How crawlers that are not in the public list declare themselves."""
 
 _MAX_MEMORY: Final = 64 << 20
-"""Bytes that matching may use; with too few, re2 finds nothing at all."""
+"""Bytes that matching may use; with too few, re2 matches nothing."""
 
 
 def is_crawler(user_agent: str) -> bool:
@@ -91,10 +90,9 @@ _RULES: Final = tuple(
 
 
 def device_of(user_agent: str) -> str:
-    """Give "Desktop", "Mobile", "Tablet", "TV", "Console" or "Unknown" for a browser's agent.
+    """Return "Desktop", "Mobile", "Tablet", "TV", "Console" or "Unknown" for a User-Agent.
 
-    A crawler's is Unknown, whatever it passes itself off as. Android tablets are those that leave
-    out "Mobile".
+    Crawlers are Unknown, whatever they claim to be. An Android without "Mobile" is a tablet.
     """
     if is_crawler(user_agent):
         return UNKNOWN
@@ -103,7 +101,7 @@ def device_of(user_agent: str) -> str:
 
 @frozen
 class Agent:
-    """What a User-Agent tells: names as people know them; versions as "17.1", "" if unknown."""
+    """The parts of a User-Agent: common names; versions such as "17.1", "" if unknown."""
 
     browser: str = UNKNOWN
     browser_version: str = ""
@@ -113,7 +111,7 @@ class Agent:
 
 
 def describe(user_agent: str) -> Agent:
-    """Return what sends a User-Agent; everything is Unknown for what is no browser."""
+    """Return the parts of a User-Agent, all Unknown unless it is a browser's."""
     return _describe(user_agent[:MAX_LENGTH])
 
 
@@ -135,7 +133,7 @@ def _parse() -> Callable[[str, Domain], PartialResult]:
 
 
 _TOKENS: Final = re.compile(r"\b(OPR|OPT|MiuiBrowser|GSA|Whale|SamsungBrowser)/(\d+)(?:\.(\d+))?")
-"""Tokens that name a browser for certain, though the public list misses some of their forms."""
+"""Tokens that identify a browser, although the public list misses some of their forms."""
 
 _BROWSERS: Final = {
     "OPR": "Opera",
@@ -177,10 +175,10 @@ _BROWSERS: Final = {
     "WeChat Browser": "WeChat",
     "WebKit Nightly": "Safari",
 }
-"""What people call a browser, by ua-parser's name for it or by its token."""
+"""The common name of a browser, by ua-parser's name or by its token."""
 
 _ENGINE_ALONE: Final = "Apple Mail"
-"""ua-parser's name for any of Apple's that gives the version of its engine and no other."""
+"""ua-parser's name for an Apple browser that sends no version but its engine's."""
 
 _SYSTEMS: Final = {
     "ATV OS X": "tvOS",
@@ -194,7 +192,7 @@ _SYSTEMS: Final = {
     "Chromecast Linux": "Chromecast",
     "Chromecast SmartSpeaker": "Chromecast",
 }
-"""What people call a system, by ua-parser's name for it."""
+"""The common name of a system, by ua-parser's name."""
 
 _DISTRIBUTIONS: Final = re.compile(
     r"(?:\w*ubuntu|debian|fedora|red ?hat|centos|gentoo|(?:open)?suse|arch ?linux|slackware|"
@@ -202,13 +200,13 @@ _DISTRIBUTIONS: Final = re.compile(
     re.IGNORECASE,
 )
 
-_TOLD: Final = {
+_SYSTEM_WORDS: Final = {
     "HarmonyOS": "HarmonyOS",
     "PlayStation": "PlayStation",
     "PLAYSTATION": "PlayStation",
     "Nintendo": "Nintendo",
 }
-"""Systems that ua-parser does not know, by the word that tells them."""
+"""Systems that ua-parser does not know, by the word that identifies them."""
 
 _IPADOS_FROM: Final = 13
 _VERSION: Final = re.compile(r"[0-9A-Za-z]{1,6}\Z", re.ASCII)
@@ -220,18 +218,18 @@ def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
     if token is not None:
         name, major, minor = token.groups()
         return _BROWSERS.get(name, name), _version(major, minor)
-    found = parsed.user_agent
-    if found is None or found.family == "Other":
+    agent = parsed.user_agent
+    if agent is None or agent.family == "Other":
         return UNKNOWN, ""
-    name = _BROWSERS.get(found.family, found.family)
-    if found.family == _ENGINE_ALONE:
+    name = _BROWSERS.get(agent.family, agent.family)
+    if agent.family == _ENGINE_ALONE:
         return name, ""
-    return name, _version(found.major, found.minor)
+    return name, _version(agent.major, agent.minor)
 
 
 def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
     """Return the name and the version of the operating system."""
-    for word, name in _TOLD.items():
+    for word, name in _SYSTEM_WORDS.items():
         if word in text:
             return name, ""
     found = parsed.os
@@ -246,22 +244,22 @@ def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
 
 
 def _version(major: str | None, minor: str | None) -> str:
-    """Give "major.minor", or "major" where minor is none, zero or out of the ordinary."""
+    """Return "major.minor", or "major" if minor is missing, zero or unusual."""
     if major is None or not _VERSION.match(major):
         return ""
-    is_told = minor is not None and minor != "0" and _VERSION.match(minor)
-    return f"{major}.{minor}" if is_told else major
+    has_minor = minor is not None and minor != "0" and _VERSION.match(minor)
+    return f"{major}.{minor}" if has_minor else major
 
 
 BotRule: TypeAlias = Literal["declared", "strict", "off"]
-"""What to ignore: what declares itself a crawler; also HTTP libraries and unknowns; nothing."""
+"""Which hits to ignore: declared crawlers; also HTTP libraries and unknown agents; or none."""
 
 
 def is_bot(user_agent: str, rule: BotRule) -> bool:
     """Return whether a hit with this User-Agent is ignored (contract, section 4).
 
-    A plain HTTP client or an unknown agent runs no tracker by accident: it is a script that means
-    to report, and only the strict rule ignores it.
+    A plain HTTP client or an unknown agent does not run a tracker by accident: it is a script that
+    sends hits on purpose, and only the strict rule ignores it.
     """
     match rule:
         case "off":

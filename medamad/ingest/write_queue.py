@@ -1,14 +1,13 @@
 """The write queue in front of the store: hits that arrive together are committed together.
 
-A batch is handed over as soon as no further hit comes in a turn of the reactor; while hits keep
-coming, after `interval_s` or `max_records`. One batch is written at a time, the next one gathers
-meanwhile, and is larger where much waits by then. Each caller awaits its own hit; a failed batch
-fails exactly the callers in it.
+A batch is written as soon as an iteration of the reactor brings no further hit; while hits keep
+arriving, after `interval_s` or `max_records`. One batch is written at a time; the next one gathers
+meanwhile, and is larger if much is waiting. Each caller awaits its own hit; a failed batch fails
+exactly the callers in it.
 
-Where more wait than a batch holds, half of it are the oldest, and of the rest one of each sender is
-taken by turns: what one sends at once, each hit with many properties, keeps the others waiting for
-no more than a batch or two, and others that keep coming keep nobody waiting for good. Where more
-wait than may, whoever has most of it gives way.
+If more hits are waiting than fit in a batch, half of the batch are the oldest, and the rest is taken
+from each sender in turn: a burst of one sender delays the others by a batch or two, and no steady
+stream delays a hit forever. If the queue is full, the sender with most in it loses its latest hit.
 """
 
 from collections import OrderedDict, deque
@@ -30,22 +29,22 @@ _RANKS: Final = 64
 
 @define(eq=False)
 class Entry:
-    """A hit that waits."""
+    """A hit in the queue."""
 
     hit: Hit
     sender: Hashable
     records: int
-    """How much of a batch it takes."""
+    """Its size in a batch."""
     places: int
-    """How much it takes of what may wait, at least 1."""
+    """Its size in the queue, at least 1."""
     stored: "Deferred[Outcome]"
     number: int = 0
-    """In the order in which they came."""
+    """Its number in order of arrival."""
 
 
 @define(eq=False)
 class _Sent:
-    """What waits of one sender."""
+    """The hits of one sender."""
 
     entries: deque[Entry] = field(factory=deque)
     places: int = 0
@@ -53,29 +52,29 @@ class _Sent:
 
 @define(eq=False)
 class Waiting:
-    """Hits that wait. Each step takes the same time, however many there are."""
+    """The hits in the queue. Every operation takes constant time."""
 
     places: int = 0
-    """How much they take in all of what may wait."""
+    """Their size in the queue."""
     records: int = 0
-    """How much of batches they take in all."""
+    """Their size in batches."""
     _entries: OrderedDict[int, Entry] = field(factory=OrderedDict)
-    """By number. Here and below, a plain dict would be gone through from its removed entries on,
-    each time longer."""
+    """By number. Ordered dicts, since a plain dict would step over all its removed entries to find the
+    first one."""
     _senders: OrderedDict[Hashable, _Sent] = field(factory=OrderedDict)
-    """Whose turn it is comes first."""
+    """The sender whose turn it is comes first."""
     _ranks: tuple[OrderedDict[Hashable, None], ...] = field(
         factory=lambda: tuple(OrderedDict() for _ in range(_RANKS))
     )
-    """The senders by the bits that the number of their places has."""
+    """The senders by the bit length of their places."""
     _number: int = 0
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return the number of hits."""
         return len(self._entries)
 
     def add(self, entry: Entry) -> None:
-        """Let a hit wait."""
+        """Add a hit."""
         self._number += 1
         entry.number = self._number
         self._entries[entry.number] = entry
@@ -87,15 +86,18 @@ class Waiting:
         self._count(entry.sender, sent, entry.places)
 
     def oldest(self) -> Entry:
-        """Take what has waited longest."""
+        """Remove and return the oldest hit."""
         return self._take(next(iter(self._entries.values())).sender)
 
     def next_in_turn(self) -> Entry:
-        """Take the first of the sender whose turn it is."""
+        """Remove and return the first hit of the sender whose turn it is."""
         return self._take(next(iter(self._senders)))
 
     def latest_of_most(self, sender: Hashable) -> Entry:
-        """Take the latest of who has most, to a factor of two: of `sender`, if that is one."""
+        """Remove and return the latest hit of a sender with most, to a factor of two.
+
+        It is one of `sender`, if that is such a sender.
+        """
         most = next(rank for rank in reversed(self._ranks) if rank)
         if sender not in most:
             sender = next(iter(most))
@@ -104,7 +106,7 @@ class Waiting:
         return self._taken(sent.entries.pop(), sent)
 
     def _take(self, sender: Hashable) -> Entry:
-        """Take the first of a sender, who comes last then."""
+        """Remove and return the first hit of a sender, who then goes to the end of the line."""
         sent = self._senders[sender]
         self._senders.move_to_end(sender)
         return self._taken(sent.entries.popleft(), sent)
@@ -118,7 +120,7 @@ class Waiting:
         return entry
 
     def _count(self, sender: Hashable, sent: _Sent, places: int) -> None:
-        """Count places of a sender, who gets into another rank by that, or in or out of them."""
+        """Add places to a sender, and move it to its rank."""
         self.places += places
         before = sent.places.bit_length()
         sent.places += places
@@ -132,80 +134,80 @@ class Waiting:
 
 _RETRY_AFTER_S: Final = 1
 _PLACE_BYTES: Final = 1_024
-"""In memory it is four to twenty times as much: the request, what was read of it, and the hit."""
+"""The request size that makes a place. In memory, the request, the decoded payload and the hit take
+four to twenty times as much."""
 _SHARE: Final = 8
 _MOST_RECORDS: Final = 5_000
 _MOST_HITS: Final = 1_000
-"""Where more waits, a batch holds this part of it, or so much: the slower the disk is to sync, the
-more there has to be in each batch. To write so much takes some 12 ms besides, and 3 MiB of the
-store."""
+"""If more is waiting, a batch holds this share of it, up to these limits: the slower the disk syncs,
+the larger the batches have to be. The largest takes another 12 ms to write, and 3 MiB."""
 _log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
 
 
-class Turns(Protocol):
-    """The part of a reactor that the queue needs: the time, and a call in a later turn."""
+class Reactor(Protocol):
+    """The part of a reactor that the queue needs."""
 
     def seconds(self) -> float:
-        """Return the time that has passed since any fixed moment."""
+        """Return the seconds since any fixed moment."""
 
     def callLater(self, delay: float, call: Callable[[], object], /) -> Any:
-        """Have `call` made after `delay` seconds."""
+        """Call `call` after `delay` seconds."""
 
 
 @frozen(kw_only=True)
 class QueueSettings:
-    """How batches are made. Replaceable while the queue runs."""
+    """The sizes of batches and of the queue. May be replaced while the queue runs."""
 
     interval_s: float = 0.010
-    """How long a batch gathers at most while hits keep coming."""
+    """The longest time that a batch gathers while hits keep arriving."""
     max_records: int = 500
-    """How much a batch holds at most, unless much waits: hits, and properties of hits."""
+    """The usual limit of a batch: its hits and their properties."""
     max_waiting: int = 20_000
-    """How many hits may wait in all; one counts once more for each 1,024 bytes it was sent in.
+    """The size of the queue: each hit counts 1, and 1 for each 1,024 bytes of its request.
 
-    Beyond, the latest of whoever has most that wait are refused with Unavailable.
+    Beyond it, the latest hits of the sender with most in the queue fail with Unavailable.
     """
 
 
 @define(eq=False)
 class WriteQueue:
-    """Used in the reactor's thread."""
+    """Collects hits into batches and writes them. Used in the reactor's thread."""
 
     _append: Append
-    _turns: Turns
+    _reactor: Reactor
     settings: QueueSettings = QueueSettings()
     _waiting: Waiting = field(factory=Waiting)
     _since: float = 0.0
     _seen: int = 0
     _is_gathering: bool = False
     _batch: Sequence[Entry] = ()
-    """What is being written."""
-    _refusal: Unavailable | None = None
-    """Why nothing is taken before that has been."""
+    """The batch that is being written."""
+    _error: Unavailable | None = None
+    """Why no hit is accepted until that batch is written."""
     _drained: list["Deferred[None]"] = field(factory=list)
 
     def __len__(self) -> int:
-        """Return how many hits wait to be stored."""
+        """Return the number of hits that are not stored yet."""
         return len(self._waiting) + len(self._batch)
 
     @property
     def places(self) -> int:
-        """How many places are taken of what may wait."""
+        """The places taken in the queue."""
         return self._waiting.places
 
     def add(self, hit: Hit, sender: Hashable = None, sent_bytes: int = 0) -> "Deferred[Outcome]":
-        """Queue a hit of a sender. Fires with what became of it once it is on disk.
+        """Queue a hit of a sender. Fires with its outcome once it is on disk.
 
-        Fails with Unavailable when too many wait or the store cannot take it.
+        Fails with Unavailable if the queue is full or the store cannot write.
         """
-        if self._refusal is not None:
-            return fail(Unavailable(str(self._refusal), retry_after=self._refusal.retry_after))
+        if self._error is not None:
+            return fail(Unavailable(str(self._error), retry_after=self._error.retry_after))
         stored: Deferred[Outcome] = Deferred()
         waiting = self._waiting
         if not waiting:
-            self._since = self._turns.seconds()
+            self._since = self._reactor.seconds()
         places = 1 + min(sent_bytes // _PLACE_BYTES, max(self.settings.max_waiting - 1, 0))
         waiting.add(Entry(hit, sender, _records_of(hit), places, stored))
         self._gather()
@@ -221,50 +223,50 @@ class WriteQueue:
         """Fire once every hit queued so far has been answered."""
         drained: Deferred[None] = Deferred()
         self._drained.append(drained)
-        self._tell_drained()
+        self._fire_drained()
         return drained
 
-    def give_up(self, refusal: Unavailable) -> None:
-        """Fail all that wait, and what comes before those being written are, which may be yet."""
-        self._refusal = refusal if self._batch else None
+    def give_up(self, error: Unavailable) -> None:
+        """Fail all waiting hits, and new ones until the current batch is written."""
+        self._error = error if self._batch else None
         given_up: list[Entry] = []
         while self._waiting:
             given_up += self._next_batch()
-        _tell(given_up, [Failure(refusal)] * len(given_up))
-        self._tell_drained()
+        _deliver(given_up, [Failure(error)] * len(given_up))
+        self._fire_drained()
 
     def _gather(self) -> None:
         if not self._is_gathering and not self._batch:
             self._is_gathering = True
             self._seen = 0
-            self._turns.callLater(0, self._turn)
+            self._reactor.callLater(0, self._check)
 
-    def _turn(self) -> None:
-        """Wait another turn if hits have come since the last one and there is time and room."""
+    def _check(self) -> None:
+        """Write a batch, unless hits keep arriving and there is still time and room."""
         count = len(self._waiting)
         is_growing = count > self._seen
-        is_late = self._turns.seconds() - self._since >= self.settings.interval_s
+        is_late = self._reactor.seconds() - self._since >= self.settings.interval_s
         if is_growing and not is_late and self._waiting.records < self.settings.max_records:
             self._seen = count
-            self._turns.callLater(0, self._turn)
+            self._reactor.callLater(0, self._check)
             return
         self._is_gathering = False
         if count:
             self._batch = self._next_batch()
             writing = Deferred.fromCoroutine(self._write(self._batch))
-            writing.addErrback(lambda failure: _log.failure("a batch went wrong", failure))
+            writing.addErrback(lambda failure: _log.failure("a batch of hits failed", failure))
         else:
-            self._tell_drained()  # what waited has given way
+            self._fire_drained()  # the waiting hits were dropped
 
     def _next_batch(self) -> Sequence[Entry]:
-        """Take a batch off those who wait, in the order in which they came."""
+        """Remove and return a batch, in order of arrival."""
         waiting = self._waiting
         batch: list[Entry] = []
         room = max(self.settings.max_records, min(waiting.records // _SHARE, _MOST_RECORDS))
-        by_turns = room // 2
+        in_turn = room // 2
         most_hits = max(self.settings.max_records, _MOST_HITS)
         while waiting and room > 0 and len(batch) < most_hits:
-            batch.append(waiting.oldest() if room > by_turns else waiting.next_in_turn())
+            batch.append(waiting.oldest() if room > in_turn else waiting.next_in_turn())
             room -= batch[-1].records
         batch.sort(key=attrgetter("number"))
         return batch
@@ -273,24 +275,24 @@ class WriteQueue:
         outcomes: Sequence[Outcome | Failure]
         try:
             outcomes = await self._append([entry.hit for entry in batch])
-        except Exception:  # noqa: BLE001 - each caller gets it
+        except Exception:  # noqa: BLE001 - delivered to each caller
             outcomes = [Failure()] * len(batch)
-        self._batch, self._refusal = (), None
+        self._batch, self._error = (), None
         if self._waiting:
-            self._since = self._turns.seconds()
+            self._since = self._reactor.seconds()
             self._gather()
-        _tell(batch, outcomes)
-        self._tell_drained()
+        _deliver(batch, outcomes)
+        self._fire_drained()
 
-    def _tell_drained(self) -> None:
+    def _fire_drained(self) -> None:
         if not self._waiting and not self._batch:
             drained, self._drained = self._drained, []
             for one in drained:
                 one.callback(None)
 
 
-def _tell(batch: Sequence[Entry], outcomes: Sequence[Outcome | Failure]) -> None:
-    """Tell each caller that still waits what became of its hit."""
+def _deliver(batch: Sequence[Entry], outcomes: Sequence[Outcome | Failure]) -> None:
+    """Deliver the outcome of each hit to the callers that are still waiting."""
     for entry, outcome in zip(batch, outcomes, strict=True):
         if entry.stored.called:
             continue

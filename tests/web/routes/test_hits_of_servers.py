@@ -17,7 +17,7 @@ from medamad.ingest.write_queue import QueueSettings
 HIT = "/api/event/hit"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"
 DAY_S = 86_400
-NO_ADDRESS = "expected a name that is no address, such as a keyed hash of one"
+NO_ADDRESS = "expected an id that is not an address, such as a keyed hash of one"
 ADDRESSES = ("10.0.0.1", "1.2.3.4:80", "::1", "[2001:db8::1]:443", " 1.2.3.4", "x, 1.2.3.4")
 
 
@@ -213,7 +213,7 @@ async def test_without_a_token_nothing_is_stated(
     target = HIT if where == "the lane" else "/api/event/%68it"
     for headers in ({}, {"Authorization": "Basic YTpi"}):
         refused = await house.browser().ask("POST", target, body, headers=headers)
-        assert (refused.status, refused.error) == (401, f"{name}: may be stated with a token only")
+        assert (refused.status, refused.error) == (401, f"{name}: may only be sent with a token")
     assert await ask(owner, "pages") == []
 
 
