@@ -6,7 +6,7 @@ distance from the one it came with. That number is the same in whatever import o
 comes: so a view and its events find each other that came in different ones, in whatever order.
 
 The segments of a batch name it, and are merged among themselves alone. While a batch is not whole,
-or is on its way out, no question sees them. One that a start finds so is removed.
+or is on its way out, no query sees them. One that a start finds so is removed.
 """
 
 import struct

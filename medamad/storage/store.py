@@ -108,12 +108,12 @@ class Store:
 
     # Reading
 
-    def ask(self, website: Website, question: Callable[[Snapshot], T]) -> T:
+    def ask(self, website: Website, query: Callable[[Snapshot], T]) -> T:
         """Return the result of a query on what is stored of a website now.
 
         The snapshot, and the arrays borrowed from it, are valid only while the query runs.
         """
-        return self.partitions.ask(website.number, question)
+        return self.partitions.ask(website.number, query)
 
     def snapshot(self, website: Website) -> AbstractContextManager[Snapshot]:
         """Keep the present state of a website readable until the context ends. Any thread."""

@@ -170,7 +170,7 @@ class Texts:
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
     def let_go(self) -> None:
-        """Let go of the lists, unless they are being read; questions keep what they hold."""
+        """Let go of the lists, unless they are being read. Queries keep those they have."""
         if not self._lock.acquire(blocking=False):
             return
         try:

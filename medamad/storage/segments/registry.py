@@ -58,13 +58,13 @@ class Partitions:
 
     # For any thread
 
-    def ask(self, website: int, question: Callable[[Snapshot], T]) -> T:
+    def ask(self, website: int, query: Callable[[Snapshot], T]) -> T:
         """Return the result of a query over the present state of a website.
 
         A segment that turns out to be damaged is logged and left out of the result.
         """
         with self.snapshot(website) as snapshot:
-            return snapshot.run(question)
+            return snapshot.run(query)
 
     @contextmanager
     def snapshot(self, website: int) -> Iterator[Snapshot]:

@@ -1,0 +1,49 @@
+"""A snapshot by itself. Damage, leases and what changes meanwhile are tested on a store."""
+
+import pytest
+from attrs import evolve
+
+from medamad.domain.dimensions import Dimension
+from medamad.storage.segments.format import Segment
+from medamad.storage.segments.snapshot import EMPTY, split_merged, with_members
+
+
+def segment(number: int, *members: Segment) -> Segment:
+    return Segment(1, number, None, members)  # type: ignore[arg-type]
+
+
+LEAVES = [segment(number) for number in range(1, 5)]
+INNER = segment(5, LEAVES[0], LEAVES[1])
+OUTER = segment(6, INNER, LEAVES[2])
+
+
+def numbers(*without: int) -> list[int]:
+    split = split_merged([OUTER, LEAVES[3]], frozenset(without))
+    return [segment.number for segment in split]
+
+
+def test_merged_segments_are_split_only_around_what_is_left_out() -> None:
+    assert numbers() == numbers(9) == [6, 4]
+    assert numbers(3) == numbers(6) == [5, 3, 4]
+    assert numbers(1) == numbers(5) == [1, 2, 3, 4]
+    assert [each.number for each in with_members(OUTER)] == [6, 5, 1, 2, 3]
+
+
+def test_what_is_left_out_is_in_no_part() -> None:
+    snapshot = evolve(EMPTY, segments=(OUTER, LEAVES[3]), rollup_segments=(segment(7),))
+    left = snapshot.without(frozenset({1, 4, 7}))
+    assert [segment.number for segment in left.segments] == [2, 3]
+    assert left.rollup_segments == ()
+
+
+def test_a_website_without_hits_has_nothing_to_read() -> None:
+    assert list(EMPTY.parts) == list(EMPTY.rollups) == list(EMPTY.leaves()) == []
+    assert EMPTY.batch_spans() == {}
+    assert EMPTY.texts(Dimension.PATH) == ()
+    assert EMPTY.run(lambda snapshot: snapshot) is EMPTY
+
+
+def test_segments_cannot_be_read_without_opening_the_snapshot() -> None:
+    snapshot = evolve(EMPTY, segments=(LEAVES[0],))
+    with pytest.raises(RuntimeError, match="has not been opened"):
+        list(snapshot.parts)
