@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from coded import coded
 from numpy.typing import NDArray
 
-from medamad.demo.people import Person, Place, Weighted, skewed, someone
+from medamad.demo.people import Person, Place, Weighted, draw_person, skewed
 from medamad.domain.dimensions import Dimension
 
 PLANS: Final = ("free", "reader", "supporter", "school", "business")
@@ -65,13 +65,13 @@ class Audience:
     def of(cls, seed: int, hostname: str) -> Self:
         """Draw the kinds, the same for the same seed."""
         random = Random(seed)
-        people = [_someone(random) for _ in range(1 << _KINDS_BITS)]
+        people = [_draw_visitor(random) for _ in range(1 << _KINDS_BITS)]
         columns = {
-            Dimension.BROWSER: [person.browsing.browser for person in people],
-            Dimension.BROWSER_VERSION: [person.browsing.browser_version for person in people],
-            Dimension.OS: [person.browsing.os for person in people],
-            Dimension.OS_VERSION: [person.browsing.os_version for person in people],
-            Dimension.DEVICE: [person.browsing.device for person in people],
+            Dimension.BROWSER: [person.browser.name for person in people],
+            Dimension.BROWSER_VERSION: [person.browser.version for person in people],
+            Dimension.OS: [person.browser.os for person in people],
+            Dimension.OS_VERSION: [person.browser.os_version for person in people],
+            Dimension.DEVICE: [person.browser.device for person in people],
             Dimension.COUNTRY: [person.place.country for person in people],
             Dimension.LOCALE: [person.locale for person in people],
             Dimension.HOST: [
@@ -98,14 +98,14 @@ class Audience:
         return (visitor * _SPREAD >> np.uint64(64 - _KINDS_BITS)).astype(np.uint16)
 
 
-def _someone(random: Random) -> Person:
-    person = someone(random)
-    browsing = person.browsing
-    if browsing.browser in _RELEASED_MONTHLY and browsing.device not in ("TV", "Console"):
-        newest = int(browsing.browser_version.partition(".")[0])
+def _draw_visitor(random: Random) -> Person:
+    person = draw_person(random)
+    browser = person.browser
+    if browser.name in _RELEASED_MONTHLY and browser.device not in ("TV", "Console"):
+        newest = int(browser.version.partition(".")[0])
         (behind,) = random.choices(range(len(_RELEASES)), _RELEASES)
-        browsing = evolve(browsing, browser_version=f"{newest - behind}.0")
+        browser = evolve(browser, version=f"{newest - behind}.0")
     if random.random() < _FURTHER_COUNTRIES:
         place = _PLACES.draw(random)
         person = evolve(person, place=place, locale=place.locales.draw(random))
-    return evolve(person, browsing=browsing)
+    return evolve(person, browser=browser)

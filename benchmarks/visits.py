@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from random import Random
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import Plan, hits
+from medamad.demo.traffic import TrafficPlan, hits
 from medamad.domain.hits import View
 
 HOSTNAME = "gardenpost.example"
@@ -75,7 +75,7 @@ def requests(count: int, seed: int = 1) -> Iterator[bytes]:
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
     """Return that many views of one day."""
-    plan = Plan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
+    plan = TrafficPlan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
     for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
         if isinstance(hit, View):
             yield hit

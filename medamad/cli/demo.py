@@ -17,7 +17,7 @@ from medamad.config.values import Size
 from medamad.daemon.service import Started
 from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import Plan
+from medamad.demo.traffic import TrafficPlan
 from medamad.web.backend import Backend
 
 _MAX_DAYS: Final = 3_650
@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
             return _demonstrating(read_config(None, Path(folder), arguments.listen))
 
         async def prepare(backend: Backend) -> None:
-            plan = Plan(
+            plan = TrafficPlan(
                 until_ms=int(time.time() * 1000), days=arguments.days, views=arguments.views
             )
             await fill(backend.store, plan)

@@ -1,1 +1,1 @@
-"""Sample traffic: plausible visits to invented websites."""
+"""The demonstration's sample traffic: plausible visits to invented websites."""

@@ -1,4 +1,4 @@
-"""The invented visitors: where they are, what they speak, what they browse with; and odds."""
+"""The invented visitors: their countries, languages and browsers, drawn by weight."""
 
 from collections.abc import Mapping
 from itertools import accumulate
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Weighted(Generic[T]):
-    """Values and how often each is drawn, relative to the others."""
+    """Values with weights: how often each is drawn relative to the others."""
 
     def __init__(self, weights: Mapping[T, float]) -> None:
         self._values = tuple(weights)
@@ -23,16 +23,16 @@ class Weighted(Generic[T]):
 
 
 def skewed(values: tuple[T, ...], steepness: float = 1.0) -> Weighted[T]:
-    """Return values of which each is drawn less often than the one before it (Zipf's law)."""
+    """Return values, each drawn less often than the one before it (Zipf's law)."""
     return Weighted({value: (n + 1) ** -steepness for n, value in enumerate(values)})
 
 
 @frozen
-class Browsing:
-    """A browser on a device, with the widths of window that it has."""
+class Browser:
+    """A browser on a device, with the widths that its window may have."""
 
-    browser: str
-    browser_version: str
+    name: str
+    version: str
     os: str
     os_version: str
     device: str
@@ -41,7 +41,7 @@ class Browsing:
 
 @frozen
 class Place:
-    """A country, how far its clocks are ahead of UTC, and what is spoken there."""
+    """A country, its offset from UTC, and the locales used there."""
 
     country: str
     hours_ahead: float
@@ -54,7 +54,7 @@ class Person:
 
     place: Place
     locale: str
-    browsing: Browsing
+    browser: Browser
     width_px: int
 
 
@@ -62,30 +62,30 @@ _WIDE: Final = (1280, 1366, 1440, 1536, 1680, 1920, 2560)
 _NARROW: Final = (360, 375, 390, 393, 412, 430)
 _MIDDLE: Final = (768, 810, 820, 1024)
 
-BROWSINGS: Final = Weighted(
+BROWSERS: Final = Weighted(
     {
-        Browsing("Chrome", "131.0", "Windows", "10", "Desktop", _WIDE): 22.0,
-        Browsing("Chrome", "130.0", "Windows", "10", "Desktop", _WIDE): 4.0,
-        Browsing("Edge", "131.0", "Windows", "10", "Desktop", _WIDE): 7.0,
-        Browsing("Firefox", "133.0", "Windows", "10", "Desktop", _WIDE): 4.0,
-        Browsing("Firefox", "133.0", "Linux", "", "Desktop", _WIDE): 4.0,
-        Browsing("Firefox", "128.0", "Linux", "", "Desktop", _WIDE): 1.5,
-        Browsing("Chrome", "131.0", "Linux", "", "Desktop", _WIDE): 1.5,
-        Browsing("Safari", "18.1", "macOS", "10.15", "Desktop", _WIDE): 8.0,
-        Browsing("Chrome", "131.0", "macOS", "10.15", "Desktop", _WIDE): 6.0,
-        Browsing("Chrome", "131.0", "Chrome OS", "14541.0", "Desktop", _WIDE): 0.8,
-        Browsing("Opera", "114.0", "Windows", "10", "Desktop", _WIDE): 1.0,
-        Browsing("Safari", "18.1", "iOS", "18.1", "Mobile", _NARROW): 17.0,
-        Browsing("Safari", "17.6", "iOS", "17.6", "Mobile", _NARROW): 5.0,
-        Browsing("Chrome", "131.0", "iOS", "18.1", "Mobile", _NARROW): 2.0,
-        Browsing("Chrome", "131.0", "Android", "10", "Mobile", _NARROW): 18.0,
-        Browsing("Firefox", "133.0", "Android", "14", "Mobile", _NARROW): 1.5,
-        Browsing("Samsung Internet", "26.0", "Android", "10", "Mobile", _NARROW): 3.0,
-        Browsing("Safari", "17.6", "iOS", "17.6", "Tablet", _MIDDLE): 2.5,
-        Browsing("Chrome", "131.0", "Android", "13", "Tablet", _MIDDLE): 1.5,
-        Browsing("Chrome", "94.0", "Tizen", "6.5", "TV", (1920,)): 0.3,
-        Browsing("Edge", "44.18363", "Xbox", "", "Console", (1920,)): 0.1,
-        Browsing("Unknown", "", "Unknown", "", "Desktop", (0,)): 0.3,
+        Browser("Chrome", "131.0", "Windows", "10", "Desktop", _WIDE): 22.0,
+        Browser("Chrome", "130.0", "Windows", "10", "Desktop", _WIDE): 4.0,
+        Browser("Edge", "131.0", "Windows", "10", "Desktop", _WIDE): 7.0,
+        Browser("Firefox", "133.0", "Windows", "10", "Desktop", _WIDE): 4.0,
+        Browser("Firefox", "133.0", "Linux", "", "Desktop", _WIDE): 4.0,
+        Browser("Firefox", "128.0", "Linux", "", "Desktop", _WIDE): 1.5,
+        Browser("Chrome", "131.0", "Linux", "", "Desktop", _WIDE): 1.5,
+        Browser("Safari", "18.1", "macOS", "10.15", "Desktop", _WIDE): 8.0,
+        Browser("Chrome", "131.0", "macOS", "10.15", "Desktop", _WIDE): 6.0,
+        Browser("Chrome", "131.0", "Chrome OS", "14541.0", "Desktop", _WIDE): 0.8,
+        Browser("Opera", "114.0", "Windows", "10", "Desktop", _WIDE): 1.0,
+        Browser("Safari", "18.1", "iOS", "18.1", "Mobile", _NARROW): 17.0,
+        Browser("Safari", "17.6", "iOS", "17.6", "Mobile", _NARROW): 5.0,
+        Browser("Chrome", "131.0", "iOS", "18.1", "Mobile", _NARROW): 2.0,
+        Browser("Chrome", "131.0", "Android", "10", "Mobile", _NARROW): 18.0,
+        Browser("Firefox", "133.0", "Android", "14", "Mobile", _NARROW): 1.5,
+        Browser("Samsung Internet", "26.0", "Android", "10", "Mobile", _NARROW): 3.0,
+        Browser("Safari", "17.6", "iOS", "17.6", "Tablet", _MIDDLE): 2.5,
+        Browser("Chrome", "131.0", "Android", "13", "Tablet", _MIDDLE): 1.5,
+        Browser("Chrome", "94.0", "Tizen", "6.5", "TV", (1920,)): 0.3,
+        Browser("Edge", "44.18363", "Xbox", "", "Console", (1920,)): 0.1,
+        Browser("Unknown", "", "Unknown", "", "Desktop", (0,)): 0.3,
     }
 )
 
@@ -114,8 +114,8 @@ PLACES: Final = Weighted(
 )
 
 
-def someone(random: Random) -> Person:
+def draw_person(random: Random) -> Person:
     """Draw a visitor."""
     place = PLACES.draw(random)
-    browsing = BROWSINGS.draw(random)
-    return Person(place, place.locales.draw(random), browsing, random.choice(browsing.widths_px))
+    browser = BROWSERS.draw(random)
+    return Person(place, place.locales.draw(random), browser, random.choice(browser.widths_px))

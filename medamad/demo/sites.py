@@ -1,4 +1,4 @@
-"""The invented websites: their pages, where their visitors come from, what is done there."""
+"""The invented websites: their pages, referrers, campaigns and events."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias
@@ -16,7 +16,7 @@ NO_CAMPAIGN: Final[Campaign] = ("", "", "", "", "")
 
 @frozen(kw_only=True, eq=False)
 class Site:
-    """An invented website. `share` is its part of all visitors, relative to the others."""
+    """An invented website. `share` is its share of all visitors, relative to the others."""
 
     hostname: str
     share: float
@@ -26,12 +26,12 @@ class Site:
     campaigns: Weighted[Campaign]
     view_properties: Weighted[Properties]
     events: Weighted[Properties]
-    event_odds: float = 0.06
-    """How often a view is followed by an event."""
+    event_probability: float = 0.06
+    """The probability that a view has an event."""
     depth: float = 2.4
-    """Views of a visit, on average."""
+    """The average number of views in a visit."""
     reading_ms: float = 35_000
-    """Median time on a page that is read at all."""
+    """The median time on a page, bounces aside."""
     hosts: tuple[str, ...] = field(default=())
 
 
@@ -137,7 +137,7 @@ SITES: Final = (
                 (("action", "order"), ("total", "12"), ("items", "1")): 2.0,
             }
         ),
-        event_odds=0.12,
+        event_probability=0.12,
         depth=3.6,
         reading_ms=24_000,
     ),
@@ -154,7 +154,7 @@ SITES: Final = (
             {(("version", "2.1"),): 6.0, (("version", "2.0"),): 3.0, (("version", "1.9"),): 1.0}
         ),
         events=Weighted({(("action", "copy code"),): 6.0, (("search", "backup"),): 1.0}),
-        event_odds=0.15,
+        event_probability=0.15,
         depth=3.0,
         reading_ms=48_000,
     ),

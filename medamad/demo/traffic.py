@@ -1,4 +1,4 @@
-"""Invented visits: views, unloads and events in order of time, the same for the same seed."""
+"""Invented visits: views, unloads and events by time, the same for the same seed."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from medamad.demo.people import Person, Weighted, someone
+from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
 from medamad.domain.hits import Event, Hit, Leaving, View
 
@@ -19,16 +19,16 @@ _MAX_VISIT_VIEWS: Final = 40
 _HOURS: Final = Weighted(
     {hour: 1.15 - math.cos((hour - 3.5) / 24 * math.tau) for hour in range(24)}
 )
-"""By the visitor's own clock: fewest at half past three in the morning."""
+"""Visits by local hour, fewest at half past three in the morning."""
 _WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
-_COMES_AGAIN: Final = 0.18
-_LEAVING_IS_SEEN: Final = 0.88
-_IS_A_BOUNCE: Final = 0.28
+_RETURN_PROBABILITY: Final = 0.18
+_UNLOAD_PROBABILITY: Final = 0.88
+_BOUNCE_PROBABILITY: Final = 0.28
 
 
 @frozen(kw_only=True)
-class Plan:
-    """How much traffic is wanted: `views` of them over the `days` that end at `until_ms`."""
+class TrafficPlan:
+    """How much traffic to invent: `views` views over the `days` days that end at `until_ms`."""
 
     until_ms: int
     days: int = 30
@@ -36,46 +36,49 @@ class Plan:
     seed: int = 1
 
 
-def hits(plan: Plan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES) -> Iterator[Hit]:
-    """Return the hits of `plan` in order of time; `numbers` gives each hostname's website number.
+def hits(
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+) -> Iterator[Hit]:
+    """Yield the hits of a plan by time. `numbers` has the website number of each hostname.
 
-    There are exactly `plan.views` views, fewer leavings (one in eight pages is not seen left)
-    and some events. Nothing lies after `plan.until_ms`.
+    There are exactly `plan.views` views, fewer unloads (one in eight is never received) and some
+    events. None is later than `plan.until_ms`.
     """
-    random = Random(plan.seed)  # noqa: S311 - invented visits are no secrets
-    chosen = Weighted({site: site.share for site in sites})
-    held: list[Hit] = []
+    random = Random(plan.seed)  # noqa: S311 - not used for security
+    weighted_sites = Weighted({site: site.share for site in sites})
+    pending: list[Hit] = []
     for starts_ms, wanted in _days(plan):
         day = _Day(starts_ms, min(starts_ms + DAY_MS, plan.until_ms))
         views = 0
         while views < wanted:
-            site = chosen.draw(random)
+            site = weighted_sites.draw(random)
             visitor = _Visitor(random, site, numbers[site.hostname], day)
-            views += visitor.come(held, wanted - views)
-        held.sort(key=_time)
-        ready = next((n for n, hit in enumerate(held) if hit.time_ms >= day.ends_ms), len(held))
-        yield from held[:ready]
-        del held[:ready]
-    yield from (hit for hit in held if hit.time_ms <= plan.until_ms)
+            views += visitor.add_hits(pending, wanted - views)
+        pending.sort(key=_time)
+        is_later = (n for n, hit in enumerate(pending) if hit.time_ms >= day.ends_ms)
+        ready = next(is_later, len(pending))
+        yield from pending[:ready]
+        del pending[:ready]
+    yield from (hit for hit in pending if hit.time_ms <= plan.until_ms)
 
 
 def _time(hit: Hit) -> int:
     return hit.time_ms
 
 
-def _days(plan: Plan) -> Iterator[tuple[int, int]]:
-    """Give each day's first millisecond and its views: busier on workdays, slowly growing."""
+def _days(plan: TrafficPlan) -> Iterator[tuple[int, int]]:
+    """Yield each day's first millisecond and its views: more on workdays, and slowly growing."""
     begins = [plan.until_ms - (plan.days - n) * DAY_MS for n in range(plan.days)]
     weights = [
         _WEEKDAYS[datetime.fromtimestamp(begin / 1000, UTC).weekday()] * (1 + n / plan.days / 2)
         for n, begin in enumerate(begins)
     ]
-    given = sum_so_far = 0.0
+    total = sum_so_far = 0.0
     for begin, weight in zip(begins, weights, strict=True):
         sum_so_far += weight
-        due = round(plan.views * sum_so_far / sum(weights))
-        yield begin, due - round(given)
-        given = due
+        total_by_now = round(plan.views * sum_so_far / sum(weights))
+        yield begin, total_by_now - round(total)
+        total = total_by_now
 
 
 @frozen
@@ -86,7 +89,7 @@ class _Day:
 
 @define
 class _Visitor:
-    """Someone on one day at one website, who may come more than once."""
+    """A visitor to one website on one day, who may come more than once."""
 
     random: Random
     site: Site
@@ -99,35 +102,35 @@ class _Visitor:
     _views_today: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.person = someone(self.random)
+        self.person = draw_person(self.random)
         self._host = self.random.choice(self.site.hosts or (self.site.hostname,))
 
-    def come(self, held: list[Hit], most: int) -> int:
-        """Add this visitor's hits, at most `most` views; returns how many views there were."""
+    def add_hits(self, hits: list[Hit], max_views: int) -> int:
+        """Add this visitor's hits, with at most `max_views` views. Return the number of views."""
         moments = [self._moment()]
-        while self.random.random() < _COMES_AGAIN:
+        while self.random.random() < _RETURN_PROBABILITY:
             moments.append(self._moment())
         views, free_ms = 0, 0
         for moment in sorted(moments):
-            if views < most and max(moment, free_ms) < self.day.ends_ms:
-                seen, free_ms = self._visit(held, max(moment, free_ms), most - views)
-                views += seen
+            if views < max_views and max(moment, free_ms) < self.day.ends_ms:
+                added, free_ms = self._visit(hits, max(moment, free_ms), max_views - views)
+                views += added
         return views
 
-    def _visit(self, held: list[Hit], now_ms: int, most: int) -> tuple[int, int]:
-        """Add one visit; returns how many views it had and when it was over."""
+    def _visit(self, hits: list[Hit], now_ms: int, max_views: int) -> tuple[int, int]:
+        """Add one visit. Return its number of views, and when it ended."""
         random, site = self.random, self.site
         path, is_first, views = site.landing_pages.draw(random), True, 0
-        while views < min(most, _MAX_VISIT_VIEWS) and now_ms < self.day.ends_ms:
+        while views < min(max_views, _MAX_VISIT_VIEWS) and now_ms < self.day.ends_ms:
             beacon = f"{random.getrandbits(80):x}"
-            held.append(self._view(now_ms, path, beacon, is_first=is_first))
+            hits.append(self._view(now_ms, path, beacon, is_first=is_first))
             views += 1
             seen_ms = self._reading_ms()
             left_ms = now_ms + seen_ms
-            if random.random() < site.event_odds:
-                held.append(self._event(random.randrange(now_ms, left_ms), beacon))
-            if random.random() < _LEAVING_IS_SEEN:
-                held.append(Leaving(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
+            if random.random() < site.event_probability:
+                hits.append(self._event(random.randrange(now_ms, left_ms), beacon))
+            if random.random() < _UNLOAD_PROBABILITY:
+                hits.append(Leaving(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
             now_ms, is_first = left_ms + random.randrange(200, 1500), False
             if random.random() < 1 / site.depth:
                 break
@@ -135,14 +138,14 @@ class _Visitor:
         return views, now_ms
 
     def _moment(self) -> int:
-        """Return when a visit begins: by the visitor's own clock, within the day."""
+        """Return when a visit begins: within the day, by the local hour."""
         hour = _HOURS.draw(self.random) - self.person.place.hours_ahead + self.random.random()
         offset_ms = int(hour * _HOUR_MS) - self.day.starts_ms % DAY_MS
         return min(self.day.starts_ms + offset_ms % DAY_MS, self.day.ends_ms - 1)
 
     def _reading_ms(self) -> int:
         random = self.random
-        if random.random() < _IS_A_BOUNCE:
+        if random.random() < _BOUNCE_PROBABILITY:
             return random.randrange(300, 5_000)
         reading_ms = random.lognormvariate(math.log(self.site.reading_ms), 0.9)
         return max(1_000, min(DAY_MS, round(reading_ms)))
@@ -169,11 +172,11 @@ class _Visitor:
             utm_campaign=name,
             utm_term=term,
             utm_content=content,
-            browser=person.browsing.browser,
-            browser_version=person.browsing.browser_version,
-            os=person.browsing.os,
-            os_version=person.browsing.os_version,
-            device=person.browsing.device,
+            browser=person.browser.name,
+            browser_version=person.browser.version,
+            os=person.browser.os,
+            os_version=person.browser.os_version,
+            device=person.browser.device,
             country=person.place.country,
             locale=person.locale,
             host=self._host,

@@ -17,7 +17,7 @@ from twisted.internet import reactor
 
 from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import Plan
+from medamad.demo.traffic import TrafficPlan
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
@@ -33,7 +33,7 @@ def filled(tmp_path: Path) -> Iterator[Filled]:
 
     async def start(views: int) -> Daemon:
         store = start_store(daemon.data, StoreSettings(map_size=4 << 30, min_free_disk=0), reactor)
-        await fill(store, Plan(until_ms=int(time.time() * 1_000), days=60, views=views))
+        await fill(store, TrafficPlan(until_ms=int(time.time() * 1_000), days=60, views=views))
         await store.add_website("example.com", int(time.time()))
         await store.close()
         daemon.start()

@@ -5,11 +5,11 @@ from attrs import define, field
 
 from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import Plan, hits
+from medamad.demo.traffic import TrafficPlan, hits
 from medamad.domain.hits import Hit
 from medamad.domain.websites import Website
 
-PLAN = Plan(until_ms=1_790_000_000_123, days=4, views=3_000)
+PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
 
 @define

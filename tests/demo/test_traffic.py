@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, Plan, hits
+from medamad.demo.traffic import DAY_MS, TrafficPlan, hits
 from medamad.domain.hits import Event, Hit, Leaving, View
 
 UNTIL_MS = 1_790_000_000_123
@@ -13,7 +13,7 @@ NUMBERS = {site.hostname: number for number, site in enumerate(SITES, start=1)}
 
 @pytest.fixture(scope="module")
 def sample() -> list[Hit]:
-    return list(hits(Plan(until_ms=UNTIL_MS, days=10, views=4000), NUMBERS))
+    return list(hits(TrafficPlan(until_ms=UNTIL_MS, days=10, views=4000), NUMBERS))
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +22,18 @@ def views(sample: list[Hit]) -> list[View]:
 
 
 def test_the_same_seed_gives_the_same_hits() -> None:
-    plan = Plan(until_ms=UNTIL_MS, days=3, views=200, seed=7)
+    plan = TrafficPlan(until_ms=UNTIL_MS, days=3, views=200, seed=7)
     assert list(hits(plan, NUMBERS)) == list(hits(plan, NUMBERS))
 
 
 def test_another_seed_gives_others() -> None:
-    seven, eight = (Plan(until_ms=UNTIL_MS, days=3, views=200, seed=seed) for seed in (7, 8))
+    seven, eight = (TrafficPlan(until_ms=UNTIL_MS, days=3, views=200, seed=seed) for seed in (7, 8))
     assert list(hits(seven, NUMBERS)) != list(hits(eight, NUMBERS))
 
 
 @pytest.mark.parametrize(("days", "wanted"), [(1, 1), (1, 137), (30, 29), (7, 2500)])
 def test_there_are_as_many_views_as_wanted(days: int, wanted: int) -> None:
-    plan = Plan(until_ms=UNTIL_MS, days=days, views=wanted)
+    plan = TrafficPlan(until_ms=UNTIL_MS, days=days, views=wanted)
     assert sum(isinstance(hit, View) for hit in hits(plan, NUMBERS)) == wanted
 
 
