@@ -14,7 +14,7 @@ from medamad.admin.server import Handlers, Tell
 from medamad.build import VERSION
 from medamad.storage.environment.trusted_clock import told_doubt
 from medamad.storage.settings import unregistered_warning
-from medamad.web.metrics import lacks
+from medamad.web.metrics import unavailable_reasons
 from medamad.web.server.site import Site
 
 _FULL: Final = 0.7
@@ -86,7 +86,7 @@ class Desk:
             disk_free_bytes=figures.free_disk_bytes,
             last_backup=backend.backups.newest,
             backup_failure=backend.backups.failure,
-            lacks=tuple(lacks(self.site)),
+            lacks=tuple(unavailable_reasons(self.site)),
             warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
         )
 

@@ -6,7 +6,7 @@ from typing import Final
 from attrs import frozen
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "ja", "zh")
-"""What `settings.language` may be."""
+"""The values of `settings.language`."""
 
 SCRIPT_TYPES: Final = (
     "default",

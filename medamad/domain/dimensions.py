@@ -1,4 +1,4 @@
-"""The dimensions of a view: what it can be counted by, and the number that stores it."""
+"""The dimensions that views are counted by, and their numbers in the store."""
 
 from enum import IntEnum
 from typing import Final
@@ -40,13 +40,13 @@ VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d < Dimension.PROPERTY)
 """The dimensions that every view has, in the order in which they are stored."""
 
 OTHER: Final = "(other)"
-"""The value that stands for those past the day's bound on new values."""
+"""The value that replaces new values beyond the daily limit."""
 
 UNKNOWN: Final = "Unknown"
-"""The name of what cannot be told: browser, system, device, country, language."""
+"""The name of an unknown browser, system, device, country or language."""
 
 PROPERTY_SEPARATOR: Final = "\x00"
-"""Between the name and the value in the text of a PROPERTY; neither may contain it."""
+"""Separates the name and the value in the text of a PROPERTY; neither may contain it."""
 
 
 def property_text(name: str, value: str) -> str:

@@ -13,37 +13,37 @@ class ApiError(Exception):
 
 
 class BadRequest(ApiError):
-    """Something malformed or out of range. Answered with 400."""
+    """Something is malformed or out of range (400)."""
 
     status = 400
 
 
 class Unauthorised(ApiError):
-    """No login, or one that has ended. Answered with 401."""
+    """There is no login, or it has expired (401)."""
 
     status = 401
 
 
 class Forbidden(ApiError):
-    """Understood and not allowed: demo mode, a foreign origin. Answered with 403."""
+    """The request is not permitted: demo mode, another origin (403)."""
 
     status = 403
 
 
 class NotFound(ApiError):
-    """What was named does not exist. Answered with 404."""
+    """There is no such object (404)."""
 
     status = 404
 
 
 class Conflict(ApiError):
-    """The name is taken. Answered with 409."""
+    """The name is taken (409)."""
 
     status = 409
 
 
 class TooLarge(ApiError):
-    """The body is larger than the configuration allows. Answered with 413."""
+    """The body is larger than the configuration permits (413)."""
 
     status = 413
 
@@ -57,12 +57,12 @@ class RetryLater(ApiError):
 
 
 class TooMany(RetryLater):
-    """Too many requests from there. Answered with 429 and `Retry-After`."""
+    """Too many requests from this network (429, with `Retry-After`)."""
 
     status = 429
 
 
 class Unavailable(RetryLater):
-    """The store takes nothing at the moment. Answered with 503 and `Retry-After`."""
+    """The service cannot do this at the moment (503, with `Retry-After`)."""
 
     status = 503

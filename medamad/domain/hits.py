@@ -1,4 +1,4 @@
-"""The hits as they are to be stored: views, leavings and events."""
+"""Hits as they are stored: views, their ends, and events."""
 
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 @frozen
 class Visitor:
-    """A visitor on one day, as a server names them. Never stored but as a keyed hash, for a day."""
+    """A visitor on one day, by a server's id. Only stored as a keyed hash, for a day."""
 
     name: str
     day: int
@@ -48,15 +48,15 @@ class View:
     country: str = ""
     locale: str = ""
     host: str = ""
-    """The hostname that served the page, which `www.` may set apart from the website's."""
+    """The hostname of the page: the website's, with `www.` or without."""
     number_today: int = 0
-    """The visitor's how-manieth view today, from 1; 0 when the tracker did not say."""
+    """Which view of the day it is for the visitor, from 1; 0 if unknown."""
     width_px: int = 0
-    """Width of the window; 0 when the tracker did not say."""
+    """The width of the window; 0 if unknown."""
     happened_ms: int = 0
-    """When it was, where that is stated; 0 for at `time_ms`, when it came."""
+    """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
     visitor: Visitor | None = None
-    """Whose view it is, where that tells whether it is the first of the day and of the page."""
+    """The visitor, if the store has to find out `first_today` and `first_of_page`."""
     properties: Properties = ()
 
 
@@ -68,19 +68,19 @@ class Leaving:
     beacon: str
     duration_ms: int
     websites: frozenset[int] | None = None
-    """Of which websites the page may be, as far as is known: None for any."""
+    """The websites that the page may belong to, None for any."""
 
 
 @frozen(kw_only=True)
 class Event:
-    """Something that happened on a website (a `custom`), in the view of `beacon` if there is."""
+    """Something that happened on a website (a `custom`), in the view of `beacon`, if any."""
 
     website: int
     time_ms: int
     properties: Properties
     beacon: str = ""
     happened_ms: int = 0
-    """When it was, where that is stated; 0 for at `time_ms`, when it came."""
+    """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
 
 
 Hit: TypeAlias = View | Leaving | Event

@@ -1,4 +1,4 @@
-"""How long something took, counted by bounds: cheap enough for every hit."""
+"""Histograms of durations, cheap enough for every hit."""
 
 from bisect import bisect_left
 from typing import Final
@@ -9,12 +9,12 @@ BOUNDS_S: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
-"""The greatest durations that are counted under each bound, seconds."""
+"""The upper bounds of the buckets, in seconds."""
 
 
 @define(eq=False)
 class Timings:
-    """Durations since the start. Added to in one thread, and read in any."""
+    """A histogram of durations since the start. Written in one thread, read in any."""
 
     total_s: float = 0.0
     _counts: list[int] = field(factory=lambda: [0] * (len(BOUNDS_S) + 1), init=False)
@@ -26,9 +26,9 @@ class Timings:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many durations each bound has, and in the last place those beyond all."""
+        """The number of durations in each bucket; the last one has no upper bound."""
         return tuple(self._counts)
 
     def __len__(self) -> int:
-        """Return how many durations were counted."""
+        """Return the number of durations."""
         return sum(self._counts)

@@ -1,4 +1,4 @@
-"""A registered website, and what a hostname may look like."""
+"""A registered website, and the canonical form of a hostname."""
 
 import re
 from typing import Final
@@ -23,7 +23,7 @@ class Website:
 
 
 def canonical_hostname(text: str, field: str = "hostname") -> str:
-    """Return the one spelling under which a hostname is kept, or raise BadRequest naming `field`.
+    """Return the canonical form of a hostname, or raise BadRequest naming `field`.
 
     Lower case, without one trailing dot, an international name in its ASCII form (IDNA 2008);
     letters, digits and hyphens by RFC 1123; 1 to 253 characters; no port, scheme or address.

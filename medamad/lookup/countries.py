@@ -1,4 +1,4 @@
-"""Countries: which one a time zone lies in, and what a country is called."""
+"""Countries: that of a time zone, and their names."""
 
 from functools import cache
 from importlib import resources
@@ -11,33 +11,33 @@ from medamad.domain.dimensions import OTHER, UNKNOWN
 _CLOCKS_ALONE: Final = frozenset(
     ["CET", "CST6CDT", "EET", "EST", "EST5EDT", "HST", "MET", "MST", "MST7MDT", "PST8PDT", "WET"]
 )
-"""Names of a clock, not of a place; the zone database ties each to one arbitrary country."""
+"""Zones of a clock, not of a place; the zone database links each to an arbitrary country."""
 
 _NOWHERE: Final = "ZZ"
-"""CLDR's territory of zones such as Etc/UTC, and of what is not known."""
+"""CLDR's territory of zones such as Etc/UTC, and of unknown ones."""
 _UNKNOWN: Final = frozenset([_NOWHERE, "XX"])
-"""What stands for no country: CLDR's code, and the one that services in front of websites give."""
+"""Codes for an unknown country: CLDR's, and that of content delivery networks."""
 
 _OTHER_CODES: Final = {"UK": "GB", "EL": "GR"}
-"""What the European Union, and others after it, writes in the place of a code of ISO 3166."""
+"""Codes that the European Union uses instead of those of ISO 3166."""
 
 
 def country_of_zone(zone: str) -> str:
     """Return the ISO 3166 alpha-2 code of the country that an IANA zone lies in, "" if unknown.
 
-    Old names are known (Asia/Calcutta); case matters not.
+    Old names are known (Asia/Calcutta); case is ignored.
     """
     return _countries().get(zone.lower(), "")
 
 
 def country_of_code(code: str) -> str:
-    """Return an ISO 3166 alpha-2 code in capitals, "" for one that says that none is known."""
+    """Return an ISO 3166 alpha-2 code in capitals, "" for an unknown country."""
     capitals = code.upper()
     return "" if capitals in _UNKNOWN else _OTHER_CODES.get(capitals, capitals)
 
 
 def country_name(code: str) -> str:
-    """Return the English name of a country by its code; a code without a name stands for itself."""
+    """Return the English name of a country by its code, or the code if it has no name."""
     if not code:
         return UNKNOWN
     return code if code == OTHER else _names().get(code, code)
@@ -70,13 +70,13 @@ def _countries() -> dict[str, str]:
 
 
 def _listed() -> dict[str, str]:
-    """Read zone.tab: lines of country, coordinates, zone and comment, parted by tabs."""
+    """Return the country of each zone in zone.tab: tab-separated country, coordinates, zone."""
     lines = [line.split("\t") for line in _lines("zone.tab")]
     return {zone: country for country, _, zone, *_ in lines}
 
 
 def _links() -> dict[str, str]:
-    """Read the links out of tzdata.zi: lines of L, zone and other name, parted by spaces."""
+    """Return the zone of each link in tzdata.zi: lines of L, zone and other name."""
     lines = [line.split() for line in _lines("tzdata.zi") if line.startswith("L ")]
     return {old: new for _, new, old in lines}
 

@@ -15,20 +15,20 @@ _TAG: Final = re.compile(
     r"(?:-[a-z0-9]{1,8})* \Z",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-"""A language tag (RFC 5646): language, script and region; the rest is let go."""
+"""A language tag (RFC 5646): language, script and region; the rest is ignored."""
 
 _Aliases: TypeAlias = Literal["language_aliases", "script_aliases", "territory_aliases"]
 
 _NO_LANGUAGE: Final = frozenset({"und", "mul", "zxx", "mis"})
 _MAX_HEADER: Final = 512
-"""Characters of an Accept-Language that are looked at; browsers send a tenth of that."""
+"""Characters of an Accept-Language that are parsed; browsers send a tenth as many."""
 
 
 def locale_of(accept_language: str) -> str:
     """Return the locale that an Accept-Language header asks for first, such as "en-GB".
 
-    A BCP 47 tag of language, script and region in their usual case, with today's codes; entries
-    that are malformed, unknown or refused (`q=0`) are passed over; "" when none is left.
+    A BCP 47 tag of language, script and region in their usual case, with current codes; entries
+    that are malformed, unknown or excluded (`q=0`) are skipped; "" if none is left.
     """
     return _first_locale(accept_language[:_MAX_HEADER])
 
@@ -45,7 +45,7 @@ def language_name(locale: str) -> str:
 def locale_name(locale: str) -> str:
     """Return CLDR's English name of a locale: "British English", "German (Germany)".
 
-    The longest beginning with a name of its own is named; what is left of it stands in brackets.
+    The longest prefix that has a name is used; the other subtags follow in brackets.
     """
     if not locale:
         return UNKNOWN
@@ -68,21 +68,21 @@ def _first_locale(accept_language: str) -> str:
 
 
 def _normal(tag: str) -> str:
-    """Return a language tag in its one spelling, or "" when it names no known language."""
+    """Return the canonical form of a language tag, "" unless its language is known."""
     match = _TAG.match(tag.strip().replace("_", "-"))
     if match is None:
         return ""
     language, script, region = match.groups(default="")
-    language = _today("language_aliases", language.lower(), _languages())
+    language = _current("language_aliases", language.lower(), _languages())
     if not language or language in _NO_LANGUAGE:
         return ""
-    script = _today("script_aliases", script.title(), _scripts())
-    region = _today("territory_aliases", region.upper(), _territories())
+    script = _current("script_aliases", script.title(), _scripts())
+    region = _current("territory_aliases", region.upper(), _territories())
     return "-".join(subtag for subtag in (language, script, region) if subtag)
 
 
-def _today(aliases: _Aliases, code: str, known: dict[str, str]) -> str:
-    """Return a code if it is known, else the one known code that took its place, else ""."""
+def _current(aliases: _Aliases, code: str, known: dict[str, str]) -> str:
+    """Return a code if it is known, else the known code that replaced it, else ""."""
     if code in known:
         return code
     successors = get_global(aliases).get(code, "")

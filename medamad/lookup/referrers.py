@@ -13,8 +13,8 @@ from medamad.domain.websites import canonical_hostname
 class Sources:
     """Names by host, or by host and path: `{"google.com": "Google", "google.com/imgres": …}`.
 
-    A name holds for the hosts below its own and for the paths below its own; the most exact
-    path goes first, then the most exact host.
+    A name also applies to subdomains and to longer paths; the longest path goes first, then the
+    longest host.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -24,7 +24,7 @@ class Sources:
 
     @classmethod
     def shipped(cls, extra: Mapping[str, str] | None = None) -> Self:
-        """Make the names that come with the package; those in `extra`, the operator's, win."""
+        """Return the names that come with the package, overridden by `extra` from the operator."""
         path = GENERATED / "referrers.json"
         if not path.exists():
             raise FileNotFoundError(f"{path} is made by `pip install`, which has not been run here")
@@ -46,9 +46,9 @@ class Sources:
 
 
 def read_names(text: str) -> dict[str, str]:
-    """Read names: TOML lines of `"host" = "Name"` or `"host/path" = "Name"`.
+    """Return the names in a text: TOML lines of `"host" = "Name"` or `"host/path" = "Name"`.
 
-    Raises ValueError naming the place that has no name, or the line that is no TOML.
+    Raises ValueError naming the place that has no name, or the line that is not TOML.
     """
     names = tomllib.loads(text)
     for place, name in names.items():
@@ -58,12 +58,12 @@ def read_names(text: str) -> dict[str, str]:
 
 
 def _layered(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Lay the names over one another: a later layer wins, `www.` or not."""
+    """Return all names; a later layer wins, with `www.` or without."""
     return {_key(place): name for layer in layers for place, name in _bare_last(layer)}
 
 
 def _bare_last(names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Put the entries without `www.` last, so that they win over those with it."""
+    """Return the entries with those without `www.` last, so that they win."""
     return sorted(names.items(), key=lambda entry: not entry[0].startswith("www."))
 
 
@@ -72,21 +72,21 @@ def _key(place: str) -> str:
 
 
 def _and_parents(host: str) -> Iterator[str]:
-    """Return a host and what it lies below, without the bare top level."""
+    """Yield a host and its parent domains, except the top level."""
     yield host
     while "." in (host := host.partition(".")[2]):
         yield host
 
 
 def _and_folders(place: str, depth: int) -> Iterator[str]:
-    """Return the folders a host and path lies in, down to `depth`, the deepest first."""
+    """Yield a host and path and its parent folders, from `depth` upwards."""
     steps = place.split("/", depth + 1)[: depth + 1]
     for length in range(len(steps), 1, -1):
         yield "/".join(steps[:length])
 
 
 class SpamHosts:
-    """A set of hosts. `host in spam` holds for each of them and for whatever lies below one."""
+    """A set of hosts. `host in spam` is true for them and their subdomains."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._hosts: Final = frozenset(host.lower().removeprefix("www.") for host in hosts)
@@ -101,18 +101,18 @@ class SpamHosts:
 
 
 def read_hosts(text: str) -> list[str]:
-    """Read hosts, one a line, blank lines and what follows a # left out.
+    """Return the hosts in a text, one per line; a # begins a comment.
 
-    Raises ValueError naming the line that holds no hostname, or one without a dot: it would stand
-    for all that lies below a top level.
+    Raises ValueError naming the line that is not a hostname, or has no dot: it would match a whole
+    top-level domain.
     """
     hosts = []
     for number, line in enumerate(text.splitlines(), start=1):
         if entry := line.partition("#")[0].strip():
             try:
                 host = canonical_hostname(entry, f"line {number}")
-            except BadRequest as refusal:
-                raise ValueError(str(refusal)) from None
+            except BadRequest as error:
+                raise ValueError(str(error)) from None
             if "." not in host:
                 raise ValueError(f"line {number}: expected a hostname with a dot")
             hosts.append(host)

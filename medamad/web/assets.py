@@ -23,14 +23,14 @@ PLAIN: Final = ""
 VARY: Final = (b"Vary", b"Accept-Encoding")
 
 _MAX_HEADER: Final = 512
-"""Characters of an Accept-Encoding that are looked at; browsers send a twentieth of that."""
+"""Characters of an Accept-Encoding that are parsed; browsers send a twentieth as many."""
 _WORTH_BYTES: Final = 1_024
-"""From how many bytes on an answer is compressed."""
+"""The smallest size of a response that is compressed."""
 _LEVEL: Final = 3
 
 
 def chosen(request: Request, offered: tuple[str, ...]) -> str:
-    """Return the one of the offered codings to use, the first among equals; PLAIN for none."""
+    """Return the best offered coding that the client accepts, PLAIN for none."""
     accepted = request.headers.joined(b"Accept-Encoding")
     return PLAIN if accepted is None else _chosen(accepted[:_MAX_HEADER], offered)
 
@@ -44,14 +44,14 @@ def _chosen(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
 
 
 def content_encoding(coding: str) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of an answer that is sent by a coding, or plain where it could be coded."""
+    """Return the headers of a response in a coding, or of a plain one that could be coded."""
     if coding == PLAIN:
         return (VARY,)
     return (VARY, (b"Content-Encoding", coding.encode("ascii")))
 
 
 def zipped(response: Response) -> Response:
-    """Return an answer compressed by gzip, or as it is when it is too short for that."""
+    """Return a response compressed by gzip, unless it is too short."""
     if len(response.body) < _WORTH_BYTES:
         return evolve(response, headers=(*response.headers, *content_encoding(PLAIN)))
     return evolve(
@@ -76,12 +76,12 @@ TYPES: Final = MappingProxyType(
 ASK_AGAIN: Final = (b"Cache-Control", b"no-cache")
 
 _SUFFIXES: Final = MappingProxyType({BROTLI: ".br", GZIP: ".gz"})
-"""How a file is called in each coding, the best one first."""
+"""The suffix of a file in each coding, the best one first."""
 
 
 @frozen
 class Form:
-    """The content in one coding, and the strong validator of these bytes (RFC 9110, 8.8.3)."""
+    """The content in one coding, with its strong validator (RFC 9110, section 8.8.3)."""
 
     body: bytes
     etag: bytes
@@ -89,7 +89,7 @@ class Form:
 
 @frozen
 class Asset:
-    """A file as it is served, with headers that say how. `forms` are by coding, PLAIN with them."""
+    """A file with its headers. `forms` are by coding, including PLAIN."""
 
     content_type: bytes
     headers: Headers
@@ -97,11 +97,11 @@ class Asset:
 
     @property
     def content(self) -> bytes:
-        """The content as it is."""
+        """The uncompressed content."""
         return self.forms[PLAIN].body
 
     def __call__(self, call: Call) -> Response:
-        """Return the file, or say that the client has it already."""
+        """Return the file, or 304 if the client's copy is current."""
         request = call.request
         coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
         form = self.forms[coding]
@@ -114,7 +114,7 @@ class Asset:
 
 
 def read_asset(file: Path, headers: Headers) -> Asset:
-    """Read a file, and what was compressed when it was made."""
+    """Return the asset of a file and its compressed forms beside it."""
     bodies = {
         coding: beside.read_bytes()
         for coding, suffix in _SUFFIXES.items()
@@ -129,9 +129,9 @@ def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
 
 
 def files_below(folder: Path) -> Mapping[str, Path]:
-    """Return the files below a folder by their paths, without those that are compressed ones.
+    """Return the files below a folder by their paths, without the compressed forms.
 
-    Raises FileNotFoundError when the package was made without them.
+    Raises FileNotFoundError if the package was built without them.
     """
     files = {
         file.relative_to(folder).as_posix(): file

@@ -1,4 +1,4 @@
-"""What the routes stand on: everything behind HTTP that answers a request."""
+"""The backend of the routes: the parts of the daemon that serve requests."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, MutableMapping
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Ask(Protocol):
-    """Runs a question in the question pool."""
+    """Runs a query in the query pool."""
 
     def __call__(
         self, question: Callable[[], T], /, asker: tuple[Hashable, ...] = ()
@@ -32,7 +32,7 @@ class Ask(Protocol):
 
 @frozen(eq=False)
 class Times:
-    """How long answers took."""
+    """How long responses took."""
 
     hits: Timings = field(factory=Timings)
     statistics: Timings = field(factory=Timings)
@@ -40,12 +40,10 @@ class Times:
 
 @define(eq=False, kw_only=True)
 class Backend:
-    """The parts of the daemon that HTTP is put in front of. `clock` gives Unix seconds.
+    """The parts of the daemon that serve requests. `clock` returns Unix seconds.
 
-    `seconds` gives the time that has passed since any fixed moment; `call_later` has a call made
-    so many seconds from now.
-
-    `settings` may be replaced at any time; what a request has begun with, it does not keep.
+    `seconds` returns the seconds since any fixed moment; `call_later` calls a function after a
+    number of seconds. `settings` may be replaced at any time, even during a request.
     """
 
     store: Store
@@ -60,11 +58,11 @@ class Backend:
     settings: WebSettings
     usage: Usage
     exports: Counter[bytes] = field(factory=Counter)
-    """How many exports are under way, by the network that receives them."""
+    """The number of exports in progress, by the network that receives them."""
     unsent: UnsentResponses = field(factory=UnsentResponses)
     unsent_to_guests: UnsentResponses = field(factory=UnsentResponses)
-    """What those behind share links receive: it keeps no other from theirs."""
+    """Responses to readers of share links, who cannot use up the others' limit."""
     times: Times = field(factory=Times)
     backups: BackupState = field(factory=BackupState)
     quiet: MutableMapping[int, int] = field(factory=dict)
-    """The websites that used to be visited and are not any more: by number, since when."""
+    """Websites that have gone quiet: the time of their last view, by number."""

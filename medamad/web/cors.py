@@ -1,4 +1,4 @@
-"""Who may call: which origins may change something, and which may read across origins."""
+"""Checks by origin and host: who may change something, read across origins, or monitor."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _SENDABLE: Final = b"Authorization, Content-Type"
 _SENDABLE_EVENT: Final = b"Content-Type, If-Modified-Since"
 
 ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
-"""What lets pages of any origin read an answer, without cookies."""
+"""Headers that let pages of any origin read a response, without cookies."""
 
 ANY_EXPOSED: Final = (*ANY, (b"Access-Control-Expose-Headers", _EXPOSED))
 
@@ -24,18 +24,18 @@ _OF_PROXIES: Final = (
     *(b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto", b"X-Real-IP"),
     *(b"Forwarded", b"Via"),
 )
-"""What proxies add to a request."""
+"""Headers that proxies add to a request."""
 
 OWN_SITES: Final = (b"same-origin", b"none")
-"""What Sec-Fetch-Site says of requests that no other site has caused."""
+"""Values of Sec-Fetch-Site in requests that no other site has caused."""
 
 
 def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> None:
-    """Raise BadRequest when the service is asked by another name than the configured ones.
+    """Raise BadRequest if a request is for a hostname that is not configured.
 
-    A page whose name comes to stand for our address (DNS rebinding) is of the same origin to its
-    browser. It cannot do so by what is no public name, which therefore passes: so nobody is locked
-    out behind a proxy that asks for the name or the address it connects to.
+    With DNS rebinding, the hostname of a foreign page resolves to our address, so that the browser
+    takes us for its origin. That needs a public hostname. Other names and addresses pass, since a
+    proxy may send the one that it connects to.
     """
     if not settings.hostnames:
         return
@@ -46,11 +46,11 @@ def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSetti
 
 
 def may_monitor(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> bool:
-    """Return whether a sender may see health and metrics: by the address, if that is certain.
+    """Return whether a sender may see health and metrics, by its address if that is certain.
 
-    It is not where a proxy has passed the request on that is not trusted, or hides for whom. One
-    of this machine that hides itself is told by a name that was asked for: who asks here by himself
-    asks for an address or for localhost.
+    It is uncertain behind a proxy that is not trusted or does not name the sender. A proxy on this
+    machine that adds no headers is recognised by the hostname of the request: local clients use an
+    address or localhost.
     """
     if any(name in headers for name in _OF_PROXIES):
         if not clients.is_trusted(peer, settings):
@@ -67,9 +67,9 @@ def may_monitor(peer: Address | None, headers: RequestHeaders, settings: WebSett
 
 
 def check_change(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> None:
-    """Raise Forbidden when a changing request comes from a page of an origin that is not ours.
+    """Raise Forbidden if a change is requested by a page of another origin.
 
-    Browsers send Sec-Fetch-Site, older ones Origin; a request with neither is no browser's.
+    Browsers send Sec-Fetch-Site, older ones Origin; a request with neither is not a browser's.
     """
     origin = _only(headers, b"Origin")
     site = _only(headers, b"Sec-Fetch-Site")
@@ -85,7 +85,7 @@ def check_change(peer: Address | None, headers: RequestHeaders, settings: WebSet
 
 
 def cors_headers(headers: RequestHeaders, settings: WebSettings) -> tuple[tuple[bytes, bytes], ...]:
-    """Return what lets the pages of configured origins read an answer."""
+    """Return the headers that let pages of configured origins read a response."""
     if not settings.cors_origins:
         return ()
     origin = _only(headers, b"Origin")
@@ -101,7 +101,7 @@ def cors_headers(headers: RequestHeaders, settings: WebSettings) -> tuple[tuple[
 
 
 def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes], ...]:
-    """Return what answers a preflight, besides the origin that is allowed."""
+    """Return the headers of a preflight response, except for the allowed origin."""
     return (
         (b"Access-Control-Allow-Methods", methods.encode("ascii")),
         (b"Access-Control-Allow-Headers", _SENDABLE_EVENT if event else _SENDABLE),
@@ -110,23 +110,23 @@ def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes]
 
 
 def _only(headers: RequestHeaders, name: bytes) -> bytes | None:
-    """Return the value of a header; where it is repeated, one that nothing equals."""
+    """Return the value of a header; if it is repeated, one that matches nothing."""
     return headers.joined(name)
 
 
 def _is_local(headers: RequestHeaders) -> bool:
-    """Return whether a request was sent to no name besides localhost."""
+    """Return whether the Host of a request is an address, localhost or missing."""
     name = clients.host_name((_only(headers, b"Host") or b"").decode("latin-1"))
     return name in {"", "localhost"} or address_of(name) is not None
 
 
 def _is_public(name: str) -> bool:
-    """Return whether a page may have a name: none without a dot, no address, nor none at all."""
+    """Return whether a hostname can be public: it has a dot and is not an address."""
     return "." in name and address_of(name) is None
 
 
 def _is_host(origin: str, host: str) -> bool:
-    """Return whether an origin is that of a host, with or without the scheme's own port."""
+    """Return whether an origin is on a host, with or without the scheme's default port."""
     try:
         parts = split_url(origin)
     except ValueError:

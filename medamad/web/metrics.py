@@ -1,7 +1,7 @@
-"""What Prometheus reads: figures of the daemon since its start, taken when they are asked for.
+"""Metrics of the daemon since its start, collected at each scrape of Prometheus.
 
-No figure is told apart by website: their number has no bound, and their names are nobody's
-business but the owner's.
+There is no label for the website: websites are not limited in number, and their names concern only
+the owner.
 """
 
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ from medamad.web.server.site import Site
 _PREFIX: Final = "medamad_"
 
 
-def lacks(site: Site) -> list[str]:
-    """Return each thing for which no hits are taken at the moment."""
+def unavailable_reasons(site: Site) -> list[str]:
+    """Return the reasons why no hits are accepted at the moment."""
     found = ["the daemon is stopping"] if site.is_leaving else []
     lack = site.backend.store.unavailable_reason()
     return [*found, lack] if lack else found
@@ -36,12 +36,12 @@ def lacks(site: Site) -> list[str]:
 
 @frozen(eq=False)
 class Metrics(Collector):
-    """The figures of a site, and of all that it stands on."""
+    """The metrics of a site and its backend."""
 
     _site: Site
 
     def collect(self) -> Iterator[Metric]:
-        """Give each figure as it is now."""
+        """Yield the current metrics."""
         yield from self._service()
         yield from self._hits()
         yield from self._store()
@@ -51,7 +51,7 @@ class Metrics(Collector):
         site, backend = self._site, self._site.backend
         build = {"version": VERSION, "commit": backend.settings.commit}
         yield InfoMetricFamily(f"{_PREFIX}build", "Which build runs.", build)
-        yield _gauge("ready", "Whether hits are taken.", float(not lacks(site)))
+        yield _gauge("ready", "Whether hits are taken.", float(not unavailable_reasons(site)))
         yield _gauge("connections", "Open connections.", len(site.connections))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
         yield _gauge(
@@ -144,25 +144,25 @@ class Metrics(Collector):
 
 @frozen(eq=False)
 class Exposition:
-    """What answers a scrape."""
+    """The response to a scrape."""
 
     _registry: CollectorRegistry
 
     @classmethod
     def of(cls, site: Site) -> "Exposition":
-        """Make that of a site and of this process."""
+        """Return the metrics of a site and of this process."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(Metrics(site))
         ProcessCollector(registry=registry)
         return cls(registry)
 
     def text(self, accept: str) -> tuple[bytes, bytes]:
-        """Return all figures in the format that an Accept header asks for, and its media type."""
+        """Return all metrics in the format that an Accept header asks for, and its media type."""
         try:
             encode, media_type = choose_encoder(accept)
             name = media_type.encode("ascii")
         except (TypeError, ValueError):
-            # The version that is asked for is none; it would become a part of the name.
+            # The requested version is invalid; it would become a part of the media type.
             encode, media_type = choose_encoder("")
             name = media_type.encode("ascii")
         return encode(self._registry), name

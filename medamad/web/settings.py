@@ -1,4 +1,4 @@
-"""What the operator decides about the web side."""
+"""The configuration of the HTTP side."""
 
 from pathlib import Path
 from typing import Final, Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""What the service and its machine use: processor, memory, disk."""
+"""The processor, memory and disk that the service and its machine use."""
 
 from pathlib import Path
 from typing import TypeAlias
@@ -9,11 +9,11 @@ Figures: TypeAlias = dict[str, float | int]
 
 
 class Usage:
-    """The figures of the machine. The processor's use is that since the figures before."""
+    """Reads the use of resources. That of the processor is since the last reading."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
-        # The first reading of each has nothing to compare with.
+        # The first reading of each only sets the start.
         psutil.cpu_percent()
         self._process.cpu_percent()
 

@@ -27,21 +27,21 @@ async def log_in(call: Call) -> Response:
     details = call.body(_DETAILS)
     sender = call.sender
     network = b"" if sender is None else prefix_of(sender)
-    begun = await call.backend.accounts.log_in(
+    session = await call.backend.accounts.log_in(
         details.username, details.password, network, cookies.device_text(call.request)
     )
     path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
-    issued = cookies.set_session(begun.token), cookies.set_device(begun.device, path)
+    issued = cookies.set_session(session.token), cookies.set_device(session.device, path)
     return Response(HTTPStatus.OK, headers=(NO_STORE, *issued))
 
 
 async def log_out(call: Call) -> Response:
-    """End the login and destroy the cookie."""
+    """End the login and delete the cookie."""
     await call.backend.accounts.log_out(call.session_token)
     return no_content(cookies.DELETE_SESSION)
 
 
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("POST", "/auth/login", log_in, Access.LOGIN)
     routes.add("POST", "/auth/logout", log_out, Access.LOGOUT)

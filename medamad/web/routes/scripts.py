@@ -1,4 +1,4 @@
-"""The tracker's scripts: one for each set of features, and the one that the account chose."""
+"""The tracker's scripts: one for each set of features, and the one chosen in the settings."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -17,15 +17,15 @@ from medamad.web.settings import EVENTS
 
 SCRIPT: Final = "script.js"
 FIRST_SEGMENTS: Final = (SCRIPT, "scripts")
-"""How the paths begin that lead here."""
+"""The first segments of the paths in this module."""
 
 _DEFAULT: Final = SCRIPT_TYPES[0]
 _FOLDER: Final = GENERATED / "frontend" / "scripts"
 _SUFFIX: Final = ".js"
 _PATH: Final = f"{EVENTS}/".encode("ascii")
-"""What stands in a script for the path that it sends events to, and nowhere else."""
+"""The path in a script that it sends events to, which occurs nowhere else in it."""
 _NAMED: Final = "named/"
-"""Where the same scripts are for `/scripts/`, from which the interface is a step farther."""
+"""The folder of the same scripts for `/scripts/`, where the API is one level up."""
 
 _HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=3600"),
@@ -42,19 +42,19 @@ def read_scripts() -> Mapping[str, Asset]:
 
 
 def file_name(features: Collection[str]) -> str:
-    """Return the name of the file of a set of features, in whatever order they come."""
-    chosen = [each for each in SCRIPT_TYPES if each in features and each != _DEFAULT]
+    """Return the file name of a set of features."""
+    chosen = [name for name in SCRIPT_TYPES if name in features and name != _DEFAULT]
     return (".".join(chosen) or _DEFAULT) + _SUFFIX
 
 
 @define(eq=False)
 class Scripts:
-    """The scripts, sending events to the path that the operator named."""
+    """The scripts, with the configured path of events."""
 
     _event_name: str = EVENTS
     _renamed: dict[str, Asset] = field(factory=dict)
 
-    def give(self, call: Call, name: str) -> Response:
+    def respond(self, call: Call, name: str) -> Response:
         """Return a script by the name of its file."""
         event_name = call.backend.settings.event_name
         script = read_scripts()[name]
@@ -68,21 +68,21 @@ class Scripts:
         return self._renamed[name](call)
 
     def chosen(self, call: Call) -> Response:
-        """Return the script that the account chose."""
+        """Return the script that is chosen in the settings."""
         account = call.backend.store.account.read()
         settings = Settings() if account is None else account.settings
-        return self.give(call, file_name(settings.script_type))
+        return self.respond(call, file_name(settings.script_type))
 
     def named(self, call: Call, name: str) -> Response:
-        """Return the script that an address names: features joined by dots, and the suffix."""
+        """Return the script named by the path: features joined by dots, and the suffix."""
         features = set(name.removesuffix(_SUFFIX).split("."))
         if not name.endswith(_SUFFIX) or not features <= set(SCRIPT_TYPES):
             raise NotFound(NOT_FOUND)
-        return self.give(call, _NAMED + file_name(features))
+        return self.respond(call, _NAMED + file_name(features))
 
 
 def add_to(routes: Routes) -> None:
-    """Add the scripts. Raises FileNotFoundError when the package was made without them."""
+    """Add the scripts. Raises FileNotFoundError if the package was built without them."""
     read_scripts()
     scripts = Scripts()
     routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.SCRIPT)

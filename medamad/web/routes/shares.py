@@ -1,4 +1,4 @@
-"""Share links: made and revoked by the account, opened by whoever has one."""
+"""Share links: made and revoked by the account, opened by their readers."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -22,7 +22,7 @@ class ShareDetails(msgspec.Struct):
 
 
 class ShareLogin(msgspec.Struct):
-    """The body that opens a share link."""
+    """The body that unlocks a share link."""
 
     password: str
 
@@ -57,13 +57,13 @@ async def make(call: Call, hostname: str) -> Response:
 
 
 async def revoke(call: Call, hostname: str, share: str) -> Response:
-    """Revoke a share link: it shows nothing from now on."""
+    """Revoke a share link."""
     await call.backend.shares.revoke(share, call.website(hostname).number)
     return no_content()
 
 
 def read(call: Call, share: str) -> Response:
-    """Return what a share link is of, once it is open."""
+    """Return the website of a share link, if it is unlocked."""
     backend = call.backend
     website = shared_website(call, backend.shares.find(share))
     keys = call.request.headers.values(SHARE) or (share.encode(),)
@@ -77,7 +77,7 @@ def read(call: Call, share: str) -> Response:
 
 
 async def unlock(call: Call, share: str) -> Response:
-    """Open a share link by its password, for some hours."""
+    """Unlock a share link by its password."""
     backend, details = call.backend, call.body(_LOGIN)
     network = network_of(call.request, backend)
     found, key = await backend.shares.unlock(share, details.password, network)
@@ -85,15 +85,15 @@ async def unlock(call: Call, share: str) -> Response:
 
 
 def shared_website(call: Call, share: Share) -> Website:
-    """Return the website that a share link is of. Raises NotFound when it was removed."""
+    """Return the website of a share link. Raises NotFound if it was deleted."""
     website = call.backend.store.websites.by_number(share.website)
     if website is None:
-        raise NotFound("the website of this share link was removed")
+        raise NotFound("the website of this share link was deleted")
     return website
 
 
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("GET", "/websites/<hostname>/shares", list_all, Access.COOKIE)
     routes.add("POST", "/websites/<hostname>/shares", make, Access.COOKIE)
     routes.add("DELETE", "/websites/<hostname>/shares/<share>", revoke, Access.COOKIE)

@@ -34,7 +34,11 @@ def _token(token: Token, backend: Backend) -> dict[str, Any]:
         "scope": token.scope,
         "websites": None
         if numbers is None
-        else [each.hostname for each in backend.store.websites.all() if each.number in numbers],
+        else [
+            website.hostname
+            for website in backend.store.websites.all()
+            if website.number in numbers
+        ],
         "dateCreated": token.created,
         "dateExpires": token.expires,
         "dateLastUsed": token.last_used,
@@ -42,12 +46,12 @@ def _token(token: Token, backend: Backend) -> dict[str, Any]:
 
 
 def list_all(call: Call) -> Response:
-    """Return all tokens, without what they open by."""
+    """Return all tokens, without their secret text."""
     return json_response([_token(token, call.backend) for token in call.backend.tokens.all()])
 
 
 async def make(call: Call) -> Response:
-    """Make a token; its text is in this answer and nowhere else."""
+    """Make a token. Only this response contains its text."""
     backend, details = call.backend, call.body(_DETAILS)
     if details.scope not in tuple(Scope):
         raise BadRequest(f"scope: expected one of {', '.join(Scope)}")
@@ -59,7 +63,7 @@ async def make(call: Call) -> Response:
 
 
 def _second(sent: float | None) -> int | None:
-    """Return a Unix second, also one that is written with a point: JSON knows no difference."""
+    """Return a whole number of Unix seconds. JSON does not tell 1.0 from 1."""
     if sent is None:
         return None
     if not sent.is_integer():
@@ -79,13 +83,13 @@ def _numbers(hostnames: list[str], backend: Backend) -> list[int]:
 
 
 async def revoke(call: Call, token: str) -> Response:
-    """Revoke a token: it opens nothing from now on."""
+    """Revoke a token."""
     await call.backend.tokens.revoke(token)
     return no_content()
 
 
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("GET", "/user/tokens", list_all, Access.COOKIE)
     routes.add("POST", "/user/tokens", make, Access.COOKIE)
     routes.add("DELETE", "/user/tokens/<token>", revoke, Access.COOKIE)

@@ -1,4 +1,4 @@
-"""The account, and what of the machine is in use."""
+"""The account, and the use of the machine."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from medamad.web.responses import Response, json_response, no_content
 
 
 class UserChange(msgspec.Struct):
-    """The body of a change: what is left out stays as it is."""
+    """The body of a change. Missing members stay as they are."""
 
     username: str | msgspec.UnsetType = msgspec.UNSET
     password: str | msgspec.UnsetType = msgspec.UNSET
@@ -25,7 +25,7 @@ class UserChange(msgspec.Struct):
 _CHANGE: Final = msgspec.json.Decoder(UserChange)
 
 
-def _given(value: Any) -> Any:
+def _value(value: Any) -> Any:
     return None if value is msgspec.UNSET else value
 
 
@@ -49,29 +49,29 @@ def read(call: Call) -> Response:
 
 
 async def change(call: Call) -> Response:
-    """Change the account, all that is given or nothing."""
+    """Change the account: all members of the body, or none."""
     wanted = call.body(_CHANGE)
     account = await call.backend.accounts.change(
         call.session_token,
-        username=_given(wanted.username),
-        password=_given(wanted.password),
-        settings=_given(wanted.settings),
+        username=_value(wanted.username),
+        password=_value(wanted.password),
+        settings=_value(wanted.settings),
     )
     return _user(account)
 
 
 async def delete(call: Call) -> Response:
-    """Remove the account and all that is its own."""
+    """Delete the account and everything it owns."""
     backend = call.backend
-    vanishing = backend.store.websites.all()
+    websites = backend.store.websites.all()
     await backend.accounts.delete(call.session_token)
-    for website in vanishing:
+    for website in websites:
         backend.pipeline.rejections.forget(website.number)
     return no_content(cookies.DELETE_SESSION)
 
 
 def usage(call: Call) -> Response:
-    """Return what the machine and the service use, what hits came, and what the service is."""
+    """Return the use of the machine, the hits of the last day, and facts about the service."""
     call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
     return json_response(
@@ -94,9 +94,9 @@ def usage(call: Call) -> Response:
 
 
 def _hits(backend: Backend, now: float) -> dict[str, object]:
-    """Return what hits came since the daemon started, over 24 hours at most.
+    """Return the counts of hits of the last 24 hours, or since the daemon started.
 
-    A hostname that was registered since is unknown no more.
+    Hostnames that have been registered since are left out.
     """
     pipeline, serving = backend.pipeline, backend.store.websites.serving
     return {
@@ -111,7 +111,7 @@ def _hits(backend: Backend, now: float) -> dict[str, object]:
 
 
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("GET", "/user", read)
     routes.add("PATCH", "/user", change)
     routes.add("DELETE", "/user", delete)

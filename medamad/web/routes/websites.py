@@ -27,7 +27,7 @@ def _website(website: Website, backend: Backend) -> dict[str, Any]:
 
 
 async def list_all(call: Call) -> Response:
-    """Return all websites in order of hostname, with the last day's visitors if asked."""
+    """Return all websites by hostname, with the visitors of the last day on request."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
     if not call.query.boolean("summary", default=False):
@@ -58,11 +58,11 @@ def read(call: Call, hostname: str) -> Response:
 
 
 async def rename(call: Call, hostname: str) -> Response:
-    """Return a website another hostname; its hits stay with it."""
+    """Rename a website, which keeps its hits."""
     website = call.website(hostname)
     wanted = canonical_hostname(call.body(_DETAILS).hostname)
     if wanted != website.hostname:
-        # Whether a name is taken is for those to know who see all.
+        # Only callers who see all websites may learn whether a name is taken.
         call.caller.check_all()
         website = await call.backend.store.rename_website(
             website, wanted, int(call.backend.clock())
@@ -71,7 +71,7 @@ async def rename(call: Call, hostname: str) -> Response:
 
 
 async def delete(call: Call, hostname: str) -> Response:
-    """Remove a website, its hits and its names."""
+    """Delete a website, its hits and its names."""
     website = call.website(hostname)
     await call.backend.store.delete_website(website)
     call.backend.pipeline.rejections.forget(website.number)
@@ -79,7 +79,7 @@ async def delete(call: Call, hostname: str) -> Response:
 
 
 def add_to(routes: Routes) -> None:
-    """Add the routes of this section."""
+    """Add the routes of this module."""
     routes.add("GET", "/websites", list_all, Access.READ)
     routes.add("POST", "/websites", register, Access.CHANGE)
     routes.add("GET", "/websites/<hostname>", read, Access.READ)

@@ -12,7 +12,7 @@ from medamad.domain.hits import Hit
 from medamad.ingest.networks import Networks
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.wal.journal import Outcome
-from medamad.web.metrics import lacks
+from medamad.web.metrics import unavailable_reasons
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])
@@ -65,9 +65,9 @@ async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> 
 
 @pytest_twisted.ensureDeferred
 async def test_who_stops_is_not_ready(house: House) -> None:
-    assert lacks(house.site) == []
+    assert unavailable_reasons(house.site) == []
     house.site.drain()
-    assert lacks(house.site) == ["the daemon is stopping"]
+    assert unavailable_reasons(house.site) == ["the daemon is stopping"]
 
 
 @pytest_twisted.ensureDeferred
