@@ -1,6 +1,5 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
-from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
 
@@ -67,9 +66,8 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
 
     Every selected view must be in a bucket. A rollup whose day is in several buckets is a gap.
     """
-    gaps: set[DayGap] = set()
     if len(buckets.dates) > _FEW_BUCKETS:
-        return _sorted_at_once(selection, buckets, gaps)
+        return _sorted_at_once(selection, buckets)
     unfiltered = selection.filter.matches_all
     pieces = _Pieces(len(buckets.dates))
     for views in selection.views():
@@ -80,30 +78,34 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
             if begin < end:
                 piece = None if flags is None else flags[begin:end]
                 pieces.add(cut.first + place, piece, duration_ms[begin:end])
-    for bucket, day in _days_by_bucket(selection, buckets, gaps):
+    days, gaps = _days_by_bucket(selection, buckets)
+    for bucket, day in days:
         pieces.add_day(bucket, day)
     if unfiltered:
         sums = tally_buckets(selection, buckets).sums + pieces.day_sums
-        return Series(Tally(sums, Gaps(gaps)), pieces.medians_ms())
-    return pieces.series(Gaps(gaps))
+        return Series(Tally(sums, gaps), pieces.medians_ms())
+    return pieces.series(gaps)
 
 
 def _days_by_bucket(
-    selection: Selection, buckets: Buckets, gaps: set[DayGap]
-) -> Iterator[tuple[int, SelectedDay]]:
-    """Return the days that are in one bucket, with its number. Add to the gaps."""
+    selection: Selection, buckets: Buckets
+) -> tuple[list[tuple[int, SelectedDay]], Gaps]:
+    """Return the days with a rollup that are in one bucket, with its number, and the gaps."""
+    days: list[tuple[int, SelectedDay]] = []
+    gaps: set[DayGap] = set()
     for day in selected_days(selection):
         gaps |= day.gaps
         if not day.sums.any():
             continue
         first, last = buckets.of(np.array(day.time_bounds, np.int64)).tolist()
         if first == last:
-            yield first, day
+            days.append((first, day))
         else:
             gaps.add((Gap.INTERVAL, day.day))
+    return days, Gaps(gaps)
 
 
-def _sorted_at_once(selection: Selection, buckets: Buckets, gaps: set[DayGap]) -> Series:
+def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
     size = len(buckets.dates)
     durations = GroupedDurations(size)
     keys: list[Numbers] = [np.zeros(0, np.uint32)]
@@ -117,7 +119,8 @@ def _sorted_at_once(selection: Selection, buckets: Buckets, gaps: set[DayGap]) -
         if not unfiltered:
             keys.append(keys_of(numbers, cut.ordered(views.flags)))
     day_sums = np.zeros((SUMS, size), np.int64)
-    for bucket, day in _days_by_bucket(selection, buckets, gaps):
+    days, gaps = _days_by_bucket(selection, buckets)
+    for bucket, day in days:
         day_sums[:, bucket] += day.sums
         durations.add(np.full(len(day.duration_ms), bucket, np.uint32), day.duration_ms)
     medians_ms = durations.sorted().quartile(2)
@@ -125,7 +128,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets, gaps: set[DayGap]) -
         sums = tally_buckets(selection, buckets).sums
     else:
         sums = sums_of(np.concatenate(keys), None, size)
-    return Series(Tally(sums + day_sums, Gaps(gaps)), medians_ms)
+    return Series(Tally(sums + day_sums, gaps), medians_ms)
 
 
 @define(eq=False)

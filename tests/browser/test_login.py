@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
-from support.browser.held_requests import PinnedSnapshot
+from support.browser.held_requests import HeldRequests
 from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
 pytestmark = pytest.mark.browser
@@ -89,7 +89,7 @@ def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) 
     dashboard = dashboard_of(stranger)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
-    held = PinnedSnapshot(page, "**/api/auth/login")
+    held = HeldRequests(page, "**/api/auth/login")
     with page.expect_request("**/api/auth/login"):
         enter(page)
     # The page counts down what is left to wait: not while its clock stands still.

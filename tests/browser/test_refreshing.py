@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, Request, expect
 from support.browser.dashboard import BUSY, Dashboard, loaded
-from support.browser.held_requests import PinnedSnapshot
+from support.browser.held_requests import HeldRequests
 from support.browser.known_website import Visit, send
 from support.daemon import Client, Daemon
 
@@ -20,7 +20,7 @@ REFRESH_S: Final = 30
 
 def test_skeletons_stand_in_for_what_is_loading(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
-    held = PinnedSnapshot(dashboard.page, "**/api/website/**")
+    held = HeldRequests(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)
     expect(page.locator(".tile .skeleton")).to_have_count(4)
     expect(page.locator(".chart-body .skeleton")).to_be_visible()
@@ -35,7 +35,7 @@ def test_the_last_figures_stay_while_others_are_read(demo: Client, dashboard_of:
     page = dashboard_of(demo).open(BUSY)
     before = loaded(page).all_inner_texts()
     page.wait_for_load_state("networkidle")
-    held = PinnedSnapshot(page, "**/api/website/**")
+    held = HeldRequests(page, "**/api/website/**")
     with page.expect_request("**/summary?*"):
         page.keyboard.press(".")
     expect(page.locator(".overview")).to_have_attribute("aria-busy", "true")
@@ -50,7 +50,7 @@ def test_the_last_figures_stay_while_others_are_read(demo: Client, dashboard_of:
     assert loaded(page).all_inner_texts() != before
     expect(page.locator(".overview")).to_have_attribute("aria-busy", "false")
     # What was read before is there at once.
-    held = PinnedSnapshot(page, "**/api/website/**")
+    held = HeldRequests(page, "**/api/website/**")
     page.keyboard.press("m")
     expect(loaded(page)).to_have_text(before)
     expect(page.locator(".tiles.stale")).to_have_count(0)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
-from support.browser.held_requests import PinnedSnapshot
+from support.browser.held_requests import HeldRequests
 from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
 pytestmark = pytest.mark.browser
@@ -182,7 +182,7 @@ def test_figures_of_usage_that_are_under_way_are_waited_for(
     demo: Client, dashboard_of: Make
 ) -> None:
     dashboard = dashboard_of(demo)
-    usage, asked = PinnedSnapshot(dashboard.page, "**/api/user/usage"), list[str]()
+    usage, asked = HeldRequests(dashboard.page, "**/api/user/usage"), list[str]()
     dashboard.page.clock.install()
     dashboard.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
     with dashboard.page.expect_request("**/api/user/usage"):
@@ -213,7 +213,7 @@ def test_the_language_waits_until_it_is_known_for_a_demonstration(
     demo: Client, dashboard_of: Make
 ) -> None:
     dashboard = dashboard_of(demo)
-    usage = PinnedSnapshot(dashboard.page, "**/api/user/usage")
+    usage = HeldRequests(dashboard.page, "**/api/user/usage")
     page = dashboard.open("settings/account")
     expect(page.locator("select")).to_be_disabled()
     usage.let_go()

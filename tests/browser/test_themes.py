@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 from support.browser.dashboard import BUSY, Dashboard, loaded
-from support.browser.held_requests import PinnedSnapshot
+from support.browser.held_requests import HeldRequests
 from support.daemon import Client
 
 pytestmark = pytest.mark.browser
@@ -79,7 +79,7 @@ def moving(page: Page) -> list[str]:
 
 def test_nothing_moves_for_those_who_want_it_so(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo, reduced_motion="no-preference")
-    held = PinnedSnapshot(dashboard.page, "**/api/website/**")
+    held = HeldRequests(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)
     expect(page.locator(".tile .skeleton")).to_have_count(4)
     assert moving(page)

@@ -1,4 +1,4 @@
-"""What a question sees stays as it is while the question runs, and is given back after it."""
+"""What a query reads stays as it is while the query runs, and is freed after it."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -54,7 +54,7 @@ def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
     assert leases.all_ended(leases.now(), 1)
 
 
-def test_a_question_that_fails_ends_too() -> None:
+def test_the_lease_of_a_query_that_fails_ends_too() -> None:
     leases = Leases(AtOnce())
     with pytest.raises(ZeroDivisionError), leases.lease(1):
         raise ZeroDivisionError
@@ -145,33 +145,33 @@ def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
     access.release()
 
 
-# Questions under way
+# Running queries
 
 
 async def ask_meanwhile(
     store: Store, website: Website, change: Callable[[], Any], *, meanwhile: Callable[[], None]
 ) -> tuple[Any, Any]:
-    """Put a question in a thread; make a change between two readings of the same snapshot."""
+    """Run a query in a thread; make a change while it reads the same snapshot twice."""
     begun: Deferred[None] = Deferred()
     go_on = Flag()
 
-    def question(snapshot: Snapshot) -> tuple[Any, Any]:
+    def query(snapshot: Snapshot) -> tuple[Any, Any]:
         first = columns(snapshot)
         reactor.callFromThread(begun.callback, None)
         assert go_on.wait(PATIENCE_S)
         return first, columns(snapshot)
 
-    asked = deferToThread(store.ask, website, question)
+    result = deferToThread(store.ask, website, query)
     await begun
     await change()
     meanwhile()
     go_on.set()
-    answer: tuple[Any, Any] = await asked
+    answer: tuple[Any, Any] = await result
     return answer
 
 
 def columns(snapshot: Snapshot) -> list[Any]:
-    """Read all that a question can ask for, but for the texts."""
+    """Read everything that a query can read except for the texts."""
     found: list[Any] = []
     for part in leaves(snapshot.parts):
         found += [part.time_ms.tolist(), part.sequence.tolist(), part.flags.tolist()]
@@ -186,7 +186,7 @@ def columns(snapshot: Snapshot) -> list[Any]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_replaced_segment_is_kept_for_the_questions_that_see_it(
+async def test_a_replaced_segment_is_kept_for_the_queries_that_read_it(
     open_store: OpenStore,
 ) -> None:
     sizes = Sizes(chunk_views=10_000, counted_from=0)
@@ -215,7 +215,7 @@ async def test_a_replaced_segment_is_kept_for_the_questions_that_see_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_website_is_kept_for_the_questions_that_see_it(
+async def test_a_deleted_website_is_kept_for_the_queries_that_read_it(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=1_000, counted_from=0))

@@ -6,7 +6,7 @@ from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, Route
 
 
-class PinnedSnapshot:
+class HeldRequests:
     """Requests that wait until they are let go."""
 
     def __init__(self, page: Page, pattern: str) -> None:
