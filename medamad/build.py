@@ -8,10 +8,10 @@ from medamad import __version__
 
 VERSION: Final = __version__
 LICENCE: Final = "Apache-2.0"
-"""As an SPDX expression, as pyproject.toml says it too."""
+"""An SPDX expression, the same as in pyproject.toml."""
 
 GENERATED: Final = Path(__file__).parent / "_build"
-"""The folder of what is made while the package is built (see hatch_build.py)."""
+"""The folder of generated files (see hatch_build.py)."""
 
 
 @cache
@@ -23,8 +23,8 @@ def commit() -> str:
         return VERSION
 
 
-def told_version() -> str:
-    """Say the version, and the commit that it was built from if that is known."""
+def version_text() -> str:
+    """Return the version, and the commit that it was built from if known."""
     return f"medamad {VERSION}" + ("" if commit() == VERSION else f" ({commit()})")
 
 
@@ -45,7 +45,7 @@ def shipped_unit(name: str) -> Path:
 
 
 def _found(in_checkout: str, in_wheel: str, name: str) -> Path:
-    # A checkout is also what `pip install -e` leaves in place.
+    # An editable install uses the checkout too.
     for folder in (_PACKAGE / in_wheel, _PACKAGE.parent / in_checkout):
         path = folder / name
         if path.is_file():

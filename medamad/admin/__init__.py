@@ -1,12 +1,11 @@
-"""How the operator's commands speak with a running daemon: over a socket in the folder of the data.
+"""How the operator's commands talk to a running daemon: over a socket in the data directory.
 
-Whoever may open that folder is the operator: it has mode 0700, the socket 0600. Both sides send
-frames (a length of 32 bits, then MessagePack). A request is answered by any number of
-`Progress`, then by one `Done` with its result, or by one `Refused`; the requests of a connection
-are answered one after another, in order. A command that ends early takes its work with it: what
-the daemon does for it is cancelled.
+Whoever may open that directory is the operator: it has mode 0700, the socket 0600. Both sides send
+frames (a 32-bit length, then MessagePack). A request is answered by any number of `Progress` frames,
+then by one `Done` with the result or one `Refused`; the requests of a connection are answered in
+order. If a command exits early, the daemon cancels its work.
 
-To add a request, say what is asked and what comes back as structs, in a module of its subject:
+To add a request, define the request and its result as structs in a module of their subject:
 
     class Count(Request, frozen=True):
         website: str
@@ -14,14 +13,14 @@ To add a request, say what is asked and what comes back as structs, in a module 
     class Counted(Struct, frozen=True):
         views: int
 
-answer it by a coroutine, which raises a `ApiError` where it cannot, and add that to the table of
-`operator.handlers`:
+handle it in a coroutine, which raises an `ApiError` if it fails, and add that to the table in
+`handlers.py`:
 
     async def count(request: Count, tell: Tell) -> Counted: ...
 
     handlers = {Count: count}
 
-and ask it in a command: `connect(data_dir).ask(Count("example.com"), Counted)`. A handler runs in
-the reactor's thread. Rows that are many go in several requests of one connection, each below
-`MAX_FRAME_BYTES`; as each is answered before the next is read, none piles up.
+and send it from a command: `connect(data_dir).ask(Count("example.com"), Counted)`. Handlers run in
+the reactor's thread. Large data travel in several requests of one connection, each smaller than
+`MAX_FRAME_BYTES`; since each is answered before the next is read, they do not pile up.
 """

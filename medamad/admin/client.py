@@ -1,4 +1,4 @@
-"""The side of the commands: asks a running daemon, and waits for the answer."""
+"""The commands' side of the admin socket: send a request to the daemon and wait for the result."""
 
 import socket
 import struct
@@ -22,27 +22,27 @@ from medamad.admin.protocol import (
 
 T = TypeVar("T")
 
-ANSWERS_WITHIN_S: Final = 20.0
-"""How long a daemon may be silent: it tells of the progress of longer work."""
+RESPONSE_TIMEOUT_S: Final = 20.0
+"""How long the daemon may be silent: it reports the progress of longer work."""
 _LENGTH: Final = struct.Struct("!I")
 _ANSWERS: Final = msgspec.msgpack.Decoder(Answer)
 
 
 class NotRunning(Exception):
-    """No daemon answers for the folder of the data. `str(error)` is for the operator."""
+    """No daemon runs on the data directory. `str(error)` is for the operator."""
 
 
-class NotDone(Exception):
-    """The daemon cannot be asked, refused, or has gone. `str(error)` is for the operator."""
+class RequestFailed(Exception):
+    """The daemon refused, failed or is unreachable. `str(error)` is for the operator."""
 
 
 def nothing(_progress: Progress) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @frozen(eq=False)
 class Connection:
-    """A connection to a running daemon. Ask one request at a time; close it in the end."""
+    """A connection to a running daemon, for one request at a time; to be closed."""
 
     _socket: socket.socket
 
@@ -53,37 +53,37 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """End the connection; work that is under way for it is cancelled."""
+        """Close the connection; the daemon cancels its work for it."""
         self._socket.close()
 
     def ask(
         self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
-        """Return what a request is answered with. Raises NotDone."""
+        """Send a request and return its result. Raises RequestFailed."""
         self.send(request)
-        with _said():
+        with _connection_errors():
             while isinstance(answer := self._receive(), Progress):
                 progress(answer)
         if isinstance(answer, Refused):
-            raise NotDone(answer.reason)
+            raise RequestFailed(answer.reason)
         return _result(answer, result)
 
     def send(self, request: Request) -> None:
-        """Ask without waiting for the answer. Raises NotDone, and ValueError for one too large."""
+        """Send a request without waiting. Raises RequestFailed; ValueError if it is too large."""
         frame = msgspec.msgpack.encode(request)
         if len(frame) > MAX_FRAME_BYTES:
             raise ValueError(f"a request of {len(frame)} bytes")
-        with _said():
+        with _connection_errors():
             self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def _receive(self) -> Answer:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > MAX_FRAME_BYTES:
-            raise NotDone(f"the daemon sent an answer of {length} bytes")
+            raise RequestFailed(f"the daemon sent an answer of {length} bytes")
         try:
             answer: Answer = _ANSWERS.decode(self._exactly(length))
         except msgspec.MsgspecError as error:
-            raise NotDone(_strange(error)) from None
+            raise RequestFailed(_unexpected(error)) from None
         return answer
 
     def _exactly(self, count: int) -> bytes:
@@ -91,27 +91,27 @@ class Connection:
         while count:
             part = self._socket.recv(min(count, 1 << 16))
             if not part:
-                raise ConnectionResetError("it has closed the connection")
+                raise ConnectionResetError("closed by the daemon")
             parts.append(part)
             count -= len(part)
         return b"".join(parts)
 
 
 @contextmanager
-def _said() -> Iterator[None]:
-    """Return what has become of the daemon where a connection fails."""
+def _connection_errors() -> Iterator[None]:
+    """Raise RequestFailed for errors of the connection."""
     try:
         yield
     except TimeoutError:
-        raise NotDone("the daemon does not answer") from None
+        raise RequestFailed("the daemon is not responding") from None
     except OSError as error:
-        raise NotDone(f"the daemon has gone: {error}") from None
+        raise RequestFailed(f"the connection to the daemon was lost: {error}") from None
 
 
-def connect(data_dir: Path, answers_within_s: float = ANSWERS_WITHIN_S) -> Connection:
-    """Connect to the daemon that runs on a folder of data. Raises NotRunning, and NotDone."""
+def connect(data_dir: Path, timeout_s: float = RESPONSE_TIMEOUT_S) -> Connection:
+    """Connect to the daemon on a data directory. Raises NotRunning, RequestFailed."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(answers_within_s)
+    connection.settimeout(timeout_s)
     try:
         with reachable(data_dir) as path:
             connection.connect(path)
@@ -121,7 +121,7 @@ def connect(data_dir: Path, answers_within_s: float = ANSWERS_WITHIN_S) -> Conne
     except OSError as error:
         connection.close()
         told = error.strerror or error
-        raise NotDone(f"{data_dir}: a daemon there cannot be asked: {told}") from None
+        raise RequestFailed(f"{data_dir}: the daemon there cannot be reached: {told}") from None
     return Connection(connection)
 
 
@@ -129,8 +129,8 @@ def _result(answer: Done, result: type[T]) -> T:
     try:
         return msgspec.msgpack.decode(answer.result, type=result)
     except msgspec.MsgspecError as error:
-        raise NotDone(_strange(error)) from None
+        raise RequestFailed(_unexpected(error)) from None
 
 
-def _strange(error: msgspec.MsgspecError) -> str:
-    return f"the daemon's answer is not understood, it may be of another version: {error}"
+def _unexpected(error: msgspec.MsgspecError) -> str:
+    return f"unexpected response, the daemon may have another version: {error}"

@@ -1,4 +1,4 @@
-"""What the daemon answers to the operator's commands: the table of the requests."""
+"""The handlers of the admin socket's requests."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from medamad.admin.import_requests import ImportDays, ImportRows
-from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportDesk, UndoImport
+from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
 from medamad.admin.protocol import AskConfiguration, Configuration, State, Status
 from medamad.admin.server import Handlers, Tell
 from medamad.build import VERSION
@@ -18,25 +18,25 @@ from medamad.web.metrics import unavailable_reasons
 from medamad.web.server.site import Site
 
 _FULL: Final = 0.7
-"""The share of the store's greatest size from which on a warning is given."""
+"""The share of the store's maximum size above which a warning is given."""
 
 
 @frozen(kw_only=True)
-class Desk:
-    """What answers the commands. Its methods run in the reactor's thread."""
+class AdminHandlers:
+    """Handles requests, in the reactor's thread."""
 
     site: Site
     started: int
-    """When the daemon began to take requests, Unix seconds."""
+    """When the daemon began to accept requests, in Unix seconds."""
     listening: Sequence[str]
     config_file: Path | None
     login_file: Path
-    """The file that the first password is in until it is changed."""
+    """The file with the first password until that is changed."""
 
     def handlers(self) -> Handlers:
-        """Return the coroutine that answers each kind of request."""
+        """Return the handler of each kind of request."""
         backend = self.site.backend
-        imports = ImportDesk(backend.store, backend.clock)
+        imports = ImportHandlers(backend.store, backend.clock)
         return {
             Status: self.status,
             AskConfiguration: self.configuration,
@@ -49,7 +49,7 @@ class Desk:
         }
 
     async def configuration(self, _request: AskConfiguration, _tell: Tell) -> Configuration:
-        """Tell by which configuration the daemon goes."""
+        """Return what the commands need of the daemon's configuration."""
         file = self.config_file
         return Configuration(
             file=None if file is None else str(file),
@@ -58,7 +58,7 @@ class Desk:
         )
 
     async def status(self, _request: Status, _tell: Tell) -> State:
-        """Tell the state of the daemon."""
+        """Return the state of the daemon."""
         backend = self.site.backend
         pipeline, store, now = backend.pipeline, backend.store, backend.clock()
         websites, figures = store.websites.all(), store.figures()
@@ -92,16 +92,16 @@ class Desk:
 
     def _warnings(self, used_bytes: int, most_bytes: int) -> Iterator[str]:
         if used_bytes > _FULL * most_bytes:
-            yield f"the store has {used_bytes / most_bytes:.0%} of the size that it may grow to"
+            yield f"the store has reached {used_bytes / most_bytes:.0%} of its maximum size"
         for website in self.site.backend.store.websites.all():
             if website.number in self.site.backend.quiet:
-                yield f"{website.hostname} has gone quiet: it used to be visited at these hours"
+                yield f"{website.hostname} has gone quiet: it usually has visits at these hours"
         for hostname in self.site.backend.store.unregistered_tables():
             yield unregistered_warning(hostname)
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
             yield told_doubt(left_ms)
         if self.login_file.exists():
-            yield f"the first password has not been changed, and is in {self.login_file}"
+            yield f"the first password has not been changed and is in {self.login_file}"
         if self.site.settings.demo:
-            yield "this is a demonstration: nothing can be changed"
+            yield "this is a demonstration: changes are refused"

@@ -58,25 +58,25 @@ class FinishImport(Request, frozen=True):
 
 
 class UndoImport(Request, frozen=True):
-    """Asks for a batch to be removed."""
+    """Asks for the removal of an import batch."""
 
     website: str
     number: int
 
 
 class Begun(Struct, frozen=True):
-    """A batch, and which numbers its hits have."""
+    """An import batch and the numbers of its hits."""
 
     number: int
     spans: tuple[Span, ...]
 
 
 class Nothing(Struct, frozen=True):
-    """It was done."""
+    """An empty result."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """What a batch has, or had."""
+    """The contents of a batch, which may be removed by now."""
 
     number: int
     views: int
@@ -87,7 +87,7 @@ class Ended(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, batch: ImportBatch) -> "Ended":
-        """Tell of a batch."""
+        """Return the contents of a batch."""
         return cls(
             number=batch.number,
             views=batch.views,
@@ -100,7 +100,7 @@ class Ended(Struct, frozen=True, kw_only=True):
 
 @define(eq=False)
 class _Incoming:
-    """A batch that is under way: what was brought and is not stored yet."""
+    """A batch under way: the data received and not stored yet."""
 
     batch: ImportBatch
     website: Website
@@ -113,8 +113,8 @@ class _Incoming:
 
 
 @define(eq=False)
-class ImportDesk:
-    """Answers what `medamad import` asks. Runs in the reactor's thread."""
+class ImportHandlers:
+    """Handles the requests of `medamad import`, in the reactor's thread."""
 
     _store: Store
     _clock: Callable[[], float]
@@ -123,27 +123,27 @@ class ImportDesk:
     _log = Logger()
 
     async def begin(self, request: BeginImport, _tell: Tell) -> Begun:
-        """Begin a batch. One that its command has left behind is given up."""
+        """Begin a batch. One whose command has exited is abandoned."""
         website = self._website(request.website)
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
-                await self._give_up(left)
-        batch: ImportBatch = await unhurried(self._begin(website, request))
+                await self._abandon(left)
+        batch: ImportBatch = await uncancelled(self._begin(website, request))
         return Begun(batch.number, batch.spans)
 
     async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
-        """Wait for the end of a batch, or for that of its command."""
+        """Wait for the end of a batch or of its command."""
         incoming = self._of(request.number)
         incoming.is_held = True
         try:
             await incoming.ended
         except CancelledError:
-            self._start_giving_up(incoming)
+            self._start_abandoning(incoming)
             raise
         return Nothing()
 
     async def rows(self, request: ImportRows, _tell: Tell) -> Nothing:
-        """Take in some rows."""
+        """Receive rows."""
         incoming = self._of(request.number)
         piece = rows_of(request)
         incoming.pieces.append(piece)
@@ -154,7 +154,7 @@ class ImportDesk:
         return Nothing()
 
     async def days(self, request: ImportDays, _tell: Tell) -> Nothing:
-        """Take in some days that were added up elsewhere."""
+        """Receive days that were summed up elsewhere."""
         incoming = self._of(request.number)
         counts = counts_of(request, incoming.days[-1].day if incoming.days else 0)
         incoming.days += counts
@@ -171,10 +171,10 @@ class ImportDesk:
         return Nothing()
 
     async def finish(self, request: FinishImport, _tell: Tell) -> Ended:
-        """Show a batch."""
+        """Make a batch visible."""
         incoming = self._of(request.number)
         await self._flush(incoming)
-        whole = await unhurried(self._store.imports.finish(incoming.batch))
+        whole = await uncancelled(self._store.imports.finish(incoming.batch))
         self._end(incoming)
         self._log.info(
             "imported into {website} as number {number}: views ({views}) and events ({events})",
@@ -188,7 +188,7 @@ class ImportDesk:
     async def undo(self, request: UndoImport, _tell: Tell) -> Ended:
         """Remove a batch."""
         website = self._website(request.website)
-        gone = await unhurried(self._store.imports.undo(website, request.number))
+        gone = await uncancelled(self._store.imports.undo(website, request.number))
         incoming = self._incoming.get(request.number)
         if incoming is not None:
             self._end(incoming)
@@ -208,7 +208,7 @@ class ImportDesk:
             newest=request.newest,
             now=int(self._clock()),
         )
-        # Also if its command has gone meanwhile: then the next one gives it up.
+        # Even if its command has exited meanwhile: the next one abandons it then.
         self._incoming[batch.number] = _Incoming(batch, website)
         return batch
 
@@ -217,24 +217,24 @@ class ImportDesk:
         days, incoming.days = incoming.days, []
         incoming.rows = incoming.bytes = 0
         if pieces:
-            await unhurried(self._store.imports.load(incoming.batch, pieces))
+            await uncancelled(self._store.imports.load(incoming.batch, pieces))
         if days:
-            await unhurried(self._store.imports.load_days(incoming.batch, days))
+            await uncancelled(self._store.imports.load_days(incoming.batch, days))
 
-    async def _give_up(self, incoming: _Incoming) -> None:
+    async def _abandon(self, incoming: _Incoming) -> None:
         self._end(incoming)
         await self._store.imports.give_up(incoming.website, incoming.batch)
 
-    def _start_giving_up(self, incoming: _Incoming) -> None:
+    def _start_abandoning(self, incoming: _Incoming) -> None:
         if incoming.batch.number not in self._incoming:
             return
 
         def failed(failure: Failure) -> None:
-            # What there was no room for is gone on with by the store's tidying.
+            # If there was no room, the store's maintenance finishes the removal.
             if not failure.check(ApiError):
-                self._log.failure("an import could not be given up", failure)
+                self._log.failure("an import could not be abandoned", failure)
 
-        Deferred.fromCoroutine(self._give_up(incoming)).addErrback(failed)
+        Deferred.fromCoroutine(self._abandon(incoming)).addErrback(failed)
 
     def _end(self, incoming: _Incoming) -> None:
         self._incoming.pop(incoming.batch.number, None)
@@ -254,8 +254,8 @@ class ImportDesk:
         return website
 
 
-def unhurried(work: Any) -> "Deferred[Any]":
-    """Return a Deferred that can be cancelled without the work: that runs to its end."""
+def uncancelled(work: Any) -> "Deferred[Any]":
+    """Return a Deferred whose cancellation leaves the work running to its end."""
     waiting: Deferred[Any] = Deferred()
 
     def done(result: Any) -> None:

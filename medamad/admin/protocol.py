@@ -10,34 +10,34 @@ import msgspec
 from msgspec import Struct
 
 SOCKET_NAME: Final = "operator.sock"
-"""In the folder of the data."""
+"""The socket's name in the data directory."""
 MAX_FRAME_BYTES: Final = 4 << 20
 _MAX_ADDRESS_BYTES: Final = 107
-"""What sun_path holds (unix(7))."""
+"""The size of sun_path (unix(7)), less the null byte."""
 
 
 class Request(Struct, frozen=True, tag=True):
-    """What a command asks for. Each kind is told apart by the name of its class."""
+    """A request of a command. The name of its class is its tag."""
 
 
 class Progress(Struct, frozen=True, tag=True):
-    """How far the work for a request has come."""
+    """The progress of a request."""
 
     text: str
-    """What is being done, in the words of the command's user."""
+    """What is being done, for the operator."""
     done: int = 0
     total: int = 0
-    """How much there is to do, 0 where that is not known."""
+    """The amount of work, 0 if unknown."""
 
 
 class Done(Struct, frozen=True, tag=True):
-    """A request was answered."""
+    """A request succeeded."""
 
     result: msgspec.Raw
 
 
 class Refused(Struct, frozen=True, tag=True):
-    """A request was not answered; `reason` is for the operator."""
+    """A request was refused or failed; `reason` is for the operator."""
 
     reason: str
 
@@ -47,9 +47,9 @@ Answer: TypeAlias = Progress | Done | Refused
 
 @contextmanager
 def reachable(data_dir: Path) -> Iterator[str]:
-    """Return a path of the socket, valid within, that is short enough to be an address.
+    """Return a path of the socket that is short enough for an address, valid inside the context.
 
-    Raises OSError where the folder cannot be opened.
+    Raises OSError if the directory cannot be opened.
     """
     path = str(data_dir / SOCKET_NAME)
     if len(os.fsencode(path)) <= _MAX_ADDRESS_BYTES:
@@ -63,7 +63,7 @@ def reachable(data_dir: Path) -> Iterator[str]:
 
 
 class Status(Request, frozen=True):
-    """Asks what state the daemon is in."""
+    """Asks for the state of the daemon."""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -74,22 +74,22 @@ class State(Struct, frozen=True, kw_only=True):
     pid: int
     started: int
     listening: tuple[str, ...]
-    """Where it takes requests, as the configuration or systemd named it."""
+    """Where it listens, as named by the configuration or systemd."""
     connections: int
     websites: int
     visitors: int
-    """Of all websites, at the moment."""
+    """Visitors of all websites at the moment."""
     accepted: int
-    """Hits of the last 24 hours, as far as the daemon has run."""
+    """Hits stored in the last 24 hours, or since the start."""
     refused: dict[str, int]
-    """The same of those that were not stored, by reason."""
+    """Hits that were not stored in that time, by reason."""
     last_minute: int
-    """Hits accepted in the last full minute."""
+    """Hits stored in the last full minute."""
     waiting: int
     """Hits that wait to be written."""
     commits: int
     commit_seconds: float
-    """How long all of these took together."""
+    """The total duration of the commits."""
     store_bytes: int
     store_max_bytes: int
     disk_free_bytes: int
@@ -98,20 +98,20 @@ class State(Struct, frozen=True, kw_only=True):
     backup_failure: str = ""
     """Why the backups need attention; "" if they are fine."""
     lacks: tuple[str, ...]
-    """Why no hits are taken; none when they are."""
+    """Why no hits are accepted; empty if they are."""
     warnings: tuple[str, ...]
 
 
 class AskConfiguration(Request, frozen=True):
-    """Asks by which configuration the daemon goes."""
+    """Asks for the configuration of the daemon."""
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """By what a running daemon goes."""
+    """What commands need to know of the running daemon's configuration."""
 
     file: str | None
-    """None where it goes by the defaults."""
+    """None if the daemon uses the defaults."""
     timezone: str
-    """In which days end, as it was when the file was read last."""
+    """The time zone of days, as last read from the file."""
     min_free_disk: int | None = None
-    """Bytes that stay free, likewise; an earlier version does not tell."""
+    """Bytes of disk to leave free; None from an earlier version."""

@@ -1,4 +1,4 @@
-"""The daemon's side: listens on the operator's socket, and has each request answered."""
+"""The daemon's side of the admin socket: listen, and dispatch requests to handlers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, ExitStack
@@ -20,20 +20,20 @@ from medamad.domain.errors import ApiError
 from medamad.storage.errors import StoreError
 
 MODE: Final = 0o600
-_TOLD_EVERY_S: Final = 0.1
-"""How often a command hears of progress at most."""
+_PROGRESS_INTERVAL_S: Final = 0.1
+"""The least interval between progress frames."""
 _MAX_RESULT_BYTES: Final = MAX_FRAME_BYTES - 64
-_STOPS: Final = "the daemon stops"
-_FAULT: Final = "a fault of the daemon's own, which its log describes"
+_STOPS: Final = "the daemon is stopping"
+_FAULT: Final = "internal error; the daemon's log has the details"
 
 Tell: TypeAlias = Callable[[Progress], None]
 Handle: TypeAlias = Callable[[Any, Tell], Awaitable[object]]
 Handlers: TypeAlias = Mapping[type[Request], Handle]
-"""What answers each kind of request."""
+"""The handler of each kind of request."""
 
 
 class Channel(Int32StringReceiver):
-    """One connection of a command. Of what it asks one is worked at, and one further may wait."""
+    """A command's connection. One request is worked on, and one more may wait."""
 
     MAX_LENGTH = MAX_FRAME_BYTES
     _log = Logger()
@@ -46,17 +46,17 @@ class Channel(Int32StringReceiver):
         self._told_at = float("-inf")
 
     def connectionMade(self) -> None:
-        """Begin."""
+        """Register the connection."""
         self._server.channels.add(self)
 
     def connectionLost(self, _reason: Failure = connectionDone) -> None:
-        """Give up what nobody waits for any more."""
+        """Cancel the work that nobody waits for any more."""
         self._server.channels.discard(self)
         self._waiting = None
         self.cancel()
 
     def stringReceived(self, string: bytes) -> None:
-        """Have a request answered, now or after the one before."""
+        """Answer a request now, or after the one before."""
         if self._under_way is None:
             self._begin(string)
         else:
@@ -64,17 +64,17 @@ class Channel(Int32StringReceiver):
             self.pauseProducing()
 
     def lengthLimitExceeded(self, length: int) -> None:
-        """Refuse what is too large to be read, and what may follow it."""
+        """Refuse a frame that is too large, and close."""
         self._send(Refused(f"a request of {length} bytes, more than {MAX_FRAME_BYTES}"))
         self.transport.loseConnection()
 
     def cancel(self) -> None:
-        """Give up the work under way."""
+        """Cancel the work under way."""
         if self._under_way is not None:
             self._under_way.cancel()
 
     async def close(self) -> None:
-        """Give up the work under way, say so, and close."""
+        """Cancel the work under way, answer that, and close."""
         self._waiting = None
         if self._under_way is not None:
             ended: Deferred[None] = Deferred()
@@ -101,7 +101,7 @@ class Channel(Int32StringReceiver):
 
     def _tell(self, progress: Progress) -> None:
         now = self._server.seconds()
-        if now - self._told_at >= _TOLD_EVERY_S:
+        if now - self._told_at >= _PROGRESS_INTERVAL_S:
             self._told_at = now
             self._send(progress)
 
@@ -127,15 +127,12 @@ class Server(Factory):
 
     @classmethod
     def start(cls, data_dir: Path, handlers: Handlers, reactor: Any) -> Self:
-        """Listen in a folder of data, which is this daemon's alone, until `stop`.
-
-        Where that cannot be, it is logged, and there is nothing to stop.
-        """
+        """Listen in this daemon's own data directory until `stop`. A failure is only logged."""
         server = cls(handlers, reactor)
         with ExitStack() as opened:
             try:
                 path = opened.enter_context(reachable(data_dir))
-                # One that is there is of a daemon that was killed.
+                # A killed daemon leaves its socket behind.
                 Path(path).unlink(missing_ok=True)
                 port = reactor.listenUNIX(path, server, mode=MODE)
             except (OSError, CannotListenError) as error:
@@ -147,7 +144,7 @@ class Server(Factory):
         return server
 
     def buildProtocol(self, _address: object) -> Channel:
-        """Take a connection."""
+        """Return the protocol of a new connection."""
         return Channel(self)
 
     def seconds(self) -> float:
@@ -156,15 +153,15 @@ class Server(Factory):
         return seconds
 
     async def stop(self) -> None:
-        """Take no further connection, and give up what is under way; returns when all of it is."""
+        """Stop listening and cancel all work; returns when it has ended."""
         await self._open.aclose()
 
     async def answer(self, frame: bytes, tell: Tell) -> Done | Refused:
-        """Answer a request; never raises what a handler raised."""
+        """Answer a request; errors of the handler become responses."""
         try:
             request = self._decoder.decode(frame)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            return Refused(f"not understood by this daemon, of version {VERSION}: {error}")
+            return Refused(f"not understood by this daemon, version {VERSION}: {error}")
         try:
             result = msgspec.msgpack.encode(await self._handlers[type(request)](request, tell))
             if len(result) > _MAX_RESULT_BYTES:
@@ -182,11 +179,11 @@ class Server(Factory):
         try:
             await maybeDeferred(port.stopListening)
         except OSError as error:
-            # Somebody has removed the socket.
-            self._log.warn("the socket of the commands was gone: {error}", error=error)
+            # The socket was removed meanwhile.
+            self._log.warn("the admin socket was removed: {error}", error=error)
             port.socket.close()
         await DeferredList([Deferred.fromCoroutine(one.close()) for one in list(self.channels)])
 
 
 def _union(handlers: Iterable[type[Request]]) -> Any:
-    return Union[tuple(handlers)]  # noqa: UP007 - of what is known only now
+    return Union[tuple(handlers)]  # noqa: UP007 - the types are known only at run time

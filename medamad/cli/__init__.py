@@ -1,8 +1,8 @@
-"""The operator's commands: `medamad NAME …`, a module each.
+"""The operator's commands: `medamad NAME …`, with one module for each.
 
-Each module has `configure(parser)`, which adds its arguments, `run(arguments)`, which gives the
-exit status, and EXAMPLES, pairs of a command line and what it does. What else its help should say
-it puts before the parser's epilog. Only the module of the command that is called is imported.
+A module has `configure(parser)`, which adds the arguments, `run(arguments)`, which returns the exit
+status, and EXAMPLES, pairs of a command line and its description. Further help text goes before the
+parser's epilog. Only the module of the command that is called is imported.
 """
 
 import errno
@@ -16,54 +16,54 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Final, NoReturn
 
-from medamad.build import told_version
+from medamad.build import version_text
 from medamad.cli.exit_statuses import INTERRUPTED_STATUS, UNREAD_STATUS, USAGE_STATUS, statuses
-from medamad.cli.support import ended_in_order
+from medamad.cli.support import interruptible
 from medamad.daemon.install import SERVICE_PATHS, ServicePaths
 from medamad.daemon.logs import complain, reason_of
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
-    "demo": "run a daemon with invented traffic, for looking around",
-    "status": "say what state the daemon is in",
-    "check": "read all of a store and say what is wrong with it",
-    "check-config": "read a configuration and say what is wrong with it",
+    "demo": "run a daemon with invented traffic, to look around",
+    "status": "show the state of the daemon",
+    "check": "read the whole store and report damage",
+    "check-config": "read a configuration and report errors",
     "backup": "write a backup of the store",
-    "restore": "put a backup in the place of the store",
-    "export": "write out what is stored of a website",
-    "import": "take what was exported into a website, or take that back",
+    "restore": "replace the store with a backup",
+    "export": "export the data of a website",
+    "import": "import exported data into a website, or undo an import",
     "passwd": "change the password of the account",
-    "retention": "say how long views are kept, and what would go",
-    "token": "make, list and revoke tokens, by which programs make themselves known",
-    "share": "make, list and revoke links that show a website's figures to others",
-    "service": "install the daemon as a service of systemd, or remove it",
-    "completion": "write what completes commands in a shell",
-    "version": "say which version this is",
+    "retention": "show how long views are kept, and what would be removed",
+    "token": "create, list and revoke API tokens",
+    "share": "create, list and revoke links that show a website's figures to others",
+    "service": "install the daemon as a systemd service, or remove it",
+    "completion": "print a shell completion script",
+    "version": "show the version",
 }
 
 _UNWRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What the system says where standard output takes no more."""
+"""The errors of a standard output that cannot be written to."""
 
 
 class Parser(ArgumentParser):
-    """A parser of arguments that ends with our own status."""
+    """An argument parser that exits with our own status."""
 
     def error(self, message: str) -> NoReturn:
-        """Return what is wrong and leave."""
+        """Print the error and exit."""
         self.print_usage(sys.stderr)
         complain(message, sys.stderr, os.environ, self.prog)
         self.exit(USAGE_STATUS)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Say it, and let whoever runs us hear of it where that fails."""
+        """Print a message, and let errors propagate."""
         (file or sys.stderr).write(message)
 
 
 def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE_PATHS) -> int:
-    """Run a command and give its exit status."""
+    """Run a command; return its exit status."""
     given = sys.argv[1:] if argv is None else argv
     _open_what_is_closed()
-    # A disk that fails below the mapped file ends the process: then at least it is said.
+    # A disk error under the memory-mapped file kills the process: leave a traceback then.
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)
     status: int = 0
@@ -71,30 +71,30 @@ def main(argv: Sequence[str] | None = None, service: ServicePaths = SERVICE_PATH
         try:
             arguments = make_parser(given[:1]).parse_args(given, Namespace(service_paths=service))
             may_be_interrupted = INTERRUPTED_STATUS in statuses(arguments.command)
-            with ended_in_order() if may_be_interrupted else nullcontext():
+            with interruptible() if may_be_interrupted else nullcontext():
                 status = arguments.run(arguments)
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:
-        # Whoever reads it has had enough.
+        # The reader of the output has exited.
         _write_no_more()
         return UNREAD_STATUS
     except OSError as error:
         if error.errno not in _UNWRITTEN or error.filename is not None:
             raise
         _write_no_more()
-        if status != 1:  # else it has been said
+        if status != 1:  # else the error was printed already
             complain(f"standard output: {reason_of(error)}", sys.stderr, os.environ)
         return 1
     return status
 
 
 def _open_what_is_closed() -> None:
-    """Have something in the place of streams that are closed, which Python has nothing for.
+    """Replace closed standard streams, for which Python has None.
 
-    What is written to standard output then fails, as it does for other programs.
+    Writing to standard output then fails, as in other programs.
     """
     streams: Any = sys
     if streams.stdout is None:
@@ -104,21 +104,21 @@ def _open_what_is_closed() -> None:
 
 
 def _write_no_more() -> None:
-    """Let what Python would still write at the end go nowhere."""
+    """Discard what Python would still flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser(commands: Iterable[str]) -> Parser:
-    """Make the parser of the program; only the named commands get their arguments."""
+    """Return the parser of the program; only the named commands get their arguments."""
     wanted = set(commands)
     parser = Parser(
         prog="medamad",
         description="Self-hosted, cookie-free web analytics.",
-        epilog="`medamad COMMAND --help` tells of each.\n\n" + epilog("", ()),
+        epilog="`medamad COMMAND --help` describes each.\n\n" + epilog("", ()),
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--version", action="version", version=told_version(), help="say which version this is"
+        "--version", action="version", version=version_text(), help="show the version"
     )
     adding = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():
@@ -143,7 +143,7 @@ def module_of(command: str) -> Any:
 
 
 def epilog(command: str, examples: Iterable[tuple[str, str]]) -> str:
-    """Return what stands below the arguments in the help of each command."""
+    """Return the text below the arguments in a command's help."""
     return "\n".join(_epilog(command, examples))
 
 

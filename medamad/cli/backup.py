@@ -11,15 +11,15 @@ from typing import Final
 import msgspec
 
 from medamad.cli.support import (
-    Phases,
+    ProgressPhases,
     add_data,
     add_json,
+    format_bytes,
     min_free_disk,
     on_data,
-    refuse_own,
+    print_error,
+    reject_own_file,
     size,
-    tell_error,
-    told_bytes,
 )
 from medamad.config.schema import load
 from medamad.config.settings import backup_folder
@@ -84,10 +84,10 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     spare_bytes = arguments.min_free_disk
     if spare_bytes is None:
         spare_bytes = min_free_disk(data_dir, arguments.config)
-    phases = Phases(sys.stderr)
+    phases = ProgressPhases(sys.stderr)
 
     def make(file: Path) -> Note:
-        return make_backup(data_dir, file, phases.tell, spare_bytes)
+        return make_backup(data_dir, file, phases.update, spare_bytes)
 
     if target is None:
         config = load(arguments.config)
@@ -100,10 +100,10 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     if arguments.json:
         print(msgspec.json.encode({"file": str(file), **msgspec.structs.asdict(note)}).decode())
     else:
-        packed, whole = told_bytes(note.packed_bytes), told_bytes(note.bytes)
+        packed, whole = format_bytes(note.packed_bytes), format_bytes(note.bytes)
         print(f"{file}: {packed}, of a store of {whole}")
     for error in not_removed:
-        tell_error(f"an old backup could not be removed: {reason_of(error)}")
+        print_error(f"an old backup could not be removed: {reason_of(error)}")
     return 1 if not_removed else 0
 
 
@@ -115,5 +115,5 @@ def _target(file: Path, data_dir: Path) -> Path:
     # A link in /proc may lead to something without a name, and a link may lead to itself.
     if (file.exists() and not file.is_file()) or target.is_symlink():
         raise BadRequest(f"{file}: not a regular file")
-    refuse_own(file, data_dir)
+    reject_own_file(file, data_dir)
     return target

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import add_data, add_json, on_data, tell_error
+from medamad.cli.support import add_data, add_json, on_data, print_error
 from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
 from medamad.storage.environment.files import check_is_store, check_readable
@@ -73,7 +73,7 @@ def _findings(data_dir: Path, *, as_json: bool) -> tuple[list[str], dict[str, in
 
 def _report(store: Path, finding: str, *, as_json: bool) -> None:
     if not as_json:
-        tell_error(f"{store}: {finding}")
+        print_error(f"{store}: {finding}")
 
 
 def _summary(counts: dict[str, int], findings: int) -> str:

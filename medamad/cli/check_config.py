@@ -1,10 +1,10 @@
-"""`medamad check-config`: reads a configuration as the daemon would."""
+"""`medamad check-config`: read a configuration as the daemon would."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import refused, tell_warning
+from medamad.cli.support import print_warning, report_config_error
 from medamad.config.reload import checked_places
 from medamad.config.schema import ConfigError, load
 
@@ -17,13 +17,13 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Read the file and those beside it."""
+    """Read the file and the lists beside it."""
     try:
         config = load(arguments.file)
         checked_places(arguments.file)
     except ConfigError as error:
-        return refused(error)
+        return report_config_error(error)
     for warning in config.warnings:
-        tell_warning(warning)
+        print_warning(warning)
     print(f"{arguments.file}: nothing is wrong with it")
     return 0

@@ -1,4 +1,4 @@
-"""`medamad completion`: what completes commands and their arguments in bash or zsh."""
+"""`medamad completion`: print a completion script for bash or zsh."""
 
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import shtab
 from medamad.cli import COMMANDS, make_parser
 
 _COMPLETED: Final = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}
-"""What is completed, by what the help names it."""
+"""What to complete, by the metavar."""
 
 EXAMPLES: Final = (
     (
@@ -25,11 +25,11 @@ EXAMPLES: Final = (
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads it")
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")
 
 
 def run(arguments: Namespace) -> int:
-    """Write the script of a shell."""
+    """Print the script for a shell."""
     parser = make_parser(COMMANDS)
     for action in actions(parser):
         if action.metavar in _COMPLETED:
@@ -39,8 +39,8 @@ def run(arguments: Namespace) -> int:
 
 
 def actions(parser: ArgumentParser) -> Iterator[Action]:
-    """Return the arguments of a parser and of those below it."""
-    for action in parser._actions:  # noqa: SLF001 - argparse tells it in no other way
+    """Return the arguments of a parser and of its subparsers."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way
         yield action
         if isinstance(action, _SubParsersAction):
             choices: dict[str, Any] = action.choices

@@ -1,4 +1,4 @@
-"""`medamad demo`: a daemon with invented traffic in a temporary folder, for looking around."""
+"""`medamad demo`: a daemon with invented traffic in a temporary folder, to look around."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ import msgspec
 from attrs import evolve
 
 from medamad.cli.run import run_daemon
-from medamad.cli.support import add_listen, read_config, refused, whole
+from medamad.cli.support import add_listen, read_config, report_config_error, whole
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Size
 from medamad.daemon.service import Started
@@ -38,19 +38,19 @@ def configure(parser: ArgumentParser) -> None:
         type=whole(1, _MAX_DAYS),
         default=30,
         metavar="N",
-        help="the days of traffic that end now (without: 30)",
+        help="how many days of traffic, up to now (default: 30)",
     )
     parser.add_argument(
         "--views",
         type=whole(1, _MAX_VIEWS),
         default=50_000,
         metavar="N",
-        help="the views on those days, over all websites (without: 50000)",
+        help="how many views on those days, over all websites (default: 50000)",
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Run the demonstration until it is told to stop; nothing of it is left afterwards."""
+    """Run the demonstration until it is stopped; nothing is left afterwards."""
     with TemporaryDirectory(prefix="medamad-demo-") as folder:
 
         def read() -> Config:
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
         try:
             config = read()
         except ConfigError as error:
-            return refused(error)
+            return report_config_error(error)
         return run_daemon(config, read_config=read, started=_greet, prepare=prepare)
 
 
@@ -77,7 +77,7 @@ def _demonstrating(config: Config) -> Config:
 
 def _greet(started: Started) -> None:
     for url in started.urls[:1]:
-        print(f"\nmedamad demonstrates itself at {url}/")
+        print(f"\nA medamad demonstration runs at {url}/")
     if started.first_login is not None:
         login = started.first_login
         print(f"Log in as {login.username} with the password {login.password}")

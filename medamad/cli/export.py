@@ -14,13 +14,13 @@ from typing import BinaryIO, Final
 
 from medamad.cli.import_report import counted
 from medamad.cli.support import (
-    Telling,
+    ProgressLine,
     add_data,
-    governing,
+    effective_config,
     on_data,
-    refuse_own,
-    tell_error,
-    tell_warning,
+    print_error,
+    print_warning,
+    reject_own_file,
 )
 from medamad.config.lists import load_lists
 from medamad.config.settings import sources
@@ -105,13 +105,13 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     if arguments.output == _STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
     if arguments.output != _STANDARD_OUTPUT:
-        refuse_own(Path(arguments.output), data_dir)
+        reject_own_file(Path(arguments.output), data_dir)
     left_out: list[str] = []
 
     def damaged(error: DamagedSegment) -> None:
         left_out.append(str(error))
 
-    config = governing(data_dir, arguments.config).config
+    config = effective_config(data_dir, arguments.config).config
     # What waits for a slow reader waits without a transaction.
     with (
         _output(arguments.output) as (file, place),
@@ -126,18 +126,18 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             period=request.period,
             zone=config.events.timezone,
         )
-        telling = Telling(f"{website.hostname}: {request.what}", sys.stderr)
+        progress = ProgressLine(f"{website.hostname}: {request.what}", sys.stderr)
         gaps_of: dict[str, Gaps] = {}
         for written in request.encoded(exported, int(time.time() * 1000)):
             with _naming(place):
                 file.write(written.data)
             gaps_of.update(written.gaps)
-            telling.tell(written.done, written.total)
-    telling.end()
+            progress.update(written.done, written.total)
+    progress.end()
     for place in dict.fromkeys(left_out):
-        tell_error(f"a damaged segment is left out: {place}")
+        print_error(f"a damaged segment is left out: {place}")
     for what in _without(gaps_of):
-        tell_warning(f"{what}, since there are only sums of them")
+        print_warning(f"{what}, since there are only sums of them")
     return 1 if left_out else 0
 
 

@@ -1,4 +1,4 @@
-"""What `medamad token` and `medamad share` have in common: listing and revoking."""
+"""`list` and `revoke`, shared by `medamad token` and `medamad share`."""
 
 import json
 from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -19,29 +19,29 @@ Hostnames: TypeAlias = Mapping[int, str]
 
 @frozen
 class GrantCommands(Generic[G]):
-    """`list` and `revoke` of a kind of grants, of which one is called `one`."""
+    """The commands `list` and `revoke` for one kind of grant, called `one` in messages."""
 
     kind: Kind[G]
     one: str
     told: Callable[[G, Hostnames], dict[str, object]]
-    """What the list says of one for programs."""
+    """Return the JSON members of a grant."""
     heads: tuple[str, ...]
     row: Callable[[G, Hostnames], tuple[str, ...]]
-    """What the list says of one for people, a text for each of `heads`."""
+    """Return the table cells of a grant, one for each of `heads`."""
 
     def add_to(self, what: "_SubParsersAction[ArgumentParser]") -> None:
-        """Add both commands, each with its work as `work`."""
-        listing = what.add_parser("list", help=f"say which {self.kind.what} there are")
+        """Add both commands, each with its function as `work`."""
+        listing = what.add_parser("list", help=f"list the {self.kind.what}")
         add_json(listing)
         listing.set_defaults(work=self._list)
-        revoke = what.add_parser("revoke", help=f"revoke a {self.one}, at once")
-        revoke.add_argument("id", metavar="ID", help="as the list says")
+        revoke = what.add_parser("revoke", help=f"revoke a {self.one} at once")
+        revoke.add_argument("id", metavar="ID", help="the ID shown by list")
         revoke.set_defaults(work=self._revoke)
         for each in (listing, revoke):
             add_data(each)
 
     def print_new(self, grant: G, data_dir: Path, opens: dict[str, str]) -> None:
-        """Write one for programs, with what it is opened by."""
+        """Print a new grant as JSON, with the secret that opens it."""
         hostnames = list_grants(data_dir, self.kind).hostnames
         print(json.dumps({**self.told(grant, hostnames), **opens}, indent=1))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad.admin.client import Connection, NotDone, NotRunning, connect
+from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
 from medamad.admin.imports import (
     BeginImport,
     Begun,
@@ -32,7 +32,7 @@ from medamad.cli.import_report import (
     report,
     tell_refused,
 )
-from medamad.cli.support import Telling, add_data, governing, on_data, tell_error
+from medamad.cli.support import ProgressLine, add_data, effective_config, on_data, print_error
 from medamad.config.lists import load_lists
 from medamad.config.settings import retention, rules
 from medamad.domain.errors import BadRequest, NotFound
@@ -198,20 +198,20 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
         if arguments.undo is not None:
             return _undo(data_dir, arguments)
         return _import(data_dir, arguments)
-    except (NotRunning, NotDone) as error:
-        tell_error(str(error))
+    except (NotRunning, RequestFailed) as error:
+        print_error(str(error))
         return 1
 
 
 def _import(data_dir: Path, arguments: Namespace) -> int:
-    telling = Telling("rows looked through", sys.stderr)
+    progress = ProgressLine("rows looked through", sys.stderr)
     with reading_beside(data_dir) as guest:
         website = guest.website(arguments.website)
         before = guest.batches(website)
     # The files may be long or slow: no transaction waits for them.
-    governed = governing(data_dir, arguments.config)
-    governed.check_zone()
-    config = governed.config
+    effective = effective_config(data_dir, arguments.config)
+    effective.check_zone()
+    config = effective.config
     latest_ms = round((time.time() + DAY_S) * 1000)
     into = ImportTarget(website.hostname, rules(config, load_lists(config)), latest_ms)
     files = [ImportFile.of(path, arguments.source, into) for path in arguments.files]
@@ -220,8 +220,8 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     check_new(before, digest, newest)
     found = Survey()
     for found in survey_days(files) if are_day_files(files) else survey_rows(files):
-        telling.tell(found.rows)
-    telling.end()
+        progress.update(found.rows)
+    progress.end()
     check_ranges(found.ranges)
     with reading_beside(data_dir) as guest:
         known: ExistingHits | KnownDays
@@ -231,7 +231,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
             known = KnownDays.of(guest, website, zone, today, overlapping=arguments.overlapping)
         else:
             known = known_rows(guest, website, found, overlapping=arguments.overlapping)
-        kept = retention(governed.of_daemon())
+        kept = retention(effective.of_daemon())
         past = Past.of(guest, website, kept, int(time.time() * 1000))
     plan = Plan(website, files, digest, found, newest, known, past)
     if arguments.dry_run:
@@ -247,23 +247,23 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
 def _dry_run(plan: Plan, arguments: Namespace) -> int:
     spans = [Span(store, first, last, 1) for store, first, last in plan.survey.ranges]
     gathering = plan.gathering(spans)
-    telling = Telling("rows", sys.stderr)
+    progress = ProgressLine("rows", sys.stderr)
     for _ in plan.requests(gathering, 0):
-        telling.tell(gathering.rows, plan.survey.rows)
-    telling.end()
+        progress.update(gathering.rows, plan.survey.rows)
+    progress.end()
     report(plan, gathering, None, as_json=arguments.json)
     if plan.survey.rejected_rows and not arguments.skip_refused:
         _tell_unskipped(plan.survey, "and nothing would be stored")
         return 1
     if not gathering.views + gathering.events:
-        tell_error(nothing_in(plan, gathering))
+        print_error(nothing_in(plan, gathering))
         return 1
     return 0
 
 
 def _tell_unskipped(found: Survey, what: str) -> None:
     told = f"{found.rejected_rows:,} of {found.rows:,} rows are refused, {what}"
-    tell_error(f"{told}; --skip-refused imports the others")
+    print_error(f"{told}; --skip-refused imports the others")
 
 
 def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
@@ -280,15 +280,15 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
     # If this process ends before the import does, the daemon takes back what came in.
     holding.send(HoldImport(begun.number))
     gathering = plan.gathering(begun.spans)
-    telling = Telling("rows", sys.stderr)
+    progress = ProgressLine("rows", sys.stderr)
     with _undone_on_failure(plan, daemon, begun.number):
         for request in plan.requests(gathering, begun.number):
             if request is not None:
                 daemon.ask(request, Nothing)
-            telling.tell(gathering.rows, plan.survey.rows)
-        telling.end()
+            progress.update(gathering.rows, plan.survey.rows)
+        progress.end()
         if not gathering.views + gathering.events:
-            raise NotDone(nothing_in(plan, gathering))
+            raise RequestFailed(nothing_in(plan, gathering))
         ended = daemon.ask(FinishImport(begun.number), Ended)
     report(plan, gathering, ended, as_json=arguments.json)
     return 0
@@ -298,9 +298,9 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
 def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[None]:
     try:
         yield
-    except (NotDone, BadRequest, OSError) as error:
+    except (RequestFailed, BadRequest, OSError) as error:
         # A daemon that has gone removes it when it starts again.
-        with suppress(NotDone):
+        with suppress(RequestFailed):
             daemon.ask(UndoImport(plan.website.hostname, number), Ended)
         raise error from None
 

@@ -13,7 +13,7 @@ from attrs import define, frozen
 from medamad.admin.import_requests import days_request, rows_request
 from medamad.admin.imports import Ended
 from medamad.admin.protocol import Request
-from medamad.cli.support import tell_error
+from medamad.cli.support import print_error
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
@@ -243,9 +243,9 @@ def nothing_in(plan: Plan, gathering: Gathered) -> str:
 def tell_refused(found: Survey) -> None:
     """Say on standard error which rows are refused, and why."""
     for reason in _reasons(found):
-        tell_error(reason)
+        print_error(reason)
     if found.rejected_rows > len(found.rejected):
-        tell_error(f"and {found.rejected_rows - len(found.rejected):,} more")
+        print_error(f"and {found.rejected_rows - len(found.rejected):,} more")
 
 
 def date_of_time(time_ms: int) -> str:

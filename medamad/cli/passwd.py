@@ -1,4 +1,4 @@
-"""`medamad passwd`: a new password for the account, whether the daemon runs or not."""
+"""`medamad passwd`: change the account's password, whether the daemon runs or not."""
 
 import sys
 import time
@@ -10,14 +10,14 @@ from typing import Final
 from medamad.accounts.credentials import check_password, hash_password
 from medamad.accounts.first_login import remove_file
 from medamad.cli.exit_statuses import INTERRUPTED_STATUS
-from medamad.cli.support import add_data, end_no_more, on_data
+from medamad.cli.support import add_data, ignore_interrupts, on_data
 from medamad.domain.errors import BadRequest
 from medamad.storage.environment.environment import check_there
 from medamad.storage.offline import change_password
 
 EXAMPLES: Final = (
-    ("medamad passwd --data /var/lib/medamad", "asks for it twice"),
-    ("medamad passwd --data /var/lib/medamad < password.txt", "takes the first line of a file"),
+    ("medamad passwd --data /var/lib/medamad", "asks for the password twice"),
+    ("medamad passwd --data /var/lib/medamad < password.txt", "reads the first line of a file"),
 )
 
 
@@ -39,13 +39,13 @@ def _change(data_dir: Path) -> int:
     try:
         password = check_password(_asked(data_dir) if sys.stdin.isatty() else _piped())
         password_hash = hash_password(password)
-        end_no_more()
+        ignore_interrupts()
     except (KeyboardInterrupt, EOFError) as ended:
-        print("\nmedamad: the password stays as it was", file=sys.stderr)
+        print("\nmedamad: the password was not changed", file=sys.stderr)
         return INTERRUPTED_STATUS if isinstance(ended, KeyboardInterrupt) else 1
     username = change_password(data_dir, password_hash, int(time.time()))
     remove_file(data_dir)
-    print(f"The password of {username} is changed.")
+    print(f"The password of {username} was changed.")
     return 0
 
 

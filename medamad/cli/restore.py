@@ -1,4 +1,4 @@
-"""`medamad restore`: puts a backup in the place of the store."""
+"""`medamad restore`: replace the store with a backup."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from medamad.accounts.first_login import FILE_NAME
-from medamad.cli.support import Phases, add_data, end_no_more, on_data
+from medamad.cli.support import ProgressPhases, add_data, ignore_interrupts, on_data
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import Restored, restore
@@ -19,7 +19,9 @@ EXAMPLES: Final = (
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a file of `medamad backup`")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a file written by `medamad backup`"
+    )
     add_data(parser)
     parser.epilog = (
         "The daemon must not run meanwhile: stop a service with its socket, which would start it\n"
@@ -34,14 +36,14 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Put the backup in place."""
+    """Replace the store."""
     return on_data(arguments, lambda data_dir: _restore(data_dir, arguments.file))
 
 
 def _restore(data_dir: Path, file: Path) -> int:
-    phases = Phases(sys.stderr)
+    phases = ProgressPhases(sys.stderr)
     try:
-        restored = restore(file, data_dir, phases.tell, end_no_more)
+        restored = restore(file, data_dir, phases.update, ignore_interrupts)
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
@@ -57,7 +59,7 @@ def _restore(data_dir: Path, file: Path) -> int:
 
 
 def _keep_login(data_dir: Path, restored: Restored) -> None:
-    """Keep the first password of the store that was there with it: it is not of this one."""
+    """Rename the replaced store's first password with it: it does not belong to this store."""
     login = data_dir / FILE_NAME
     if restored.replaced is not None and login.exists():
         login.rename(f"{login}{restored.replaced.suffix}")

@@ -1,4 +1,4 @@
-"""`medamad retention`: how long views are kept, what there is, and what would go."""
+"""`medamad retention`: show how long views are kept, what is stored and what would be removed."""
 
 import sys
 import time
@@ -13,11 +13,11 @@ from attrs import asdict, evolve
 from medamad.cli.support import (
     MAX_DAYS,
     add_data,
-    governing,
+    effective_config,
+    format_bytes,
     on_data,
-    tell_error,
-    tell_warning,
-    told_bytes,
+    print_error,
+    print_warning,
     whole,
 )
 from medamad.config.settings import retention
@@ -30,7 +30,7 @@ EXAMPLES: Final = (
     ("medamad retention --data /var/lib/medamad", "what is kept of each website"),
     (
         "medamad retention --data /var/lib/medamad --dry-run --raw-days 365",
-        "what would go if views were kept for a year",
+        "what would be removed if views were kept for a year",
     ),
 )
 
@@ -38,40 +38,41 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--dry-run", action="store_true", help="count the views and bytes that are past their time"
+        "--dry-run",
+        action="store_true",
+        help="count the views and bytes that are past their retention",
     )
     parser.add_argument(
         "--raw-days",
         type=whole(0, MAX_DAYS),
         metavar="N",
-        help="the same as if every website's views were kept for N days, 0 for ever",
+        help="a dry run as if every website's views were kept for N days, 0 for ever",
     )
     parser.add_argument(
         "--after",
         choices=get_args(After),
-        help="the same as if this remained of every website's days",
+        help="a dry run as if this remained of every website's days",
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_data(parser)
     parser.epilog = (
-        "Changes nothing: it is the daemon that removes views, each minute, as [retention] of its\n"
-        "configuration says. Try another number by --raw-days N first, which is a dry run, too:\n"
-        "what is gone cannot be had back but from a copy.\n\n"
+        "Changes nothing: the daemon removes views, every minute, by [retention] in its\n"
+        "configuration. Try another number with --raw-days N first, which is also a dry run:\n"
+        "what was removed can only be restored from a backup.\n\n"
         f"{parser.epilog}"
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Tell it; the exit status is 1 if anything is damaged, which stays whatever its age."""
+    """Print it; the exit status is 1 if anything is damaged, which is kept whatever its age."""
     return on_data(arguments, lambda data_dir: _tell(data_dir, arguments), by_file=True)
 
 
 def _tell(data_dir: Any, arguments: Namespace) -> int:
-    governed = governing(data_dir, arguments.config)
-    given = retention(governed.config)
-    if (another := governed.another) is not None:
-        told_of = f"{arguments.config}: the daemon goes by {another} instead"
-        tell_warning(told_of)
+    effective = effective_config(data_dir, arguments.config)
+    given = retention(effective.config)
+    if (another := effective.another) is not None:
+        print_warning(f"{arguments.config}: the daemon uses {another} instead")
     is_trial = arguments.raw_days is not None or arguments.after is not None
     now_ms = int(time.time() * 1000)
     told: list[dict[str, Any]] = []
@@ -88,7 +89,7 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
             found = guest.forecast(website, bound if is_dry_run else None)
             has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
-                tell_error(place)
+                print_error(place)
             damaged += len(found.damaged)
             if arguments.json:
                 told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
@@ -102,9 +103,9 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
     elif lines:
         print(*lines, sep="\n")
     if has_past and left_ms:
-        tell_warning(told_doubt(left_ms))
+        print_warning(told_doubt(left_ms))
     for hostname in given.unregistered(registered):
-        tell_warning(unregistered_warning(hostname))
+        print_warning(unregistered_warning(hostname))
     return 1 if damaged else 0
 
 
@@ -130,21 +131,23 @@ def _there(found: Forecast, zone: tzinfo) -> str:
     since = ""
     if found.earliest_ms is not None:
         since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
-    kept = f"  there: {_count(found.views, 'view')}{since} ({told_bytes(found.bytes)})"
+    kept = f"  there: {_count(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
     if found.days:
-        kept += f", sums of {_count(found.days, 'day')} ({told_bytes(found.bytes_of_days)})"
+        kept += f", sums of {_count(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
     return kept
 
 
 def _due(found: Forecast) -> Iterator[str]:
     gone = f"{_count(found.due_views, 'view')} and {_count(found.due_events, 'event')}"
-    told = f"  would go: {gone} ({told_bytes(found.due_bytes)})"
+    told = f"  would go: {gone} ({format_bytes(found.due_bytes)})"
     if found.due_days:
-        told += f", sums of {_count(found.due_days, 'day')} ({told_bytes(found.bytes_of_due_days)})"
+        told += (
+            f", sums of {_count(found.due_days, 'day')} ({format_bytes(found.bytes_of_due_days)})"
+        )
     yield told
     if found.new_days:
         days = _count(found.new_days, "day")
-        yield f"  would be made: sums of {days} ({told_bytes(found.bytes_of_new_days)})"
+        yield f"  would be made: sums of {days} ({format_bytes(found.bytes_of_new_days)})"
 
 
 def _count(number: int, what: str) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from medamad.cli.support import add_data, add_listen, read_config, refused
+from medamad.cli.support import add_data, add_listen, read_config, report_config_error
 from medamad.config.schema import Config, ConfigError
 from medamad.config.settings import log_style
 from medamad.daemon.logs import begin_log
@@ -32,12 +32,12 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Run the daemon until it is told to stop."""
+    """Run the daemon until it is stopped."""
     read = partial(read_config, arguments.config, arguments.data, arguments.listen)
     try:
         config = read()
     except ConfigError as error:
-        return refused(error)
+        return report_config_error(error)
     return run_daemon(config, read_config=read, started=greet if sys.stdout.isatty() else nothing)
 
 
@@ -48,7 +48,7 @@ def run_daemon(
     started: Callable[[Started], None],
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
 ) -> int:
-    """Run a daemon until it is told to stop or cannot go on; gives the exit status.
+    """Run a daemon until it is stopped or cannot continue; return the exit status.
 
     `read_config` is called on SIGHUP, `started` once the daemon can be reached, and `prepare` is
     awaited before that.
@@ -75,8 +75,8 @@ def run_daemon(
 
 
 def greet(started: Started) -> None:
-    """Tell a person where to go, how to log in and what to put on a page."""
-    with suppress(OSError):  # the terminal may go at any moment; the hangup tells of that
+    """Print where the daemon is, how to log in and what to put on a page."""
+    with suppress(OSError):  # the terminal may close at any moment, which SIGHUP reports
         print("\n".join(_greeting(started)), flush=True)
 
 

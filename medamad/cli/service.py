@@ -1,4 +1,4 @@
-"""`medamad service`: installs the daemon as a service of systemd, and removes it."""
+"""`medamad service`: install the daemon as a systemd service, or remove it."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from medamad.cli.support import refused, tell_error
+from medamad.cli.support import print_error, report_config_error
 from medamad.config.schema import ConfigError
 from medamad.daemon.install import (
     BACKUP_TIMER,
@@ -21,11 +21,11 @@ from medamad.daemon.install import (
 _LEFT: Final = (
     "The configuration is left in /etc/medamad and the data in /var/lib/medamad:\n"
     "  rm -r /etc/medamad /var/lib/medamad /var/lib/private/medamad\n"
-    "deletes both for ever."
+    "deletes both permanently."
 )
 EXAMPLES: Final = (
-    ("medamad service install --now", "as root: installs and starts it"),
-    ("medamad service uninstall", "as root: removes it, without its data and configuration"),
+    ("medamad service install --now", "as root: install and start it"),
+    ("medamad service uninstall", "as root: remove it, but not its data and configuration"),
 )
 
 
@@ -34,21 +34,22 @@ def configure(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     install = actions.add_parser(
         "install",
-        help="write the units and what is missing of /etc/medamad",
-        description="Write the units, and the files of /etc/medamad that are not there yet. After"
-        " a change of [server] listen, again: the socket unit goes by it. By a configuration that"
-        " the daemon cannot use, it touches no unit and restarts nothing. What you change of the"
-        " units belongs in drop-ins (systemctl edit medamad).",
+        help="write the units and the missing files of /etc/medamad",
+        description="Write the units and the missing files of /etc/medamad. Run it again after a"
+        " change of [server] listen, which the socket unit follows. If the configuration is"
+        " invalid, no unit is touched and nothing is restarted. Put your own changes of the units"
+        " into drop-ins (systemctl edit medamad). The timer of the backups is installed, and"
+        " enabled by you alone.",
     )
     install.add_argument(
         "--now",
         action="store_true",
-        help="start it at once and at every boot, too; restarts it where it runs",
+        help="also start it now and at every boot; restart it if it runs",
     )
     actions.add_parser(
         "uninstall",
         help="stop the service and remove the units",
-        description="Stop the service and remove its units. Configuration and data are left.",
+        description="Stop the service and remove its units. Configuration and data are kept.",
     )
 
 
@@ -56,15 +57,15 @@ def run(arguments: Namespace) -> int:
     """Install or remove the service."""
     try:
         if os.geteuid() != 0:
-            raise CannotInstall("only root may install services: try it with sudo")
+            raise CannotInstall("only root may install services: try sudo")
         if arguments.action == "install":
             _install(now=arguments.now)
         else:
             _uninstall()
     except ConfigError as error:
-        return refused(error)
+        return report_config_error(error)
     except (CannotInstall, OSError) as error:
-        tell_error(str(error))
+        print_error(str(error))
         return 1
     return 0
 
@@ -87,12 +88,12 @@ def _install(*, now: bool) -> None:
 
 
 def steps(units: Sequence[str], *, moved: bool) -> Iterator[tuple[str, ...]]:
-    """Return what systemctl is to do for the service to run by its files, now and at every boot."""
+    """Return the systemctl commands that apply the units, now and at every boot."""
     if moved:
-        # systemd gives a socket other ports only while it is stopped.
+        # systemd changes the ports of a socket only while it is stopped.
         yield ("stop", SOCKET, SERVICE)
     yield ("enable", *units)
-    # One that runs already goes on by what it was started with.
+    # A running service keeps the unit that it was started with.
     yield ("restart", SERVICE)
 
 

@@ -1,4 +1,4 @@
-"""`medamad status`: what state the daemon is in."""
+"""`medamad status`: show the state of the daemon."""
 
 import os
 import time
@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from medamad.admin.client import NotDone, NotRunning, connect
+from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import State, Status
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
-from medamad.cli.support import add_data, refused, settle, tell_error, told_bytes
+from medamad.cli.support import add_data, format_bytes, print_error, report_config_error, settle
 from medamad.config.schema import ConfigError
 from medamad.storage.environment.environment import is_in_use
 from medamad.storage.errors import StoreError
@@ -22,7 +22,7 @@ _DAY_S: Final = 86_400
 _PERIODS: Final = ((_DAY_S, "d"), (3_600, "h"), (60, "min"))
 
 EXAMPLES: Final = (
-    ("medamad status --data /var/lib/medamad", "of the daemon on this folder of data"),
+    ("medamad status --data /var/lib/medamad", "the daemon on this data directory"),
     ("medamad status --data /var/lib/medamad --json", "the same, for programs"),
 )
 
@@ -30,15 +30,15 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_data(parser)
-    parser.add_argument("--json", action="store_true", help="say it as a JSON object")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: Namespace) -> int:
-    """Ask the daemon and tell."""
+    """Ask the daemon and print its state."""
     try:
         config = settle(arguments, os.environ)
     except ConfigError as error:
-        return refused(error)
+        return report_config_error(error)
     data_dir = config.data_dir(os.environ)
     try:
         with connect(data_dir) as connection:
@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
             told = f"{data_dir}: a daemon uses it and takes no commands, or not yet"
             return _failed(told, 1, as_json=arguments.json)
         return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
-    except NotDone as error:
+    except RequestFailed as error:
         return _failed(str(error), 1, as_json=arguments.json)
     if arguments.json:
         _print_json({"running": True, **msgspec.structs.asdict(state)})
@@ -65,11 +65,11 @@ def _is_in_use(data_dir: Path) -> bool:
 
 def _failed(told: str, status: int, *, as_json: bool) -> int:
     if as_json:
-        # Whether one runs that does not answer is not known.
+        # A daemon that does not respond may or may not be running.
         running = False if status == NOT_RUNNING_STATUS else None
         _print_json({"running": running, "error": told})
     else:
-        tell_error(told)
+        print_error(told)
     return status
 
 
@@ -78,7 +78,7 @@ def _print_json(value: object) -> None:
 
 
 def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
-    """Return the lines in which people are told of a state."""
+    """Return the state as lines of text."""
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.started))
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
     yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"
@@ -98,8 +98,8 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
     mean_ms = 1000 * state.commit_seconds / max(state.commits, 1)
     yield f"commits      {state.commits:,}, {mean_ms:.1f} ms each"
     yield (
-        f"store        {told_bytes(state.store_bytes)} of {told_bytes(state.store_max_bytes)};"
-        f" {told_bytes(state.disk_free_bytes)} of the disk are free"
+        f"store        {format_bytes(state.store_bytes)} of {format_bytes(state.store_max_bytes)};"
+        f" {format_bytes(state.disk_free_bytes)} of the disk are free"
     )
     if state.last_backup is not None:
         made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.last_backup))

@@ -16,7 +16,7 @@ import msgspec
 from attrs import define, evolve, frozen
 
 from medamad.accounts import first_login
-from medamad.admin.client import NotDone, NotRunning, connect
+from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, AskConfiguration, Configuration
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config.values import Endpoints, Size, read_value
@@ -29,7 +29,7 @@ from medamad.storage.errors import StoreError
 
 
 def add_data(parser: ArgumentParser, *, of_service: bool = True) -> None:
-    """Add --config and --data; `of_service` says that `settle` does what it can about them."""
+    """Add --config and --data; `of_service` mentions that `settle` fills in the missing one."""
     its_own = ""
     if of_service:
         its_own = (
@@ -43,8 +43,8 @@ def add_data(parser: ArgumentParser, *, of_service: bool = True) -> None:
         "--data",
         type=Path,
         metavar="DIR",
-        help="the folder of the data, whatever the configuration says"
-        " (without both: $STATE_DIRECTORY, else ./medamad-data)",
+        help="the data directory; overrides the configuration"
+        " (default: $STATE_DIRECTORY, else ./medamad-data)",
     )
 
 
@@ -54,13 +54,13 @@ def add_listen(parser: ArgumentParser) -> None:
         "--listen",
         action="append",
         metavar="ENDPOINT",
-        help='where to listen, such as "tcp:8080", whatever the configuration says; may be repeated'
-        " (without: port 8080, for this machine only)",
+        help='where to listen, such as "tcp:8080"; overrides the configuration; may be repeated'
+        " (default: port 8080, for this machine only)",
     )
 
 
 def read_config(file: Path | None, data: Path | None, listen: list[str] | None) -> Config:
-    """Read the configuration, with what the command line says instead. Raises ConfigError."""
+    """Read the configuration and apply the command line's overrides. Raises ConfigError."""
     config = _on(data, load(file))
     if listen:
         server = msgspec.structs.replace(config.server, listen=Endpoints(listen))
@@ -69,7 +69,7 @@ def read_config(file: Path | None, data: Path | None, listen: list[str] | None) 
 
 
 def _on(data: Path | None, config: Config) -> Config:
-    """Have the folder of data that is named, if one is, win."""
+    """Override the data directory, if one is given."""
     if data is None:
         return config
     server = msgspec.structs.replace(config.server, data_dir=str(data.absolute()))
@@ -77,13 +77,13 @@ def _on(data: Path | None, config: Config) -> Config:
 
 
 def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = False) -> Config:
-    """Read the configuration of a command that is not the daemon. Raises ConfigError.
+    """Read the configuration of a command other than the daemon. Raises ConfigError.
 
-    The service finds its configuration and its data by its unit alone. Who names one of the two
-    means the other as well, and `arguments` has it from then on; what is named always wins.
+    If the user names only the service's configuration or only its data directory, the other is
+    implied, and added to `arguments`; what is named always wins.
 
-    A file that cannot be used stops only a command that goes `by_file`, or would not know on which
-    folder it works; others are given where the data are and no more of the file, with a warning.
+    An invalid file stops a command only if it needs the whole file (`by_file`) or the data
+    directory is unknown without it; others get only the data directory from it, with a warning.
     """
     paths: ServicePaths = arguments.service_paths
     if arguments.config is None and arguments.data is not None:
@@ -95,7 +95,7 @@ def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = 
             raise
         config = _only_data(arguments, error)
         where = arguments.data or config.server.data_dir or paths.data_for(arguments.config)
-        warn(f"{error}; the command goes on without this file, on {where}", sys.stderr, environ)
+        warn(f"{error}; continuing without this file, on {where}", sys.stderr, environ)
     if arguments.config is not None and arguments.data is None:
         says_itself = config.server.data_dir or environ.get("STATE_DIRECTORY")
         arguments.data = None if says_itself else paths.data_for(arguments.config)
@@ -103,10 +103,10 @@ def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = 
 
 
 def _only_data(arguments: Namespace, error: ConfigError) -> Config:
-    """Return where the data are by a file that cannot be used.
+    """Return a configuration with only the data directory of a file that is invalid.
 
-    Raises `error` where that is not known: a file of which not all can be read may have named
-    another folder than the service's.
+    Raises `error` if that is unknown: the part that cannot be read may name another directory than
+    the service's.
     """
     paths: ServicePaths = arguments.service_paths
     if arguments.data is not None:
@@ -120,28 +120,28 @@ def _only_data(arguments: Namespace, error: ConfigError) -> Config:
     return config
 
 
-def refused(error: ConfigError) -> int:
-    """Return why the configuration cannot be used, and give the exit status."""
+def report_config_error(error: ConfigError) -> int:
+    """Print why the configuration cannot be used; return the exit status."""
     complain(str(error), sys.stderr, os.environ)
     return EXIT_STATUS
 
 
 def on_data(arguments: Namespace, work: Callable[[Path], int], *, by_file: bool = False) -> int:
-    """Do a command's work on the folder of the data; gives its exit status, or says what failed.
+    """Run a command on the data directory; print errors; return its exit status.
 
-    `by_file` says that it needs all of the configuration, not the folder alone.
+    `by_file`: the command needs the whole configuration, not only the data directory.
     """
     try:
         config = settle(arguments, os.environ, by_file=by_file)
         return work(config.data_dir(os.environ))
     except ConfigError as error:
-        return refused(error)
+        return report_config_error(error)
     except BrokenPipeError:
         raise
     except OSError as error:
         complain(reason_of(error), sys.stderr, os.environ)
         return 1
-    except (ApiError, StoreError, NotRunning, NotDone) as error:
+    except (ApiError, StoreError, NotRunning, RequestFailed) as error:
         complain(str(error), sys.stderr, os.environ)
         return 1
 
@@ -152,19 +152,19 @@ _KIB: Final = 1024
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def tell_error(told: str) -> None:
-    """Say on standard error why a command does not do what it should."""
+def print_error(told: str) -> None:
+    """Print on standard error why a command failed."""
     complain(told, sys.stderr, os.environ)
 
 
-def tell_warning(told: str) -> None:
-    """Say on standard error what is amiss while a command does what it should."""
+def print_warning(told: str) -> None:
+    """Print on standard error what the user should know although the command succeeds."""
     warn(told, sys.stderr, os.environ)
 
 
 @define(eq=False)
-class Telling:
-    """Tells only where somebody looks on: nothing of it goes into a file or a pipe."""
+class ProgressLine:
+    """A progress line on a terminal; nothing is written to a file or a pipe."""
 
     _what: str
     _stream: TextIO
@@ -172,8 +172,8 @@ class Telling:
     _told_at: float = float("-inf")
     _last: str = ""
 
-    def tell(self, done: int, total: int = 0) -> None:
-        """Return how much is done, and of how much if that is known, once in a while."""
+    def update(self, done: int, total: int = 0) -> None:
+        """Show how much is done, and of how much if known; at most every 0.2 seconds."""
         share = f" of {total:,} ({100 * done // total} %)" if total else ""
         self._last = f"{self._what}: {done:,}{share}"
         now = self._now()
@@ -183,13 +183,13 @@ class Telling:
             self._stream.flush()
 
     def end(self) -> None:
-        """Tell the last of it, and leave the line."""
+        """Show the final state and end the line."""
         if self._stream.isatty():
             self._stream.write(f"\r{self._last}{_ERASE}\n")
             self._stream.flush()
 
 
-def told_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes in the unit that reads best."""
     for unit in _UNITS:
         if count < _KIB or unit == _UNITS[-1]:
@@ -199,40 +199,40 @@ def told_bytes(count: float) -> str:
 
 
 @define(eq=False)
-class Phases:
-    """The same for work in several parts, each of which has a line of its own."""
+class ProgressPhases:
+    """Progress of work in several phases, with a line for each."""
 
     _stream: TextIO
     _what: str = ""
-    _telling: Telling | None = None
+    _line: ProgressLine | None = None
 
-    def tell(self, what: str, done: int, total: int) -> None:
-        """Return how much is done of a part of the work."""
-        if self._telling is None or what != self._what:
+    def update(self, what: str, done: int, total: int) -> None:
+        """Show how much of a phase is done."""
+        if self._line is None or what != self._what:
             self.end()
-            self._what, self._telling = what, Telling(what, self._stream)
-        self._telling.tell(done, total)
+            self._what, self._line = what, ProgressLine(what, self._stream)
+        self._line.update(done, total)
 
     def end(self) -> None:
-        """Tell the last of it, and leave the line."""
-        if self._telling is not None:
-            self._telling.end()
+        """Show the final state and end the line."""
+        if self._line is not None:
+            self._line.end()
 
 
 _ENDING: Final = (SIGINT, SIGTERM, SIGHUP)
 
 
 @contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the work within as Ctrl-C does, by KeyboardInterrupt.
+def interruptible() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does.
 
-    A terminal that goes sends several, so the first one counts. What whoever runs us has us ignore,
-    as nohup does, goes on being ignored.
+    A terminal that closes sends several signals; only the first counts. Signals that were ignored
+    before, as under nohup, stay ignored.
     """
     before = {number: getsignal(number) for number in _ENDING}
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        end_no_more()
+        ignore_interrupts()
         raise KeyboardInterrupt
 
     for number, handler in before.items():
@@ -245,22 +245,22 @@ def ended_in_order() -> Iterator[None]:
             signal(number, handler)
 
 
-def end_no_more() -> None:
-    """Let nothing end the work that `ended_in_order` holds any more: the rest of it is short."""
+def ignore_interrupts() -> None:
+    """Ignore the signals of `interruptible` from now on: the remaining work is short."""
     for number in _ENDING:
         signal(number, SIG_IGN)
 
 
 @frozen
-class Governing:
-    """What a command goes by, and what the daemon does; None for the latter where none runs."""
+class EffectiveConfig:
+    """The configuration of a command, and of the running daemon; None if none runs."""
 
     config: Config
     daemon: Configuration | None
 
     @property
     def another(self) -> str | None:
-        """The file by which the daemon goes, where it is another; None where none runs."""
+        """The daemon's configuration file if it is another one; None if not, or if none runs."""
         if self.daemon is None or self.config.file is None:
             return None
         theirs = self.daemon.file
@@ -269,38 +269,38 @@ class Governing:
         return theirs or "the defaults"
 
     def of_daemon(self) -> Config:
-        """Return what the daemon goes by, or would if it ran. Raises ConfigError."""
+        """Return the configuration that the daemon uses or would use. Raises ConfigError."""
         if self.another is None or self.daemon is None:
             return self.config
         return load(None if self.daemon.file is None else Path(self.daemon.file))
 
     def check_zone(self) -> None:
-        """See that days are the same to both. Raises Conflict."""
+        """Raise Conflict if command and daemon disagree on when days begin."""
         zone = str(self.config.events.timezone)
         if self.daemon is not None and self.daemon.timezone != zone:
             where = self.config.file or "by default it"
             raise Conflict(
-                f"events.timezone: {where} says {zone}, and the daemon goes by"
+                f"events.timezone: {where} says {zone}, and the daemon uses"
                 f" {self.daemon.timezone}: their days are not the same"
             )
 
 
 def min_free_disk(data_dir: Path, file: Path | None) -> int:
-    """Return how much stays free: by a file that can be used, else by the daemon, else by default."""
+    """Return how much disk to leave free, by a valid file, else the daemon, else the default."""
     if file is not None:
         with suppress(ConfigError):
             return load(file).store.min_free_disk
-    with suppress(NotRunning, NotDone), connect(data_dir) as connection:
+    with suppress(NotRunning, RequestFailed), connect(data_dir) as connection:
         told = connection.ask(AskConfiguration(), Configuration).min_free_disk
         if told is not None:
             return told
     return Config().store.min_free_disk
 
 
-def governing(data_dir: Path, named: Path | None) -> Governing:
-    """Read the configuration named, else that of the daemon on a folder of data if one runs there.
+def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:
+    """Read the named configuration, else that of the daemon running on the data directory.
 
-    Raises ConfigError; and NotDone when none is named and the daemon does not tell.
+    Raises ConfigError; RequestFailed if none is named and the daemon does not respond.
     """
     daemon = None
     try:
@@ -308,12 +308,12 @@ def governing(data_dir: Path, named: Path | None) -> Governing:
             daemon = connection.ask(AskConfiguration(), Configuration)
     except NotRunning:
         pass
-    except NotDone:
+    except RequestFailed:
         if named is None:
             raise
     if named is None and daemon is not None and daemon.file is not None:
         named = Path(daemon.file)
-    return Governing(load(named), daemon)
+    return EffectiveConfig(load(named), daemon)
 
 
 MAX_DAYS: Final = 36_500
@@ -322,11 +322,11 @@ _DAY_S: Final = 86_400
 
 def add_json(parser: ArgumentParser) -> None:
     """Add --json."""
-    parser.add_argument("--json", action="store_true", help="write JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """Return what reads a whole number from `least` to `most`."""
+    """Return a parser of whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
@@ -337,7 +337,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def size(text: str) -> int:
-    """Read bytes, as the configuration has them."""
+    """Parse a size in bytes, as in the configuration."""
     try:
         return read_value(Size, int(text) if text.isascii() and text.isdigit() else text)
     except ValueError as error:
@@ -345,17 +345,17 @@ def size(text: str) -> int:
 
 
 def days(text: str) -> int:
-    """Read a number of days as seconds."""
+    """Parse a number of days; return seconds."""
     return whole(1, MAX_DAYS)(text) * _DAY_S
 
 
 def day(unix_s: int | None) -> str:
-    """Write a moment as its day, UTC; a dash for none."""
+    """Return the UTC date of a moment; a dash for none."""
     return "-" if unix_s is None else datetime.fromtimestamp(unix_s, UTC).date().isoformat()
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Write rows in columns, the first one of headings."""
+    """Print rows in columns; the first row has the headings."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -369,22 +369,22 @@ _BEGINNINGS: Final = (
     PRESENCE_NAME,
     first_login.FILE_NAME,
 )
-"""How their names begin, after a point perhaps: also those of what is being made or was kept."""
+"""How the names of the daemon's files begin, after an optional dot."""
 
 
-def refuse_own(file: Path, data_dir: Path) -> None:
-    """Raise BadRequest where what is written as a file would take the place of one of our own."""
+def reject_own_file(file: Path, data_dir: Path) -> None:
+    """Raise BadRequest if writing `file` would overwrite one of the daemon's own files."""
     if _is_own(file, data_dir):
         raise BadRequest(
-            f"{file}: so the daemon names a file of its own, which would be lost;"
-            " name another one to write into"
+            f"{file}: this name belongs to one of the daemon's own files, which would be lost;"
+            " choose another name"
         )
 
 
 def _is_own(file: Path, data_dir: Path) -> bool:
     store = data_dir / FILE_NAME
     if file.exists() and store.exists() and file.samefile(store):
-        return True  # also where it is kept elsewhere, and a link leads there
+        return True  # even if it is a link to another place
     return any(
         named.name.removeprefix(".").startswith(_BEGINNINGS)
         and named.parent.is_dir()

@@ -1,11 +1,11 @@
-"""`medamad version`: which version this is."""
+"""`medamad version`: show the version."""
 
 import json
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from medamad import __version__
-from medamad.build import commit, told_version
+from medamad.build import commit, version_text
 from medamad.cli.support import add_json
 
 EXAMPLES: Final = (
@@ -20,9 +20,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Say it."""
+    """Print the version."""
     if arguments.json:
         print(json.dumps({"version": __version__, "commit": commit()}))
         return 0
-    print(told_version())
+    print(version_text())
     return 0

@@ -1,4 +1,4 @@
-"""The configuration: what an operator may decide, its defaults and ranges, and how it is read."""
+"""The configuration: its keys, defaults and ranges, and how a file is read."""
 
 import re
 import tomllib
@@ -30,12 +30,12 @@ from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
 
 EXIT_STATUS: Final = 78
-"""What the program ends with when its configuration cannot be used (EX_CONFIG of sysexits.h)."""
+"""The exit status for an invalid configuration (EX_CONFIG of sysexits.h)."""
 
-_CUT: Final = "expected a line end at the end: without one the file looks as if it had been cut"
-TOO_DEEP: Final = "arrays or tables lie too deep in one another"
+_NO_LINE_END: Final = "expected a line end at the end: the file may have been cut short"
+TOO_DEEP: Final = "arrays or tables are nested too deeply"
 INSTALLED: Final = Path(__file__).parents[1]
-"""Where the package is: what a ConfigError names when a shipped file is at fault."""
+"""The package: what a ConfigError names if a shipped file is at fault."""
 
 _CHOICES: Final = {
     "server.proxy_header": get_args(ProxyHeader),
@@ -51,7 +51,7 @@ _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z
 
 
 class ConfigError(Exception):
-    """A file of the configuration cannot be used. `key` is "" where none is at fault."""
+    """A file of the configuration is invalid. `key` is "" if no key is at fault."""
 
     def __init__(self, file: Path, key: str, reason: str) -> None:
         super().__init__(": ".join(part for part in (str(file), key, reason) if part))
@@ -66,7 +66,7 @@ _Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[server]: where the daemon is found and whom it trusts."""
+    """[server]: where the daemon listens and whom it trusts."""
 
     listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
     data_dir: PathText = PathText("")
@@ -81,7 +81,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[store]: how hits are kept."""
+    """[store]: how hits are stored."""
 
     map_size: MapSize = MapSize(64 << 30)
     commit_interval_ms: Annotated[int, Meta(ge=0, le=1_000)] = 10
@@ -102,7 +102,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[limits]: bounds of what strangers can make grow."""
+    """[limits]: bounds of what outsiders can make grow."""
 
     hits_per_minute: _Allowance = 6_000
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=16 << 20)] = 16_384
@@ -141,7 +141,7 @@ class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[log]: what is said of what happens, and how."""
+    """[log]: the format and level of the log."""
 
     format: LogFormat = "text"
     level: LeastLevel = "info"
@@ -161,7 +161,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 @frozen(kw_only=True)
 class Config:
-    """The configuration. `file` is what it was read from, None for the defaults."""
+    """The configuration. `file` is the file that it was read from, None for the defaults."""
 
     server: Server = field(factory=Server)
     store: Store = field(factory=Store)
@@ -175,11 +175,11 @@ class Config:
     """What the operator should change in the file although the daemon can use it."""
 
     def path(self, text: str) -> Path:
-        """Return the path that a text in the file means: relative to the folder of the file."""
+        """Resolve a path in the file, relative to the file's folder."""
         return Path(text).absolute() if self.file is None else self.file.parent / text
 
     def data_dir(self, environ: Mapping[str, str]) -> Path:
-        """Return the folder of the data: as configured, else systemd's, else ./medamad-data."""
+        """Return the data directory: as configured, else systemd's, else ./medamad-data."""
         if self.server.data_dir:
             return self.path(self.server.data_dir)
         given_by_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
@@ -220,22 +220,19 @@ def _remove_retired(file: Path, content: dict[str, object]) -> Iterator[str]:
 
 
 class _OnlyServer(Struct, frozen=True):
-    """Of [server] where the data are, whatever else it has."""
+    """[server], with nothing but the data directory."""
 
     data_dir: PathText = PathText("")
 
 
 class _OnlyData(Struct, frozen=True):
-    """Of a file where the data are, whatever else it has."""
+    """A file, with nothing but the data directory."""
 
     server: _OnlyServer = _OnlyServer()
 
 
 def load_data_dir(file: Path) -> Config:
-    """Read where the data are, of a file of which more cannot be used, but which is whole.
-
-    Raises ConfigError.
-    """
+    """Read only the data directory of a file that is invalid otherwise. Raises ConfigError."""
     file = file.absolute()
     text = _text_of(file)
     check_end(file, text)
@@ -256,9 +253,9 @@ def _text_of(file: Path) -> str:
 
 
 def check_end(file: Path, text: str) -> None:
-    """Raise ConfigError where a file ends amid a line."""
+    """Raise ConfigError if a file does not end with a line end: it may have been cut short."""
     if text and not text.endswith("\n"):
-        raise ConfigError(file, "", _CUT)
+        raise ConfigError(file, "", _NO_LINE_END)
 
 
 def _toml_of(file: Path, text: str) -> dict[str, object]:
@@ -295,7 +292,7 @@ def _convert(file: Path, content: dict[str, object]) -> _Document:
 
 
 def _with_website(key: str, content: Any) -> str:
-    """Name the website of whose table a key is at fault."""
+    """Return a key with the name of the website in whose table it is."""
     if _OF_WEBSITE in key:
         for name, table in content["retention"]["websites"].items():
             try:
@@ -306,7 +303,7 @@ def _with_website(key: str, content: Any) -> str:
 
 
 def _check_quoted(file: Path, key: str, content: Any, unknown: str) -> None:
-    """Raise ConfigError where an unknown key is the rest of a website's name, after its point."""
+    """Raise ConfigError if an unknown key is part of a website's name that lacks quotation marks."""
     name = key.removeprefix("retention.websites.")
     if name == key or "." in name:
         return
@@ -321,7 +318,7 @@ def _check_quoted(file: Path, key: str, content: Any, unknown: str) -> None:
 
 
 def _hostname(file: Path, name: str) -> str:
-    """Read the name of a table of a website. Raises ConfigError."""
+    """Parse the name of a website's table. Raises ConfigError."""
     try:
         return str(read_value(Hostname, name))
     except ValueError as error:

@@ -23,27 +23,29 @@ ALL_UNITS: Final = (SOCKET, SERVICE, BACKUP_TIMER, BACKUP_SERVICE)
 CONFIGURATION: Final = Path("/etc/medamad")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED: Final = Path("/usr/lib/systemd/system")
-"""Where a package puts its units."""
+"""The units of a Debian package."""
 PORTS: Final = f"{SOCKET}.d/ports.conf"
 """The drop-in that gives a package's socket the ports of the configuration."""
 MAIN_FILE: Final = "medamad.toml"
 EDITED: Final = (MAIN_FILE, "referrers.toml", "blocked.txt")
-"""What an operator edits. spam.txt is not among them: the one that is shipped is kept current."""
+"""The files that an operator edits. Not spam.txt: the shipped list is kept current."""
 
 _PROGRAM: Final = "/opt/medamad/bin/medamad"
-"""What the shipped unit runs."""
+"""The program in the shipped units."""
 _WRITTEN: Final = "# Written by `medamad service install`."
-"""What tells a drop-in of ours from one that an operator has given the same name."""
-_OPERATORS: Final = ": what it says of ports holds, whatever the configuration says"
-_IN_THE_WAY: Final = ": it names no port, those of the configuration go there once it is renamed"
-"""Said of an operator's drop-in that has the name of the one which a package's socket needs."""
-_LEFT: Final = ": it was a package's"
-"""Why a drop-in of ours goes that a package which was not purged has left: it would be stronger."""
+"""Marks our drop-in, in case the operator writes one of the same name."""
+_OPERATORS: Final = ": its ports override the configuration"
+_IN_THE_WAY: Final = (
+    ": it names no port; rename it to have the ports of the configuration written there"
+)
+"""For an operator's drop-in with the name that a package's socket needs."""
+_LEFT: Final = ": it belonged to a package"
+"""Why a drop-in goes that a package left unless it was purged: it would override the unit."""
 _LISTEN: Final = "ListenStream=127.0.0.1:8080"
 _HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
-"""What the unit shuts the daemon out of."""
+"""The folders that the unit hides from the daemon."""
 _ELSEWHERE: Final = "install medamad elsewhere, for instance in /opt/medamad"
-_OF_PACKAGE: Final = "this service is that of a package; `apt-get remove medamad` removes it"
+_OF_PACKAGE: Final = "this service belongs to a package; `apt-get remove medamad` removes it"
 _OTHERS_ENTER: Final = 0o001
 
 
@@ -53,7 +55,7 @@ class CannotInstall(Exception):
 
 @frozen
 class Installation:
-    """Where the files go. `root` stands before every path; it is not "/" for a package's files."""
+    """Where the files go. `root` prefixes every path; it is not "/" when a package is built."""
 
     root: Path = Path("/")
     units: Path = UNITS
@@ -69,7 +71,7 @@ class Installation:
 
     @property
     def packaged(self) -> bool:
-        """Whether the units are a package's."""
+        """Whether the units belong to a package."""
         return self.units != PACKAGED and (self._under(PACKAGED) / SERVICE).exists()
 
     @property
@@ -83,16 +85,16 @@ class Installation:
 
     @property
     def ports(self) -> list[str]:
-        """The ports that systemd opens, as its files have them."""
+        """The ports that systemd opens, as lines of its files."""
         return _listen_streams(self._read(SOCKET)) + _listen_streams(self.unit(PORTS))
 
     def install(self, program: Sequence[str]) -> Iterator[str]:
-        """Write what is missing of the configuration, and the units; tells what was done.
+        """Write the missing files of the configuration, and the units; yield what was done.
 
-        A unit is written anew each time: what an operator changes belongs in a drop-in. Those of a
-        package are left to it: a drop-in of its socket has the ports. One of that name that the
-        operator has written stays. By a configuration that the daemon cannot use, no unit is
-        touched. Raises CannotInstall, ConfigError, OSError.
+        Units are written every time: an operator's changes belong in drop-ins. A package's units
+        are left alone, and its socket gets the ports by a drop-in, unless the operator wrote one of
+        that name. If the configuration is invalid, no unit is touched. Raises CannotInstall,
+        ConfigError, OSError.
         """
         run = " ".join(map(_quoted, program))
         if self.packaged:
@@ -107,7 +109,7 @@ class Installation:
             yield from self._install_units(run, listen)
 
     def uninstall(self) -> Iterator[str]:
-        """Remove the units; tells what was done. Raises CannotInstall, OSError."""
+        """Remove the units; yield what was done. Raises CannotInstall, OSError."""
         if self.packaged:
             raise CannotInstall(f"{self._under(PACKAGED) / SERVICE}: {_OF_PACKAGE}")
         for name in ALL_UNITS:
@@ -146,7 +148,7 @@ class Installation:
         if not listen:
             yield f"no port is configured: systemctl mask --now {SOCKET}"
         if listen and list(listen) != [_LISTEN] and not self._ports_are_the_operators:
-            # The empty one takes away the package's.
+            # The empty line clears the ports of the package.
             text = "\n".join([_WRITTEN, "[Socket]", "ListenStream=", *listen, ""])
             yield self._write(self.unit(PORTS), text)
         else:
@@ -179,7 +181,7 @@ class Installation:
             yield f"removed {unit}{reason}"
 
     def _read(self, name: str) -> Path:
-        """Return the file of a unit that systemd goes by."""
+        """Return the file of a unit that is in effect."""
         unit = self.unit(name)
         return unit if unit.exists() else self._under(PACKAGED) / name
 
@@ -188,9 +190,9 @@ class Installation:
 
 
 def listened_on(file: Path) -> list[str]:
-    """Return the ports that a configuration names, in lines of a socket unit.
+    """Return the ports of a configuration as lines of a socket unit.
 
-    Raises ConfigError, also for what else the daemon would not start with.
+    Raises ConfigError for any fault that would keep the daemon from starting.
     """
     addresses = []
     for place in checked_places(file):
@@ -202,7 +204,7 @@ def listened_on(file: Path) -> list[str]:
             raise ConfigError(file, KEY, f"{place.text}: {error}") from error
     lines = [_stream(address) for address in addresses]
     if of_both := ports_of_both(addresses):
-        # The unit has one setting for all of its sockets: those of IPv6 that took IPv4 get a twin.
+        # The setting is for all sockets of the unit: IPv6 sockets that took IPv4 get a twin.
         lines += [
             _stream(Address(EVERYWHERE, address.port))
             for address in addresses
@@ -213,7 +215,7 @@ def listened_on(file: Path) -> list[str]:
 
 
 def _lines(unit: Path) -> list[str]:
-    """Return the lines of a unit or drop-in, in whatever encoding an operator has written it."""
+    """Return the lines of a unit or drop-in, whatever its encoding."""
     return unit.read_text("utf-8", "replace").splitlines() if unit.is_file() else []
 
 
@@ -227,9 +229,9 @@ def _stream(address: Address) -> str:
 
 
 def this_program() -> list[str]:
-    """Return the command that runs what is running now, by its full path.
+    """Return the command that runs this program, with its full path.
 
-    Raises CannotInstall where the service could not reach it.
+    Raises CannotInstall if the service's user could not run it.
     """
     script = Path(sys.executable).parent / "medamad"
     program = [str(script)] if script.exists() else [sys.executable, "-m", "medamad"]
@@ -239,45 +241,45 @@ def this_program() -> list[str]:
 
 
 def check_reach(path: Path) -> None:
-    """Raise CannotInstall when the service's user could not reach a file."""
+    """Raise CannotInstall if the service's user could not reach a file."""
     folders = path.absolute().parents
     for folder in folders:
         if folder in _HIDDEN:
-            raise CannotInstall(f"{path}: the service does not see {folder}; {_ELSEWHERE}")
+            raise CannotInstall(f"{path}: the service cannot see {folder}; {_ELSEWHERE}")
     for folder in folders:
         if not folder.stat().st_mode & _OTHERS_ENTER:
             raise CannotInstall(f"{path}: other users may not enter {folder}; {_ELSEWHERE}")
 
 
 def _quoted(word: str) -> str:
-    """Write a word of a command as systemd reads it."""
+    """Quote a word of a command for systemd."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if escaped != word or any(map(str.isspace, word)) else word
 
 
 @frozen
 class ServicePaths:
-    """The file of the configuration and the folder of the data; tests have others."""
+    """The service's configuration file and data directory; tests use others."""
 
     config: Path = Path("/etc/medamad/medamad.toml")
     data: Path = Path("/var/lib/medamad")
 
     def config_for(self, data: Path) -> Path | None:
-        """Return the configuration that goes with a folder of data, None where none does."""
-        return self.config if _goes_with(data, self.data, self.config) else None
+        """Return the configuration that belongs to a data directory, or None."""
+        return self.config if _belongs_to(data, self.data, self.config) else None
 
     def data_for(self, config: Path) -> Path | None:
-        """Return the folder of data that goes with a configuration, None where none does."""
-        return self.data if _goes_with(config, self.config, self.data) else None
+        """Return the data directory that belongs to a configuration, or None."""
+        return self.data if _belongs_to(config, self.config, self.data) else None
 
 
 SERVICE_PATHS: Final = ServicePaths()
 
 
-def _goes_with(given: Path, own: Path, other: Path) -> bool:
-    """Return whether a path is the service's own, and the other one is there.
+def _belongs_to(given: Path, own: Path, other: Path) -> bool:
+    """Return whether a path is the service's own, and the other one exists.
 
-    systemd's folder of data is a link to another, into which only root may look: what cannot be
-    read is there all the same, and said to be wrong by whoever reads it.
+    systemd's state directory is a link into a folder that only root may read: a path that cannot be
+    read counts as existing, and its reader reports the error.
     """
     return os.path.lexists(other) and os.path.realpath(given) == os.path.realpath(own)

@@ -1,4 +1,11 @@
-"""The thread that writes the log: where its reader stands still, nobody else waits for that."""
+"""The thread that writes the log, so that nobody else waits for a reader that has stopped reading.
+
+Why not QueueHandler and QueueListener of the standard library: they carry records of `logging`,
+while the log lines here come from Twisted's; a full queue drops each record with a traceback on
+standard error, which is the very stream that is stuck, and counts no losses; its bound is a number
+of records, not of bytes; and `QueueListener.stop` joins its thread without a timeout, through a
+stream whose lock a stuck write holds, so the daemon could not exit.
+"""
 
 import os
 import select
@@ -11,43 +18,43 @@ from attrs import define, field
 
 MOST_CHARACTERS: Final = 4 << 20
 END_SECONDS: Final = 1.0
-"""How long the end may wait for what is still to be written."""
+"""How long the end waits for texts that are still queued."""
 
 
 @define(eq=False)
 class LogThread:
-    """Writes what any thread gives it, in order; what there is no room for it counts and tells.
+    """Writes texts of any thread in order. Texts beyond the bound are counted and reported.
 
-    It goes past Python's own stream: a thread that stands still in a write of that holds its lock,
-    and the interpreter could not end.
+    It writes to the file descriptor: a thread that is stuck in a write of Python's own stream holds
+    the stream's lock, and the interpreter could not exit.
     """
 
     _descriptor: int
     _encoding: str
     _most: int = MOST_CHARACTERS
-    """From how many characters that wait on nothing further is taken."""
+    """The most characters that may wait; beyond, texts are dropped."""
     _changed: Condition = field(factory=Condition, init=False)
-    """Of all that follows, but for what only the thread has. A signal may come while it is held."""
+    """Guards the fields below that the thread shares. Reentrant: a signal may come meanwhile."""
     _waiting: deque[str | int] = field(factory=deque, init=False)
-    """Texts; in the place of those that were not taken, how many they were."""
+    """Texts, and numbers of texts dropped at that place."""
     _characters: int = field(default=0, init=False)
     _is_ending: bool = field(default=False, init=False)
     _has_ended: bool = field(default=False, init=False)
     _lost: int = field(default=0, init=False)
     """How many texts are missing at this place of the log."""
     _rest: bytes = field(default=b"", init=False)
-    """What is still to be written of a text that was begun."""
-    _told_lost: Callable[[int], str] = field(init=False)
+    """The rest of a text that was partly written."""
+    _format_lost: Callable[[int], str] = field(init=False)
     _thread: Thread = field(init=False)
 
-    def start(self, told_lost: Callable[[int], str]) -> None:
-        """Begin to write; `told_lost` gives a text that tells how many are missing."""
-        self._told_lost = told_lost
+    def start(self, format_lost: Callable[[int], str]) -> None:
+        """Start the thread; `format_lost` returns the text that reports how many are missing."""
+        self._format_lost = format_lost
         self._thread = Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Have a text written."""
+        """Queue a text."""
         with self._changed:
             if self._has_ended:
                 self._put(text)
@@ -61,7 +68,7 @@ class LogThread:
             self._changed.notify()
 
     def end(self, within_s: float = END_SECONDS) -> None:
-        """Wait until all is written, but not for long. What comes later is written at once."""
+        """Wait a limited time until all is written. Later texts are written at once."""
         with self._changed:
             self._is_ending = True
             self._changed.notify()
@@ -87,17 +94,17 @@ class LogThread:
         self._lost += missing
         try:
             if self._lost:
-                self._write(self._told_lost(self._lost))
+                self._write(self._format_lost(self._lost))
                 self._lost = 0
             self._write(text)
         except OSError:
-            # As on a full disk: it is told of once something can be written again.
+            # A full disk, for example: reported once writing works again.
             self._lost += bool(text)
 
     def _write(self, text: str) -> None:
-        """Write a text, after what was begun before; of one that is begun the rest comes later.
+        """Write the rest of the text before, then a text; keep the rest of a partial write.
 
-        Raises OSError where nothing of it can be written.
+        Raise OSError if nothing of it can be written.
         """
         self._go_on()
         whole = self._rest = text.encode(self._encoding, "backslashreplace")
@@ -113,7 +120,7 @@ class LogThread:
             try:
                 written = os.write(self._descriptor, self._rest)
             except BlockingIOError:
-                # Another process that has it as well may have had it wait for nobody.
+                # Another process with the same descriptor may have made it non-blocking.
                 writable = select.poll()
                 writable.register(self._descriptor, select.POLLOUT)
                 writable.poll()

@@ -1,4 +1,4 @@
-"""What the log looks like: lines on standard error, for a terminal or for systemd's journal."""
+"""The log: lines on standard error, for a terminal or systemd's journal."""
 
 import atexit
 import json
@@ -32,13 +32,13 @@ _PRIORITIES: Final = {
     LogLevel.error: 3,
     LogLevel.critical: 2,
 }
-"""Of syslog(3), by which the journal knows a line's importance."""
+"""The priorities of syslog(3), which the journal reads."""
 _NAMES: Final = {7: "debug", 6: "info", 4: "warning", 3: "error", 2: "critical"}
 
 _CONTROLS: Final = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
 } | {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}
-"""What could move a terminal's cursor or begin a line, and what is written in its place."""
+"""Characters that could move a terminal's cursor or start a line, and their replacements."""
 
 _USUAL: Final = 6
 _LEAST_OF_LIBRARIES: Final = 4
@@ -46,7 +46,7 @@ _LEAST_OF_LIBRARIES: Final = 4
 
 @frozen
 class LogStyle:
-    """How lines look, and which events of ours become some."""
+    """The format of lines, and the least level of our events."""
 
     format: LogFormat = "text"
     level: LeastLevel = "info"
@@ -57,23 +57,23 @@ class LogStyle:
         return next(priority for priority, name in _NAMES.items() if name == self.level)
 
 
-class Takes(Protocol):
-    """What takes the lines of a log."""
+class LogSink(Protocol):
+    """A sink of log lines."""
 
     def write(self, text: str, /) -> object:
-        """Take the lines of an event."""
+        """Write the lines of an event."""
 
 
 @define(eq=False)
 class LogLines:
-    """Writes events as lines: our own from a level on, those of libraries from warnings on.
+    """Writes events as lines: ours from the configured level, those of libraries from warnings.
 
-    As text, a traceback becomes further lines below its event's, indented, as does whatever follows
-    a line end in a field: no text can pass for a line of its own. As JSON, each event is one line.
+    In text format, a traceback and whatever follows a line end in a field are indented below the
+    first line, so that no field can forge a line. In JSON format, each event is one line.
     `style` may be replaced at any time.
     """
 
-    _to: Takes
+    _to: LogSink
     for_journal: bool
     style: LogStyle = LogStyle()
 
@@ -89,8 +89,8 @@ class LogLines:
         if lines:
             self._to.write(lines)
 
-    def told_lost(self, count: int) -> str:
-        """Return the lines that tell of events whose own lines are missing, whatever the level."""
+    def format_lost(self, count: int) -> str:
+        """Return the lines that report events missing from the log, whatever the level."""
         event: LogEvent = {
             "log_format": "{count} events are missing here: they could not be written to the log",
             "log_level": LogLevel.error,
@@ -111,10 +111,10 @@ class LogLines:
 
 
 def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> LogLines:
-    """Begin to log to the file of `stream`, until the interpreter ends."""
+    """Start logging to the file of `stream`, until the interpreter exits."""
     thread = LogThread(stream.fileno(), stream.encoding)
     lines = LogLines(thread, is_journal(stream, environ), style)
-    thread.start(lines.told_lost)
+    thread.start(lines.format_lost)
     atexit.register(thread.end)
     observer: Any = lines
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
@@ -122,7 +122,7 @@ def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> Lo
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether what is written goes to systemd's journal, by JOURNAL_STREAM (systemd.exec)."""
+    """Return whether a stream goes to systemd's journal, by JOURNAL_STREAM (systemd.exec(5))."""
     named = environ.get("JOURNAL_STREAM", "")
     if not named:
         return False
@@ -134,7 +134,7 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system would not do, and of which file, without its number for that."""
+    """Return the system's error message and the file name, without the error number."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
@@ -142,12 +142,12 @@ def reason_of(error: OSError) -> str:
 def complain(
     told: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
 ) -> None:
-    """Say, outside of a log, why a command does not do what it should."""
+    """Print, outside the log, why a command failed."""
     _say(f"{program}: {told}", LogLevel.error, stream, environ)
 
 
 def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
-    """Say, outside of a log, what is amiss while a command does what it should."""
+    """Print, outside the log, what the user should know although the command succeeds."""
     _say(f"medamad: {told}", LogLevel.warn, stream, environ)
 
 
@@ -157,10 +157,7 @@ def _say(told: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> N
 
 
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:
-    """Return an event as a line of JSON, "" when there is nothing to say.
-
-    With the fields that its message has, as they are in there.
-    """
+    """Return an event as a line of JSON with the fields of its message; "" if it is empty."""
     message = formatEvent(event)
     failure = event.get("log_failure")
     if not message and failure is None:

@@ -1,4 +1,4 @@
-"""The daemon as this process runs it: with its environment, its supervisor and its reactor."""
+"""Make the daemon of this process, with its environment, supervisor and reactor."""
 
 import os
 import time
@@ -27,9 +27,9 @@ def make_daemon(
     is_abandoned: Callable[[], bool] = lambda: False,
     log_lines: LogLines | None = None,
 ) -> Daemon:
-    """Make the daemon of this process; it stops the reactor when it cannot start or go on.
+    """Make the daemon of this process; it stops the reactor if it cannot start or continue.
 
-    `leave_with` is told the exit status before that; the rest is as of `Daemon`.
+    `leave_with` gets the exit status before that; the other arguments are those of `Daemon`.
     """
 
     def settled(what: Started) -> None:
@@ -42,8 +42,8 @@ def make_daemon(
 
     runtime.begin()
     runtime.allow()
-    _stop_but_once(reactor)
-    _keep_apart_from_the_clock(reactor)
+    _allow_repeated_stop(reactor)
+    _use_monotonic_clock(reactor)
     return Daemon(
         config=config,
         reactor=reactor,
@@ -58,8 +58,8 @@ def make_daemon(
     )
 
 
-def _stop_but_once(reactor: Any) -> None:
-    """Have a reactor take it that it is stopped again, as by a second Ctrl-C, or at its own end."""
+def _allow_repeated_stop(reactor: Any) -> None:
+    """Make a second stop of the reactor harmless, as by another Ctrl-C."""
     stop = reactor.stop
 
     def stop_if_running() -> None:
@@ -69,11 +69,11 @@ def _stop_but_once(reactor: Any) -> None:
     reactor.stop = stop_if_running
 
 
-def _keep_apart_from_the_clock(reactor: Any) -> None:
-    """Have a reactor that has not run yet go by a clock that nobody sets.
+def _use_monotonic_clock(reactor: Any) -> None:
+    """Make a reactor that has not run yet use a monotonic clock.
 
-    Twisted goes by the system's: set back by a day, whatever was to happen soon would wait a day,
-    the hits of that moment too.
+    Twisted uses the system's clock: if that is set back by a day, every delayed call waits a day,
+    including the commits of hits.
     """
     if reactor.seconds is time.time and not reactor.getDelayedCalls():
         reactor.seconds = time.monotonic

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from medamad.web.settings import WebSettings
 
 _SWITCH_S: Final = 0.00002
-"""Every call of the system by which the reactor lets the others run costs it this at most."""
+"""How long the reactor waits at most to run again after it has released the interpreter lock."""
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 20
@@ -22,40 +22,40 @@ _ARENAS: Final = 2
 
 
 def begin() -> None:
-    """Set it for a daemon that is about to start; to be followed by `settle`."""
-    # A thread with little to do, which the reactor is, waits less for one with much.
+    """Prepare the interpreter for the start of the daemon; `settle` follows."""
+    # So that the reactor, a thread with little to do, waits less for a busy one.
     sys.setswitchinterval(_SWITCH_S)
     gc.disable()
     _return_large_blocks()
     if sys.__stderr__ is not None:
-        # A disk that fails below the mapped file ends the process: then at least it is said.
+        # A disk error under the memory-mapped file kills the process: leave a traceback then.
         faulthandler.enable(sys.__stderr__)
 
 
 def settle() -> None:
-    """Collect garbage from now on, but spare the collector what was made by now.
+    """Enable garbage collection, except of the objects made so far.
 
-    Most of that stays for good, and to go through it takes tens of milliseconds each time.
+    Most of those live as long as the process, and scanning them takes tens of milliseconds.
     """
     gc.freeze()
     gc.enable()
 
 
 def return_free_memory() -> None:
-    """Have the C library give back what lies free between what is in use (malloc_trim(3)).
+    """Return free memory to the system (malloc_trim(3)).
 
-    Left alone it keeps the most that was ever needed at once: by a question, by sealing a block.
-    Takes a millisecond or two in any thread. Does nothing where the C library has no such call.
+    By default the C library keeps as much as was ever needed at once, by a query or a flush. Takes
+    a millisecond or two in any thread. Does nothing if the C library has no such call.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _return_large_blocks() -> None:
-    """Have the C library give large blocks of memory back when they are freed (mallopt(3)).
+    """Make the C library return large blocks to the system when they are freed (mallopt(3)).
 
-    Left alone, glibc learns from the first large arrays to keep all later ones for itself. Does
-    nothing where the C library has no such setting.
+    By default glibc raises its threshold after the first large arrays and keeps later ones. Does
+    nothing if the C library has no such setting.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -64,16 +64,15 @@ def _return_large_blocks() -> None:
 
 
 BOUNDLESS: Final = 1 << 20
-"""How many are taken where the system tells of no bound: Linux then has this one (fs.nr_open)."""
+"""The limit to set where the system has none: the default of Linux (fs.nr_open)."""
 OWN: Final = 100
-"""How many are kept from connections that are counted: the daemon's own, those of the operator's
-commands, and those of connections that go in the turn in which others come. Where few may be open,
-half of them."""
+"""How many files are reserved for other uses than HTTP connections: the daemon's own files, the
+operator's commands, and connections that close while others open. If few may be open, half."""
 _log: Final = Logger()
 
 
 def allow() -> None:
-    """Allow as many as the system lets this user have; shells allow 1,024 at first."""
+    """Raise the limit of open files as far as the system permits; shells start with 1,024."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = BOUNDLESS if most == resource.RLIM_INFINITY else most
     if now != resource.RLIM_INFINITY and now < wanted:
@@ -81,22 +80,22 @@ def allow() -> None:
 
 
 def allowed() -> int:
-    """Return how many there may be."""
+    """Return the limit of open files."""
     now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if now == resource.RLIM_INFINITY else now
 
 
 def leave_room(settings: WebSettings, files: int) -> WebSettings:
-    """Return settings with no more connections than so many open files have room for.
+    """Return settings with at most as many connections as `files` open files permit.
 
-    Beyond, nobody could connect, however many only wait. The log tells where there are fewer.
+    Beyond that nobody could connect, even while other connections idle. A reduction is logged.
     """
     room = files - min(OWN, files // 2)
     if settings.max_connections <= room:
         return settings
     _log.warn(
-        "limits.max_connections: {room} in place of {configured}, as the system lets the daemon"
-        " have {files} files open",
+        "limits.max_connections: {room} instead of {configured}, because the system allows the"
+        " daemon {files} open files",
         room=room,
         configured=settings.max_connections,
         files=files,

@@ -22,7 +22,7 @@ from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
-from medamad.admin.handlers import Desk
+from medamad.admin.handlers import AdminHandlers
 from medamad.admin.server import Server
 from medamad.config import settings
 from medamad.config.lists import load_lists
@@ -59,8 +59,8 @@ from medamad.web.settings import WebSettings
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
-QUESTION_THREADS: Final = 3
-QUESTIONS_AT_ONCE: Final = 2
+QUERY_THREADS: Final = 3
+QUERIES_PER_CLIENT: Final = 2
 """How many of one asker are answered at a time: another one finds a thread that is free."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
@@ -180,7 +180,7 @@ class Daemon(Service):
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
         questions = Pool.start(
-            "questions", QUESTION_THREADS, self.reactor, at_once=QUESTIONS_AT_ONCE
+            "questions", QUERY_THREADS, self.reactor, at_once=QUERIES_PER_CLIENT
         )
         opened.callback(questions.stop)
         accounts = Accounts(
@@ -223,14 +223,14 @@ class Daemon(Service):
             opened.push_async_callback(maybeDeferred, port.stopListening)
             urls.append(place.url(port))
             self._log.info("listening on {place}", place=place.text)
-        desk = Desk(
+        handlers = AdminHandlers(
             site=site,
             started=int(self.clock()),
             listening=[place.text for place in listening],
             config_file=self.config.file,
             login_file=data_dir / FILE_NAME,
         )
-        commands = Server.start(data_dir, desk.handlers(), self.reactor)
+        commands = Server.start(data_dir, handlers.handlers(), self.reactor)
         opened.push_async_callback(commands.stop)
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
         returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
@@ -373,7 +373,7 @@ class Daemon(Service):
         self._end(status)
 
     def _store_broke(self, reason: str) -> None:
-        self._log.critical("the store cannot go on: {reason}", reason=reason)
+        self._log.critical("the store cannot continue: {reason}", reason=reason)
         self._end(FAILED)
 
     def _end(self, status: int) -> None:

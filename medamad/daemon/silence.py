@@ -1,4 +1,4 @@
-"""Websites that have gone silent, and since when the daemon has taken hits without a break."""
+"""Detect websites that have gone quiet, and record since when hits are taken without a break."""
 
 import os
 from contextlib import suppress
@@ -21,14 +21,14 @@ LOOK_SECONDS: Final = 60.0
 
 @frozen(eq=False)
 class Watch:
-    """Used in the reactor's thread. Keeps `quiet` of the backend up to date."""
+    """Keeps `quiet` of the backend up to date. Used in the reactor's thread."""
 
     _backend: Backend
     _listening_since_ms: int
     _log = Logger()
 
     async def look(self) -> None:
-        """Look at each website; not in a demonstration, as what is invented comes to an end."""
+        """Look at each website, except in a demonstration, whose invented traffic ends."""
         backend = self._backend
         if backend.settings.demo:
             return
@@ -37,7 +37,7 @@ class Watch:
             for website in websites.all():
                 await self._look_at(website)
         except Unavailable:
-            return  # much else is asked at the moment
+            return  # busy; the next look will do
         for number in [number for number in backend.quiet if not websites.has_number(number)]:
             del backend.quiet[number]
 
@@ -64,12 +64,12 @@ class Watch:
 
 
 BREAK_MS: Final = 900_000
-"""How long the daemon may be away for it to be no break."""
+"""The longest absence of the daemon that does not count as a break."""
 _WRITTEN_EVERY_MS: Final = 300_000
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What the file says, in Unix milliseconds."""
+    """The contents of the file, in Unix milliseconds."""
 
     since_ms: int
     until_ms: int
@@ -85,10 +85,10 @@ class Presence:
 
     @classmethod
     def begin(cls, folder: Path, now_ms: int) -> "Presence":
-        """Begin to take hits, or go on after a while in which hardly any can have been missed."""
+        """Read the file, or start afresh after a break in which hits may have been missed."""
         file = folder / PRESENCE_NAME
         since_ms = now_ms
-        # Where it is not known, nothing is taken for a silence that was none.
+        # If it is unknown, no absence of the daemon may be taken for silence.
         with suppress(OSError, msgspec.DecodeError):
             known = msgspec.json.decode(file.read_bytes(), type=_Known)
             if 0 <= now_ms - known.until_ms <= BREAK_MS:
@@ -96,14 +96,14 @@ class Presence:
         return cls(since_ms, file)
 
     def note(self, now_ms: int) -> None:
-        """Have it known that hits are taken at this time, now and then."""
+        """Record, now and then, that hits are taken at this time."""
         if self._written_ms is None or abs(now_ms - self._written_ms) >= _WRITTEN_EVERY_MS:
             self.end(now_ms)
 
     def end(self, now_ms: int) -> None:
-        """Have it known that hits have been taken up to this time."""
+        """Record that hits have been taken up to this time."""
         fresh = self._file.with_name(f".{self._file.name}.new")
-        # On a disk that is full, say, another start knows less.
+        # If the disk is full, for example, the next start knows less.
         with suppress(OSError):
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""What systemd and the daemon tell each other: readiness, the watchdog, sockets (sd_notify(3))."""
+"""The protocol with systemd: readiness, the watchdog, inherited sockets (sd_notify(3))."""
 
 import os
 import socket
@@ -25,14 +25,14 @@ _BEATS_PER_PERIOD: Final = 3
 
 @frozen
 class Supervisor:
-    """The process that supervises this one, if one does. `beat_s` is None without a watchdog."""
+    """The supervisor of this process, if any. `beat_s` is None without a watchdog."""
 
     _log = Logger()
 
     address: str = ""
-    """The datagram socket that it reads; "" when nobody does."""
+    """The datagram socket that it reads; "" without a supervisor."""
     beat_s: float | None = None
-    """After how many seconds it is to hear again that the daemon lives."""
+    """The interval of watchdog messages in seconds."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], pid: int) -> Self:
@@ -45,7 +45,7 @@ class Supervisor:
         return cls(address, int(period_us) / 1_000_000 / _BEATS_PER_PERIOD)
 
     def tell(self, *assignments: str) -> None:
-        """Send assignments such as READY. A supervisor that cannot be told is logged, no more."""
+        """Send assignments such as READY; only log a failure to send."""
         if not self.address:
             return
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
@@ -54,30 +54,29 @@ class Supervisor:
                 sender.setblocking(False)
                 sender.sendto("\n".join(assignments).encode(), address)
         except OSError as error:
-            self._log.warn("the supervisor could not be told: {error}", error=error)
+            self._log.warn("the supervisor could not be notified: {error}", error=error)
 
 
 @frozen
 class Inherited:
-    """A socket that systemd opened for us."""
+    """A socket that systemd opened for the daemon."""
 
     address: Address
-    """What the socket is bound to."""
+    """The address that the socket is bound to."""
     endpoint: AdoptedStreamServerEndpoint
     is_of_both: bool = False
-    """Whether it takes what comes by IPv4, too, as one of IPv6 that is bound to no address does."""
+    """Whether it accepts IPv4 too, as an IPv6 socket bound to no address does."""
 
     def keeps_out(self, other: Address) -> bool:
-        """Whether nobody can listen there beside it."""
+        """Return whether nothing can listen on another address beside it."""
         by_ipv4 = self.is_of_both and Address(EVERYWHERE, self.address.port).keeps_out(other)
         return by_ipv4 or self.address.keeps_out(other)
 
 
 def inherited_sockets(reactor: Any) -> list[Inherited]:
-    """Give each socket that systemd opened for us (sd_listen_fds(3)).
+    """Return the sockets that systemd opened for the daemon (sd_listen_fds(3)).
 
-    Twisted reads LISTEN_FDS when it is imported, and removes it; it gives the sockets away by
-    index, until there are no more.
+    Twisted reads and removes LISTEN_FDS when it is imported, and hands out the sockets by index.
     """
     found = []
     with suppress(IndexError):
@@ -94,7 +93,7 @@ def _inherited(descriptor: int, reactor: Any) -> Inherited:
         endpoint = AdoptedStreamServerEndpoint(reactor, descriptor, family)
         bound = opened.getsockname()
         if family == socket.AF_UNIX:
-            # One that is in no file begins with a null byte, and is told as bytes.
+            # The address of an abstract socket begins with a null byte and is bytes.
             return Inherited(Address(os.fsdecode(bound)), endpoint)
         address = Address(*bound[:2])
         is_of_both = address.host == EVERYWHERE_IPV6 and not opened.getsockopt(

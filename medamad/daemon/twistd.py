@@ -8,18 +8,18 @@ from pathlib import Path
 
 from twisted.python import usage
 
-from medamad.cli.support import read_config, refused
+from medamad.cli.support import read_config, report_config_error
 from medamad.config.schema import ConfigError
 from medamad.daemon.process import make_daemon
 from medamad.daemon.service import Daemon
 
 
 class Options(usage.Options):
-    """The same as of `medamad run`."""
+    """The options of `medamad run`."""
 
     optParameters = (
         ("config", "c", None, "the configuration file", Path),
-        ("data", "d", None, "the folder of the data, whatever the configuration says", Path),
+        ("data", "d", None, "the data directory; overrides the configuration", Path),
     )
 
     def __init__(self) -> None:
@@ -27,22 +27,22 @@ class Options(usage.Options):
         self["listen"] = []
 
     def opt_listen(self, endpoint: str) -> None:
-        """Where to listen, such as "tcp:8080", whatever the configuration says; may be repeated."""
+        """Where to listen, such as "tcp:8080"; overrides the configuration; may be repeated."""
         self["listen"].append(endpoint)
 
 
 def makeService(options: Options) -> Daemon:
-    """Make the daemon. Ends the program when the configuration cannot be used."""
+    """Make the daemon. Exit if the configuration cannot be used."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
     read = partial(read_config, options["config"], options["data"], options["listen"])
     try:
         config = read()
     except ConfigError as error:
-        sys.exit(refused(error))
+        sys.exit(report_config_error(error))
 
     def leave_with(status: int) -> None:
-        # Neither twistd nor twist has a way to hand a service's exit status on.
+        # Neither twistd nor twist passes on the exit status of a service.
         atexit.register(_leave, status)
 
     return make_daemon(config, reactor, read_config=read, leave_with=leave_with)

@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from medamad.admin import server as server_module
-from medamad.admin.client import Connection, NotDone, NotRunning, connect
+from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
 from medamad.admin.protocol import MAX_FRAME_BYTES, SOCKET_NAME, Progress, Request
 from medamad.admin.server import Server, Tell
 from medamad.domain.errors import BadRequest
@@ -123,7 +123,7 @@ async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
 
 
 def why(connection: Connection, request: Request) -> str:
-    with pytest.raises(NotDone) as refused:
+    with pytest.raises(RequestFailed) as refused:
         connection.ask(request, Sum)
     return str(refused.value)
 
@@ -160,7 +160,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
         yield why(connection, Unknown())
         yield why(connection, Add(["text"]))  # type: ignore[list-item]
         yield why(connection, Fill(MAX_FRAME_BYTES))
-        with pytest.raises(NotDone, match="may be of another version"):
+        with pytest.raises(RequestFailed, match="the daemon may have another version"):
             connection.ask(Fill(7), Sum)
         assert connection.ask(Add([2, 3]), Sum) == Sum(5)
         assert connection.ask(Fill(MAX_FRAME_BYTES - 100), bytes)
@@ -168,8 +168,8 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
     async with serving(tmp_path):
         said = await as_command(tmp_path, lambda connection: list(ask(connection)))
     assert said[:2] == ["how: expected something better", "there is no store"]
-    assert said[2] == said[5] == "a fault of the daemon's own, which its log describes"
-    assert said[3].startswith("not understood by this daemon, of version ")
+    assert said[2] == said[5] == "internal error; the daemon's log has the details"
+    assert said[3].startswith("not understood by this daemon, version ")
     assert said[3].endswith("Invalid value 'Unknown' - at `$.type`")
     assert said[4].endswith("Expected `int`, got `str` - at `$.numbers[0]`")
     assert [str(error) for error in logged_failures.take(LookupError)] == ["otherwise"]
@@ -237,7 +237,7 @@ async def test_a_stop_gives_up_the_work_and_says_so(tmp_path: Path) -> None:
         await work.first
         await server.stop()
         assert work.gone == [1]
-        assert await asked == "the daemon stops"
+        assert await asked == "the daemon is stopping"
         assert not (tmp_path / SOCKET_NAME).exists()
         with pytest.raises(NotRunning, match="no daemon runs on it"):
             connect(tmp_path)
@@ -296,8 +296,8 @@ def test_a_daemon_that_is_silent_is_not_waited_for(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / SOCKET_NAME))
         silent.listen()
-        with connect(tmp_path, answers_within_s=0.05) as connection:
-            assert why(connection, Add([1])) == "the daemon does not answer"
+        with connect(tmp_path, timeout_s=0.05) as connection:
+            assert why(connection, Add([1])) == "the daemon is not responding"
 
 
 def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
         going.listen()
         with connect(tmp_path) as connection:
             going.accept()[0].close()
-            assert why(connection, Add([1])).startswith("the daemon has gone: ")
+            assert why(connection, Add([1])).startswith("the connection to the daemon was lost: ")
 
 
 def test_the_docstring_of_the_package_says_what_there_is() -> None:

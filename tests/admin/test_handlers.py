@@ -10,7 +10,7 @@ from attrs import evolve
 from support.web.daemon_in_memory import House, build_house
 from twisted.internet.defer import Deferred
 
-from medamad.admin.handlers import Desk
+from medamad.admin.handlers import AdminHandlers
 from medamad.admin.protocol import State, Status
 from medamad.storage.settings import Keep, Retention
 
@@ -24,8 +24,8 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 async def state(house: House, tmp_path: Path, **fields: Any) -> State:
     given = {"started": 1, "listening": (), "config_file": None, "login_file": tmp_path / "none"}
-    desk = Desk(site=house.site, **(given | fields))
-    return await desk.status(Status(), lambda _progress: None)
+    handlers = AdminHandlers(site=house.site, **(given | fields))
+    return await handlers.status(Status(), lambda _progress: None)
 
 
 @pytest_twisted.ensureDeferred

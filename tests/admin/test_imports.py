@@ -10,7 +10,7 @@ from support.web.daemon_in_memory import House, build_house
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogLevel
 
-from medamad.admin.imports import BeginImport, FinishImport, ImportDesk
+from medamad.admin.imports import BeginImport, FinishImport, ImportHandlers
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def tell(_: object) -> None:
 @pytest_twisted.ensureDeferred
 async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(house: House) -> None:
     await house.store.add_website("twin.example", 1)
-    desk = ImportDesk(house.store, lambda: 7)
+    handlers = ImportHandlers(house.store, lambda: 7)
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
-    left = Deferred.fromCoroutine(desk.begin(request, tell))
+    left = Deferred.fromCoroutine(handlers.begin(request, tell))
     left.cancel()
     with pytest.raises(CancelledError):
         await left
@@ -40,17 +40,17 @@ async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(hou
     # The writer takes one after the other: it has been begun before this is answered.
     await house.store.rename_website(website, "renamed.example", 2)
     await house.store.rename_website(website, "twin.example", 3)
-    assert (await desk.begin(request, tell)).number == 2
+    assert (await handlers.begin(request, tell)).number == 2
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_import_is_told_in_the_log(house: House) -> None:
     await house.store.add_website("twin.example", 1)
-    desk = ImportDesk(house.store, lambda: 7)
+    handlers = ImportHandlers(house.store, lambda: 7)
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
-    begun = await desk.begin(request, tell)
+    begun = await handlers.begin(request, tell)
     with told_in_log(LogLevel.info) as lines:
-        await desk.finish(FinishImport(number=begun.number), tell)
+        await handlers.finish(FinishImport(number=begun.number), tell)
     assert lines == ["imported into twin.example as number 1: views (0) and events (0)"]

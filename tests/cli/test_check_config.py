@@ -16,7 +16,7 @@ def test_the_shipped_configuration_is_fine(capsys: pytest.CaptureFixture[str]) -
     ("text", "reason"),
     [
         ("[limits]\nnew_utm = 0", "medamad.toml: limits.new_utm: expected int >= 1"),
-        (f"x = {'[' * 9_999}", "medamad.toml: arrays or tables lie too deep in one another"),
+        (f"x = {'[' * 9_999}", "medamad.toml: arrays or tables are nested too deeply"),
         ('[events]\nspam = "none.txt"', "medamad.toml: events.spam: "),
         (
             '[server]\nlisten = "tcp:8080:colour=red"',

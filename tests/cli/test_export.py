@@ -7,7 +7,7 @@ import pytest
 from support.daemon import MEDAMAD, running
 
 from medamad.cli import main
-from medamad.cli.support import Telling
+from medamad.cli.support import ProgressLine
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest
 
 pytestmark = pytest.mark.daemon
@@ -215,10 +215,10 @@ class Terminal:
 
 def test_a_terminal_is_told_how_far_it_has_come() -> None:
     terminal = Terminal()
-    telling = Telling("views", terminal, now=lambda: 0.0)
+    progress = ProgressLine("views", terminal, now=lambda: 0.0)
     for done in (0, 1_000, 2_000):
-        telling.tell(done, 2_000)
-    telling.end()
+        progress.update(done, 2_000)
+    progress.end()
     assert (
         terminal.written == "\rviews: 0 of 2,000 (0 %)\x1b[K\rviews: 2,000 of 2,000 (100 %)\x1b[K\n"
     )

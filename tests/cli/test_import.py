@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.daemon import MEDAMAD, PATIENCE_S, Client, Daemon, running, until
 
-from medamad.admin.client import Connection, NotDone, connect
+from medamad.admin.client import Connection, RequestFailed, connect
 from medamad.admin.import_requests import rows_request
 from medamad.admin.imports import BeginImport, Begun, Ended, FinishImport, HoldImport, Nothing
 from medamad.cli import main
@@ -323,13 +323,17 @@ def test_an_import_ends_with_its_command(daemon: Daemon) -> None:
     with connect(daemon.data) as connection:
         with connect(daemon.data) as holding:
             begun = begin(connection, holding)
-            with pytest.raises(NotDone, match="another import into this website is under way"):
+            with pytest.raises(
+                RequestFailed, match="another import into this website is under way"
+            ):
                 begin(connection, holding)
         with connect(daemon.data) as holding:
             again = begin_when_it_can(connection, holding)
             assert again.number > begun.number
             until(lambda: unfinished(begun) in daemon.log)
-            with pytest.raises(NotDone, match=f"no import of number {begun.number} is under way"):
+            with pytest.raises(
+                RequestFailed, match=f"no import of number {begun.number} is under way"
+            ):
                 connection.ask(FinishImport(begun.number), Ended)
             assert pageviews(daemon) == 0
             assert connection.ask(FinishImport(again.number), Ended).views == 80_000
@@ -341,7 +345,7 @@ def begin_when_it_can(connection: Connection, holding: Connection) -> Begun:
     while True:
         try:
             return begin(connection, holding)
-        except NotDone:
+        except RequestFailed:
             if time.monotonic() > deadline:
                 raise
 

@@ -88,8 +88,7 @@ def test_a_configuration_of_the_service_that_cannot_be_used_is_told(
     for given in ({"data": service.data}, {"config": service.config}):
         assert settled(service, **given) == (service.config, service.data)
         assert capsys.readouterr().err == (
-            f"medamad: {service.config}: {wrong}; the command goes on without this file, on"
-            f" {service.data}\n"
+            f"medamad: {service.config}: {wrong}; continuing without this file, on {service.data}\n"
         )
         paths: dict[str, Path | None] = {"config": None, "data": None, **given}
         with pytest.raises(ConfigError, match=wrong):

@@ -137,7 +137,7 @@ def test_a_daemon_that_goes_meanwhile_is_told(
         leaving.start()
         assert main(["status", "--data", str(tmp_path)]) == 1
         leaving.join()
-    assert capsys.readouterr().err.startswith("medamad: the daemon has gone: ")
+    assert capsys.readouterr().err.startswith("medamad: the connection to the daemon was lost: ")
 
 
 def test_a_daemon_that_takes_no_commands_yet_is_told(

@@ -111,7 +111,7 @@ def test_what_works_on_the_data_alone_goes_on_without_the_configuration(
     assert main([*command, "--data", str(no_store), "--config", str(unusable)]) == status != 78
     told = capsys.readouterr()
     assert told.out == alone.out
-    went_on = f"the command goes on without this file, on {no_store}"
+    went_on = f"continuing without this file, on {no_store}"
     assert told.err == f"{wrong}; {went_on}\n{alone.err}"
 
 

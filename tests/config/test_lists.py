@@ -45,7 +45,7 @@ def test_named_files_are_read(tmp_path: Path) -> None:
     [
         ("referrers.toml", b"example = ", "Invalid value"),
         ("referrers.toml", b'"a.example" = 3', "a.example: expected a line"),
-        ("referrers.toml", b"a = " + b"[" * 9_999, "arrays or tables lie too deep"),
+        ("referrers.toml", b"a = " + b"[" * 9_999, "arrays or tables are nested too deeply"),
         ("spam.txt", b"fine.example\nhttp://bad.example/", "line 2: expected a hostname"),
         ("spam.txt", b"\xff", "expected UTF-8"),
         ("blocked.txt", b"\nnowhere", "line 2: expected an address or a network"),

@@ -206,8 +206,8 @@ OWN = "is a path of the interface"
         ),
         ('[retention.websites."a.com"]\ndays = 1', "retention.websites.a.com.days", "unknown key"),
         ("[limits", "", "not TOML: "),
-        (f"x = {'[' * 9_999}", "", "arrays or tables lie too deep in one another"),
-        (f"x = {'{a = ' * 9_999}", "", "arrays or tables lie too deep in one another"),
+        (f"x = {'[' * 9_999}", "", "arrays or tables are nested too deeply"),
+        (f"x = {'{a = ' * 9_999}", "", "arrays or tables are nested too deeply"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, key: str, reason: str) -> None:

@@ -129,9 +129,9 @@ def test_a_package_without_a_port_has_its_socket_masked(packaged: Installation) 
 
 
 def test_the_service_of_a_package_is_left_to_it(packaged: Installation) -> None:
-    with pytest.raises(CannotInstall, match="that of a package; `apt-get remove medamad`"):
+    with pytest.raises(CannotInstall, match="belongs to a package; `apt-get remove medamad`"):
         list(packaged.install(["/srv/medamad/bin/medamad"]))
-    with pytest.raises(CannotInstall, match="that of a package; `apt-get remove medamad`"):
+    with pytest.raises(CannotInstall, match="belongs to a package; `apt-get remove medamad`"):
         list(packaged.uninstall())
     assert packaged.packaged
 
@@ -245,7 +245,7 @@ def test_removing_leaves_the_configuration(installation: Installation) -> None:
 
 @pytest.mark.parametrize("folder", ["/home/ada/medamad", "/root/venv/bin", "/tmp/m"])  # noqa: S108
 def test_what_the_service_does_not_see_is_refused(folder: str) -> None:
-    with pytest.raises(CannotInstall, match=r"does not see .*; install medamad elsewhere"):
+    with pytest.raises(CannotInstall, match=r"cannot see .*; install medamad elsewhere"):
         check_reach(Path(folder) / "medamad")
 
 
@@ -258,10 +258,10 @@ def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_p
     assert f"grep -qsxF '{left.splitlines()[0]}'" in POSTRM.read_text("utf-8")
     list(Installation(tmp_path, PACKAGED).uninstall())
     configure_to_listen(packaged, '"tcp:8082"')
-    assert f"removed {ports}: it was a package's" in list(packaged.install(PROGRAM))
+    assert f"removed {ports}: it belonged to a package" in list(packaged.install(PROGRAM))
     assert packaged.ports == ["ListenStream=0.0.0.0:8082"]
     ports.write_text(left, "utf-8")
-    assert f"removed {ports}: it was a package's" in list(packaged.uninstall())
+    assert f"removed {ports}: it belonged to a package" in list(packaged.uninstall())
     assert packaged.ports == []
 
 
@@ -282,9 +282,9 @@ def test_a_drop_in_of_the_operator_is_left(
     ports.write_bytes(own)
     left = f"left {ports} as it is"
     if b"8081" in own:
-        left += ": what it says of ports holds, whatever the configuration says"
+        left += ": its ports override the configuration"
     elif installation.packaged:
-        left += ": it names no port, those of the configuration go there once it is renamed"
+        left += ": it names no port; rename it to have the ports of the configuration written there"
     assert left in list(installation.install(PROGRAM))
     assert ("ListenStream=127.0.0.1:8081" in installation.ports) == (b"8081" in own)
     if not installation.packaged:

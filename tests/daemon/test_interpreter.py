@@ -7,7 +7,7 @@ def test_memory_that_lies_free_between_what_is_in_use_is_given_back() -> None:
     script = """
 import os
 from support.abuse.process_usage import anonymous_bytes
-from medamad import interpreter
+from medamad.daemon import runtime as interpreter
 interpreter.begin()
 blocks = [b"." * 100_000 for _ in range(1_000)]
 kept = blocks[::20]

@@ -16,7 +16,7 @@ LINE = "{number} straße " + "." * 100 + "\n"
 PROGRAM = f"""
 import sys
 from twisted.logger import Logger
-from medamad.log_lines import LogStyle, begin_log
+from medamad.daemon.logs import LogStyle, begin_log
 
 begin_log(sys.stderr, {{}}, LogStyle())
 for number in range({LINES}):

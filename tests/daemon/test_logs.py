@@ -127,11 +127,11 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
 def test_what_is_missing_is_told_in_each_style(for_journal: bool) -> None:
     told = "7 events are missing here: they could not be written to the log"
     lines = LogLines(StringIO(), for_journal, LogStyle(level="error"))
-    line = lines.told_lost(7)
+    line = lines.format_lost(7)
     assert line.startswith("<3>[" if for_journal else "20")
-    assert line.endswith(f"[medamad.log_lines#error] {told}\n")
+    assert line.endswith(f"[medamad.daemon.logs#error] {told}\n")
     lines.style = LogStyle(format="json")
-    said = json.loads(lines.told_lost(7).removeprefix("<3>"))
+    said = json.loads(lines.format_lost(7).removeprefix("<3>"))
     assert (said["level"], said["message"], said["fields"]) == ("error", told, {"count": 7})
 
 

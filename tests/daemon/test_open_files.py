@@ -28,7 +28,7 @@ def test_a_daemon_may_have_as_many_files_open_as_the_system_lets_it(
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from medamad import open_files
+from medamad.daemon import runtime as open_files
 open_files.allow()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
 """
@@ -79,8 +79,11 @@ def test_connections_leave_files_for_the_rest_and_fewer_are_told_of(
     left = leave_room(settings, files)
     globalLogPublisher.removeObserver(observe)
     assert left.max_connections == room
-    told = f"limits.max_connections: {room} in place of {wanted}, as the system lets the daemon"
-    assert lines == [f"{told} have {files} files open"] * (room < wanted)
+    reported = (
+        f"limits.max_connections: {room} instead of {wanted}, because the system allows the daemon"
+        f" {files} open files"
+    )
+    assert lines == [reported] * (room < wanted)
 
 
 @pytest.mark.daemon
@@ -88,7 +91,7 @@ def test_where_few_files_may_be_open_who_says_nothing_keeps_nobody_out(tmp_path:
     files = 256
     daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
     daemon.start()
-    told = f"limits.max_connections: {files - OWN} in place of 10000"
+    told = f"limits.max_connections: {files - OWN} instead of 10000"
     with ExitStack() as silent:
         try:
             assert told in daemon.log

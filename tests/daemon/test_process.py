@@ -9,9 +9,9 @@ pytestmark = pytest.mark.daemon
 PROGRAM = """
 import sys
 from twisted.internet import reactor
-from medamad.config import Config
-from medamad.log_lines import LogStyle, begin_log
-from medamad.process import make_daemon
+from medamad.config.schema import Config
+from medamad.daemon.logs import LogStyle, begin_log
+from medamad.daemon.process import make_daemon
 
 begin_log(sys.stderr, {}, LogStyle())
 daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)

@@ -27,7 +27,7 @@ from medamad.admin.client import NotRunning, connect
 from medamad.admin.protocol import State, Status
 from medamad.build import VERSION
 from medamad.daemon import runtime
-from medamad.daemon.service import QUESTION_THREADS, Started
+from medamad.daemon.service import QUERY_THREADS, Started
 from medamad.domain.accounts import Login
 from medamad.domain.dimensions import Dimension
 from medamad.storage.dictionary.decode import Texts
@@ -244,15 +244,15 @@ async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
     daemon.startService()
     started = await told.first
     assert isinstance(started, Started)
-    asked = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUESTION_THREADS + 2)]
+    asked = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUERY_THREADS + 2)]
     client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
     sender = await connectProtocol(client, Sender())
     head = f"GET /website/example.com/pages HTTP/1.1\r\nHost: localhost\r\nCookie: _me_sess={token}"
     sender.transport.write(f"{head}\r\n\r\n".encode())
-    while len(backends[0].ask._wanted) <= len(asked) or len(begun) < QUESTION_THREADS:
+    while len(backends[0].ask._wanted) <= len(asked) or len(begun) < QUERY_THREADS:
         await deferLater(reactor, 0.01)
     await daemon.stopService()
-    assert seen == [True] * QUESTION_THREADS, "they were given up, and others not begun"
+    assert seen == [True] * QUERY_THREADS, "they were given up, and others not begun"
     await sender.lost
     assert not sender.answered.called
     for one in asked:
@@ -397,7 +397,7 @@ async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
         await backend.store.append([a_view(website.number, time_ms=1000 * time) for time in times])
 
     def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.watch.Watch" and not seen.called:
+        if event["log_namespace"] == "medamad.daemon.silence.Watch" and not seen.called:
             seen.callback(formatEvent(event))
 
     daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)

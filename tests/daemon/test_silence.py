@@ -29,7 +29,7 @@ def said() -> Iterator[list[str]]:
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.watch.Watch":
+        if event["log_namespace"] == "medamad.daemon.silence.Watch":
             lines.append(f"{event['log_level'].name}: {formatEvent(event)}")
 
     globalLogPublisher.addObserver(observe)

@@ -99,7 +99,7 @@ def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> 
         process, daemon._process = daemon._process, None
         assert process is not None
         assert process.wait(PATIENCE_S) == 1
-        assert "critical] the store cannot go on: the store has failed: store.mdb" in daemon.log
+        assert "critical] the store cannot continue: the store has failed: store.mdb" in daemon.log
         assert "Traceback" not in daemon.log
         assert (daemon.data / FILE_NAME).read_bytes() == b"a backup, say"
 

@@ -155,7 +155,7 @@ def test_an_io_error_ends_the_daemon_and_loses_nothing(
         came = struck(daemon, Fault(call, "EIO", nth), prefix)
         assert daemon.ended() == 1
         said = daemon.log[said_before:]
-        assert "the store cannot go on: the store has failed: " in said
+        assert "the store cannot continue: the store has failed: " in said
         assert "Traceback" not in said
         daemon.start()
         total += check(owner, prefix, came)
@@ -188,7 +188,7 @@ def test_a_full_disk_is_said_while_it_lasts_and_loses_nothing(
         else:
             # What LMDB says of a store has not been written: it is to be opened anew.
             assert daemon.ended() == 1
-            assert "the store cannot go on" in daemon.log[said_before:]
+            assert "the store cannot continue" in daemon.log[said_before:]
             assert os.strerror(getattr(errno, error)) in daemon.log[said_before:]
         assert "Traceback" not in daemon.log[said_before:]
         if not is_over:

@@ -134,5 +134,5 @@ def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -
     process, daemon._process = daemon._process, None
     assert process is not None
     assert process.wait(PATIENCE_S) == 1
-    assert "the store cannot go on: the store has failed: " in daemon.log
+    assert "the store cannot continue: the store has failed: " in daemon.log
     assert "Traceback" not in daemon.log

@@ -10,7 +10,7 @@ from attrs import frozen
 from support.transfer.round_trips import exported
 
 from medamad.admin.import_requests import days_request
-from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportDesk
+from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportHandlers
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.ingest.pipeline import Rules
@@ -56,8 +56,8 @@ async def take_days(
     *_, found = survey_days(files)
     with store.snapshot(website) as snapshot:
         gathering = DayGatherer(found.days, zone, today, existing_days(snapshot, zone))
-    desk = ImportDesk(store, lambda: 7, most_bytes)
-    begun = await desk.begin(
+    handlers = ImportHandlers(store, lambda: 7, most_bytes)
+    begun = await handlers.begin(
         BeginImport(
             website=website.hostname, source="days", digest=digest_of(files), ranges=(), newest=99
         ),
@@ -66,9 +66,9 @@ async def take_days(
     waiting = 0
     for piece in gathering.gather():
         if piece is not None:
-            await desk.days(days_request(begun.number, piece), tell)
-            waiting = max(waiting, len(desk._incoming[begun.number].days))
-    ended = await desk.finish(FinishImport(begun.number), tell) if is_finished else None
+            await handlers.days(days_request(begun.number, piece), tell)
+            waiting = max(waiting, len(handlers._incoming[begun.number].days))
+    ended = await handlers.finish(FinishImport(begun.number), tell) if is_finished else None
     return Taken(ended, gathering, found, waiting)
 
 

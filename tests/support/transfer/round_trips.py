@@ -10,7 +10,7 @@ from attrs import frozen
 from support.storage.hits import DAY_MS, NOW_MS
 
 from medamad.admin.import_requests import rows_request
-from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportDesk
+from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportHandlers
 from medamad.domain.websites import Website
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
@@ -73,7 +73,7 @@ async def take_in(
     overlapping: bool = False,
 ) -> Taken:
     """Import files, as the command does."""
-    desk = ImportDesk(store, lambda: 7, most_bytes)
+    handlers = ImportHandlers(store, lambda: 7, most_bytes)
     waiting = 0
     files = [ImportFile.of(path, None, ImportTarget(website.hostname)) for path in paths]
     *_, found = survey_rows(files)
@@ -85,7 +85,7 @@ async def take_in(
     def tell(_: object) -> None:
         pass
 
-    begun = await desk.begin(
+    begun = await handlers.begin(
         BeginImport(
             website=website.hostname,
             source="files",
@@ -101,10 +101,10 @@ async def take_in(
         assert told <= gathering.rows
         told = gathering.rows
         if piece is not None:
-            await desk.rows(rows_request(begun.number, piece), tell)
-            waiting = max(waiting, len(desk._incoming[begun.number].pieces))
+            await handlers.rows(rows_request(begun.number, piece), tell)
+            waiting = max(waiting, len(handlers._incoming[begun.number].pieces))
     assert told == found.rows, "progress reaches its end"
-    ended = await desk.finish(FinishImport(begun.number), tell)
+    ended = await handlers.finish(FinishImport(begun.number), tell)
     return Taken(ended, gathering, found, waiting)
 
 

@@ -6,9 +6,9 @@ import pytest
 from support.daemon import configure, finished, running, until
 from support.transfer.day_files import HOST, Plausible
 
-from medamad.admin.client import NotDone
+from medamad.admin.client import RequestFailed
 from medamad.admin.protocol import SOCKET_NAME
-from medamad.cli.support import governing, min_free_disk
+from medamad.cli.support import effective_config, min_free_disk
 from medamad.config.schema import Config, ConfigError
 
 pytestmark = pytest.mark.daemon
@@ -34,11 +34,11 @@ def test_what_a_daemon_goes_by_holds_for_the_commands_beside_it(tmp_path: Path) 
         tried = retention(daemon.data, "--config", str(other))
         assert tried.stdout.startswith(f"{HOST}: views are kept for 7 days, then")
         theirs = daemon.folder / "medamad.toml"
-        assert tried.stderr == f"medamad: {other}: the daemon goes by {theirs} instead\n"
+        assert tried.stderr == f"medamad: {other}: the daemon uses {theirs} instead\n"
         # Days are not to be those of another zone.
         taken = partial(finished, "import", daemon.data, file, "--website", HOST)
         refused = taken("--config", str(other))
-        said = f"{other} says UTC, and the daemon goes by Asia/Tokyo: their days are not the same"
+        said = f"{other} says UTC, and the daemon uses Asia/Tokyo: their days are not the same"
         assert refused.stderr == f"medamad: events.timezone: {said}\n"
         assert refused.returncode == 1
         taken = taken("--json")
@@ -52,9 +52,9 @@ def test_what_a_daemon_goes_by_holds_for_the_commands_beside_it(tmp_path: Path) 
         # What was written and not read yet does not hold.
         (daemon.folder / "medamad.toml").write_text(KEPT, "utf-8")
         refused = finished("import", daemon.data, file, "--website", HOST, "--dry-run")
-        assert "says UTC, and the daemon goes by Asia/Tokyo" in refused.stderr
+        assert "says UTC, and the daemon uses Asia/Tokyo" in refused.stderr
         configure(daemon, KEPT)
-        until(lambda: governing(daemon.data, None).daemon.timezone == "UTC")
+        until(lambda: effective_config(daemon.data, None).daemon.timezone == "UTC")
 
 
 def test_beside_a_daemon_a_backup_does_not_need_the_file(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_beside_a_daemon_a_backup_does_not_need_the_file(tmp_path: Path) -> None
 def test_without_a_daemon_a_command_goes_by_what_is_named(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")
-    assert governing(tmp_path, None).config.retention.raw_days == 0
-    governed = governing(tmp_path, file)
-    assert governed.config.retention.raw_days == 400
-    assert governed.another is None
-    governed.check_zone()
+    assert effective_config(tmp_path, None).config.retention.raw_days == 0
+    effective = effective_config(tmp_path, file)
+    assert effective.config.retention.raw_days == 400
+    assert effective.another is None
+    effective.check_zone()
     file.write_text("[retention]\nraw_day = 400\n", "utf-8")
     with pytest.raises(ConfigError, match=r"retention\.raw_day: unknown key"):
-        governing(tmp_path, file)
+        effective_config(tmp_path, file)
     assert min_free_disk(tmp_path, file) == Config().store.min_free_disk
 
 
@@ -84,6 +84,6 @@ def test_a_daemon_that_does_not_tell_is_asked_only_where_nothing_is_named(tmp_pa
     (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")
-    assert governing(tmp_path, file).config.retention.raw_days == 400
-    with pytest.raises(NotDone):
-        governing(tmp_path, None)
+    assert effective_config(tmp_path, file).config.retention.raw_days == 400
+    with pytest.raises(RequestFailed):
+        effective_config(tmp_path, None)

@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 
-from medamad.cli.support import Phases, Telling
+from medamad.cli.support import ProgressLine, ProgressPhases
 
 
 class Terminal(StringIO):
@@ -27,27 +27,27 @@ class Terminal(StringIO):
 )
 def test_a_total_is_told_where_it_is_known(done: tuple[int, ...], shown: str) -> None:
     terminal = Terminal()
-    telling = Telling("rows", terminal)
-    telling.tell(*done)
-    telling.end()
+    progress = ProgressLine("rows", terminal)
+    progress.update(*done)
+    progress.end()
     assert terminal.lines() == [shown, shown]
 
 
 def test_it_is_told_once_in_a_while_and_in_the_end() -> None:
     terminal = Terminal()
     moments = iter([0.0, 0.1, 0.3, 0.4])
-    telling = Telling("rows", terminal, lambda: next(moments))
+    progress = ProgressLine("rows", terminal, lambda: next(moments))
     for done in range(4):
-        telling.tell(done)
-    telling.end()
+        progress.update(done)
+    progress.end()
     assert terminal.lines() == ["rows: 0", "rows: 2", "rows: 3"]
 
 
 def test_each_part_of_the_work_has_a_line() -> None:
     terminal = Terminal()
-    phases = Phases(terminal)
-    phases.tell("copied", 1, 2)
-    phases.tell("checked", 2, 2)
+    phases = ProgressPhases(terminal)
+    phases.update("copied", 1, 2)
+    phases.update("checked", 2, 2)
     phases.end()
     assert terminal.getvalue().count("\n") == 2
     assert dict.fromkeys(terminal.lines()) == dict.fromkeys(
@@ -57,7 +57,7 @@ def test_each_part_of_the_work_has_a_line() -> None:
 
 def test_nothing_of_it_goes_into_a_file() -> None:
     file = StringIO()
-    telling = Telling("rows", file)
-    telling.tell(1, 2)
-    telling.end()
+    progress = ProgressLine("rows", file)
+    progress.update(1, 2)
+    progress.end()
     assert not file.getvalue()
