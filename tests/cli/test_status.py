@@ -157,5 +157,5 @@ def test_a_socket_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
     assert main(["status", "--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(
-        f"medamad: {tmp_path}: a daemon there cannot be asked: "
+        f"medamad: {tmp_path}: the daemon there cannot be reached: "
     )

@@ -326,7 +326,7 @@ async def test_views_past_their_time_go_when_the_clock_is_trusted(
     daemon.startService()
     await told.first
     store = backends[0].store
-    while store.figures().tail_views:
+    while store.figures().memtable_views:
         await deferLater(reactor, 0.01)
     # What has been sealed because of its age is gone through for what is past its time, too.
     await idle(store)
