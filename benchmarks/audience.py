@@ -8,8 +8,8 @@ from typing import Final, Self
 
 import numpy as np
 from attrs import evolve, frozen
-from coded import coded
 from numpy.typing import NDArray
+from weighted_draws import coded
 
 from medamad.demo.people import Person, Place, Weighted, draw_person, skewed
 from medamad.domain.dimensions import Dimension

@@ -2,9 +2,9 @@
 
     python benchmarks/compare.py [--views 10000000 …] [--repeat 21] [--data DIR] [--out DIR]
 
-For each number of views, both are filled (or found filled, in the folder of --data) and asked
-every question; it fails where they do not give the same figures. Then each question is put to
-both by turns. Written to --out: all figures as JSON and as Markdown.
+For each number of views, fill both (or use what the folder of --data has) and run every query on
+each; fail if the figures differ. Then time each query on both in turn. Write all figures to --out
+as JSON and Markdown.
 """
 
 import sys
@@ -17,20 +17,20 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import msgspec
-from asking import Asker
-from bars import group_of
-from duck import Duck
-from duck_answers import answer
+from daemon_setup import SMALL, Filled, address, asker, daemon_on, filled, folder_or_temporary
+from duckdb_answers import answer
+from duckdb_store import DuckStore
 from fill import add_plan, plan_of
-from measured import Times, machine, private_bytes
-from questions import Question, dashboard, questions
+from measurements import Times, machine, private_bytes
+from queries import Query, dashboard, queries
+from query_client import QueryClient
 from results import OUT, command, keep
-from serving import SMALL, Filled, address, asker, daemon_on, filled, folder_or_temporary
-from tables import bars_table, machine_lines, questions_table
+from tables import machine_lines, queries_table, targets_table
+from targets import group_of
 from traffic import batches
 
 Ask: TypeAlias = Callable[[], float]
-"""Asks something once; gives the milliseconds it took."""
+"""Runs a query once and returns the milliseconds it took."""
 
 _STARTS = 3
 _LEAST_REPEAT = 5
@@ -54,23 +54,23 @@ def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
     return {name: Times(of).figures for name, of in times.items()}
 
 
-def _ask(our: Asker, asked: Sequence[Question]) -> float:
-    return sum(our.ask(address(question))[1] for question in asked)
+def _ask(our: QueryClient, asked: Sequence[Query]) -> float:
+    return sum(our.ask(address(query))[1] for query in asked)
 
 
-def _ask_duck(duck: Duck, asked: Sequence[Question]) -> float:
-    return sum(duck.ask(question)[1] for question in asked)
+def _ask_duck(duck: DuckStore, asked: Sequence[Query]) -> float:
+    return sum(duck.ask(query)[1] for query in asked)
 
 
-def check(asked: list[Question], our: Asker, duck: Duck) -> None:
-    """Prepare and ask every question; raises AssertionError where the two answers differ."""
-    for question in asked:
-        body, _ = our.ask(address(question))
-        duck.prepare(question)
+def check(asked: list[Query], our: QueryClient, duck: DuckStore) -> None:
+    """Prepare and ask every query; raises AssertionError where the two answers differ."""
+    for query in asked:
+        body, _ = our.ask(address(query))
+        duck.prepare(query)
         ours: Any = msgspec.json.decode(body)
-        theirs: Any = answer(question, duck.ask(question)[0])
-        assert ours, f"{question.name}: nothing was found"
-        assert ours == theirs, f"{question.name}:\n{_difference(ours, theirs)}"
+        theirs: Any = answer(query, duck.ask(query)[0])
+        assert ours, f"{query.name}: nothing was found"
+        assert ours == theirs, f"{query.name}:\n{_difference(ours, theirs)}"
 
 
 def _difference(ours: Any, theirs: Any) -> str:
@@ -83,16 +83,18 @@ def _difference(ours: Any, theirs: Any) -> str:
     return f"  medamad {str(first[0])[:500]}\n  DuckDB  {str(first[1])[:500]}"
 
 
-def measure(asked: list[Question], our: Asker, duck: Duck, repeat: int) -> Iterator[dict[str, Any]]:
-    """Return the times of each question."""
-    for question in asked:
-        ours, theirs = partial(_ask, our, [question]), partial(_ask_duck, duck, [question])
+def measure(
+    asked: list[Query], our: QueryClient, duck: DuckStore, repeat: int
+) -> Iterator[dict[str, Any]]:
+    """Return the times of each query."""
+    for query in asked:
+        ours, theirs = partial(_ask, our, [query]), partial(_ask_duck, duck, [query])
         times = by_turns(ours, theirs, repeat)
-        yield {"name": question.name, "group": group_of(question), **times}
+        yield {"name": query.name, "group": group_of(query), **times}
 
 
 def measure_together(
-    asked: list[Question], our: Asker, duck: Duck, repeat: int
+    asked: list[Query], our: QueryClient, duck: DuckStore, repeat: int
 ) -> Iterator[dict[str, Any]]:
     """Return the times of a view of the dashboard, and of the list of websites."""
     yield {
@@ -112,14 +114,14 @@ def measure_together(
 def compare(place: Filled, repeat: int) -> dict[str, Any]:
     """Return all figures of one number of views."""
     plan = place.plan
-    duck = Duck.filled(place.duck_file, batches(plan))
+    duck = DuckStore.filled(place.duck_file, batches(plan))
     starts_ms = []
     for _ in range(_STARTS - 1):
         with daemon_on(place.folder) as (_, took_ms):
             starts_ms.append(took_ms)
     with daemon_on(place.folder) as (daemon, took_ms), asker(daemon) as our:
         starts_ms.append(took_ms)
-        asked = list(questions(plan.since_ms, plan.until_ms))
+        asked = list(queries(plan.since_ms, plan.until_ms))
         together = dashboard(plan.until_ms)
         check([*asked, *together], our, duck)
         memory = private_bytes(daemon.pid)
@@ -134,7 +136,7 @@ def compare(place: Filled, repeat: int) -> dict[str, Any]:
         "days": plan.days,
         "machine": machine(),
         "command": command(),
-        "questions": measured,
+        "queries": measured,
         "start": {"median_ms": round(median(starts_ms)), "times": _STARTS},
         "memory": memory,
         "disk": {"ours": place.store_bytes, "theirs": duck.bytes_used},
@@ -145,7 +147,7 @@ def report(result: dict[str, Any]) -> str:
     """Return a result as Markdown."""
     return (
         f"# {result['views']:,} views of one website over {result['days']} days\n\n"
-        f"{machine_lines(result)}\n\n{bars_table(result)}\n\n{questions_table(result)}\n"
+        f"{machine_lines(result)}\n\n{targets_table(result)}\n\n{queries_table(result)}\n"
     )
 
 

@@ -6,9 +6,8 @@ from typing import Final, Self
 import numpy as np
 from attrs import frozen
 from audience import PLANS
-from coded import coded
-from drawing import Odds, most_common, zipf
 from numpy.typing import NDArray
+from weighted_draws import Odds, coded, most_common, zipf
 
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign
 from medamad.domain.dimensions import Dimension, property_text

@@ -9,9 +9,9 @@ import numpy as np
 from attrs import define, field
 from audience import Audience
 from content import Content
-from drawing import Odds
 from numpy.typing import NDArray
 from plan import DAY_MS, HOUR_MS, Plan
+from weighted_draws import Odds
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 """What is known of views, as arrays of equal length."""
@@ -20,12 +20,12 @@ _WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
 _HOURS: Final = Odds.of([1.15 - math.cos((hour - 3.5) / 24 * math.tau) for hour in range(24)])
 _RETURNING: Final = 0.4
 """Share of a day's visitors who came within the month before."""
-_COMES_AGAIN: Final = 0.18
+_RETURN_PROBABILITY: Final = 0.18
 """How often a visit is followed by another on the same day."""
 _DEPTH: Final = 2.2
 _MAX_VISIT_VIEWS: Final = 40
-_LEAVING_IS_SEEN: Final = 0.88
-_IS_A_BOUNCE: Final = 0.28
+_UNLOAD_PROBABILITY: Final = 0.88
+_BOUNCE_PROBABILITY: Final = 0.28
 _READING_MS: Final = 62_000
 _LEFT_OPEN: Final = 0.002
 _EVENT_ODDS: Final = 0.04
@@ -88,7 +88,9 @@ class Days:
     def _visits(self, day: int, visitors: int) -> Columns:
         random, content = self._random, self.content
         visitor = self._visitors(visitors)
-        visit_of = np.repeat(np.arange(visitors), random.geometric(1 - _COMES_AGAIN, visitors))
+        visit_of = np.repeat(
+            np.arange(visitors), random.geometric(1 - _RETURN_PROBABILITY, visitors)
+        )
         depths = np.minimum(random.geometric(1 / _DEPTH, len(visit_of)), _MAX_VISIT_VIEWS)
         views = int(depths.sum())
         lands = np.zeros(views, np.bool_)
@@ -112,7 +114,7 @@ class Days:
         referrer[landing] = content.referrer_odds.draw(random, len(landing))
         campaign = np.zeros(views, np.uint16)
         campaign[landing] = content.campaign_odds.draw(random, len(landing))
-        left = random.random(views, np.float32) < _LEAVING_IS_SEEN
+        left = random.random(views, np.float32) < _UNLOAD_PROBABILITY
         return {
             "time_ms": self._moments(day, kind)[view_of] + since_ms,
             "visitor": view_of,
@@ -148,7 +150,7 @@ class Days:
         random = self._random
         seen_ms = random.lognormal(math.log(_READING_MS), 1.0, count)
         sort = random.random(count)
-        short = np.flatnonzero(sort < _IS_A_BOUNCE)
+        short = np.flatnonzero(sort < _BOUNCE_PROBABILITY)
         seen_ms[short] = random.uniform(300, 5_000, len(short))
         long = np.flatnonzero(sort > 1 - _LEFT_OPEN)
         seen_ms[long] = HOUR_MS * 24 ** random.random(len(long))

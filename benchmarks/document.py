@@ -1,10 +1,10 @@
-"""Put the results into docs/performance.md, and draw its plot.
+"""Insert the results into docs/performance.md, and draw its plot.
 
     python benchmarks/document.py [--out DIR]
 
-Reads what compare.py, ingest.py and both.py wrote to --out. Between the lines
-`<!-- begin NAME -->` and `<!-- end NAME -->` the document is theirs; a part whose result is not
-there stays as it is.
+Reads what compare.py, ingest.py and mixed_load.py wrote to --out. Between the lines
+`<!-- begin NAME -->` and `<!-- end NAME -->` the text is replaced; a part without a result stays
+as it is.
 """
 
 import re
@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from growth import growth_table, tenfold_table
+from growth_tables import growth_table, tenfold_table
+from ingest_tables import both_table, storing_table
 from plots import DOCS, SHOWN, draw
 from results import OUT, comparisons, kept
-from storing import both_table, storing_table
-from tables import Result, bars_table, machine_lines, questions_table
+from tables import Result, machine_lines, queries_table, targets_table
 
 DOCUMENT: Final = DOCS / "performance.md"
 PLOT: Final = DOCS / "cost-by-views.svg"
 
-_BARRED_VIEWS: Final = 10_000_000
-_TEN_TIMES: Final = 10 * _BARRED_VIEWS
+_TARGET_VIEWS: Final = 10_000_000
+_TEN_TIMES: Final = 10 * _TARGET_VIEWS
 _LEAST_POINTS: Final = 2
 
 
@@ -31,14 +31,14 @@ def parts(folder: Path) -> Iterator[tuple[str, str]]:
     """Return the name and the text of each part for which there are results."""
     results = comparisons(folder)
     for result in results:
-        if result["views"] == _BARRED_VIEWS:
-            yield "bars", f"{machine_lines(result)}\n\n{bars_table(result)}"
-            yield "questions", questions_table(result)
+        if result["views"] == _TARGET_VIEWS:
+            yield "targets", f"{machine_lines(result)}\n\n{targets_table(result)}"
+            yield "queries", queries_table(result)
     if len(results) >= _LEAST_POINTS:
         yield "growth", f"{_commands(results)}\n\n{growth_table(results, SHOWN)}"
     by_views = {result["views"]: result for result in results}
-    if _BARRED_VIEWS in by_views and _TEN_TIMES in by_views:
-        yield "tenfold", tenfold_table(by_views[_BARRED_VIEWS], by_views[_TEN_TIMES])
+    if _TARGET_VIEWS in by_views and _TEN_TIMES in by_views:
+        yield "tenfold", tenfold_table(by_views[_TARGET_VIEWS], by_views[_TEN_TIMES])
     if ingest := kept(folder, "ingest"):
         yield "storing", f"{machine_lines(ingest)}\n\n{storing_table(ingest)}"
     if both := kept(folder, "both"):
@@ -51,7 +51,7 @@ def _commands(results: Sequence[Result]) -> str:
 
 
 def replaced(text: str, name: str, part: str) -> str:
-    """Put a part in the place of what stands between its two lines. ValueError without them."""
+    """Return the text with a part replaced. Raise ValueError if its two marker lines are missing."""
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ValueError(f"{DOCUMENT.name}: expected one begin and one end of {name}")
@@ -60,7 +60,7 @@ def replaced(text: str, name: str, part: str) -> str:
 
 
 def main() -> None:
-    """Write."""
+    """Update the document."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()

@@ -1,10 +1,10 @@
-"""How many hits a second one core stores, beside DuckDB and what a bare twisted.web answers.
+"""How many hits per second one core stores, compared to DuckDB and a bare twisted.web server.
 
     python benchmarks/ingest.py [--hits 60000] [--connections 32] [--out DIR]
 
-The server is bound to one core and the client to the others. Every answer has to be 204, and
-afterwards every hit has to be in the statistics. DuckDB gets the views in-process, without HTTP,
-and commits each: on the same core, and on all of them; the best of 1, 4 and 16 connections counts.
+The server runs on one core and the client on the others. Every response has to be 204, and every
+hit has to be in the statistics afterwards. DuckDB gets the views in-process, without HTTP, and
+commits each: on the same core, and on all. The best of 1, 4 and 16 connections counts.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import duck_ingest
-from measured import machine
+import duckdb_ingest
+from daemon_setup import CONFIGURATION
+from hit_requests import HOSTNAME, requests, views
+from hit_sender import Sent, drive
+from measurements import machine
 from results import OUT, command, keep
-from sending import Sent, drive
-from serving import CONFIGURATION
 from support.daemon import Daemon, free_port
-from visits import HOSTNAME, requests, views
 
-BARE = Path(__file__).with_name("bare.py")
+BARE = Path(__file__).with_name("bare_server.py")
 _DUCK_CONNECTIONS = (1, 4, 16)
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Let what is started meanwhile run on one core, and ourselves on the others afterwards."""
+    """Run processes that are started here on one core, and this process on the others afterwards."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -45,7 +45,7 @@ def on_core(core: int) -> Iterator[None]:
 
 @contextmanager
 def bare_server(core: int) -> Iterator[int]:
-    """Run a twisted.web server that reads a request and answers 204, nothing else."""
+    """Run a twisted.web server that only reads requests and returns 204."""
     port = free_port()
     with on_core(core):
         process = subprocess.Popen([sys.executable, BARE, str(port)], stdout=subprocess.PIPE)
@@ -84,14 +84,14 @@ def stored(core: int, warm: Sequence[bytes], sent: Sequence[bytes], connections:
 
 
 def committed(cores: set[int], hits: int) -> float:
-    """Measure DuckDB on some cores; gives rows a second over as many connections as suit it."""
-    rows = duck_ingest.rows_of(list(views(hits)))
+    """Return the rows per second of DuckDB on some cores, with the best number of connections."""
+    rows = duckdb_ingest.rows_of(list(views(hits)))
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
         with tempfile.TemporaryDirectory() as folder:
             return max(
-                duck_ingest.per_second(Path(folder) / f"{connections}.duckdb", rows, connections)
+                duckdb_ingest.per_second(Path(folder) / f"{connections}.duckdb", rows, connections)
                 for connections in _DUCK_CONNECTIONS
             )
     finally:

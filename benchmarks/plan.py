@@ -1,4 +1,4 @@
-"""How much traffic is wanted."""
+"""How much traffic to generate."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ HOUR_MS: Final = 3_600_000
 
 @frozen(kw_only=True)
 class Plan:
-    """How much traffic is wanted: `views` of them over the `days` that end at `until_ms`.
+    """How much traffic to generate: `views` views over the `days` days that end at `until_ms`.
 
     The last `memtable` views, or all if there are fewer, come as batches of their own.
     """

@@ -24,7 +24,7 @@ SHOWN: Final = (
     "time, all time",
     "pages, path contains",
 )
-"""The questions that stand for the others, by their names."""
+"""The queries that stand for the others, by their names."""
 
 _ENGINES: Final = {"ours": ("medamad, HTTP", "#1f6f8b", "o"), "theirs": ("DuckDB", "#b5651d", "s")}
 _STYLE: Final[Any] = {
@@ -43,7 +43,7 @@ def draw(results: Sequence[dict[str, Any]], file: Path) -> None:
         figure = Figure(figsize=(9, 5.4), layout="constrained")
         panels = figure.subplots(2, 3, sharex=True, sharey=True)
         for panel, name in zip(panels.flat, SHOWN, strict=True):
-            _draw_question(panel, results, name)
+            _draw_query(panel, results, name)
         for panel in panels[-1]:
             panel.set_xlabel("views")
         for panel in panels[:, 0]:
@@ -52,12 +52,12 @@ def draw(results: Sequence[dict[str, Any]], file: Path) -> None:
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def _draw_question(panel: Axes, results: Sequence[dict[str, Any]], name: str) -> None:
+def _draw_query(panel: Axes, results: Sequence[dict[str, Any]], name: str) -> None:
     for engine, (label, colour, marker) in _ENGINES.items():
         points = [
             (result["views"], measured[engine]["median_ms"])
             for result in results
-            for measured in result["questions"]
+            for measured in result["queries"]
             if measured["name"] == name
         ]
         panel.loglog(*zip(*points, strict=True), color=colour, marker=marker, ms=4, label=label)

@@ -1,4 +1,4 @@
-"""Where results are kept: one JSON file for each measurement, in a folder of the caller's."""
+"""Saving results: one JSON file for each benchmark."""
 
 import shlex
 import sys
@@ -13,26 +13,26 @@ _PLACES = ("--data", "--out")
 
 
 def keep(folder: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Write a result."""
+    """Save a result."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
 
 
 def kept(folder: Path, name: str) -> dict[str, Any] | None:
-    """Read a result, None where there is none."""
+    """Return a saved result, or None."""
     file = folder / f"{name}.json"
     found: dict[str, Any] | None = msgspec.json.decode(file.read_bytes()) if file.exists() else None
     return found
 
 
 def comparisons(folder: Path) -> list[dict[str, Any]]:
-    """Read the results of all comparisons, fewest views first."""
+    """Return the results of all comparisons, fewest views first."""
     found = [msgspec.json.decode(file.read_bytes()) for file in folder.glob("compare-*.json")]
     return sorted(found, key=lambda result: result["views"])
 
 
 def command() -> str:
-    """Return the command that runs, without the folders that it was given."""
+    """Return the command line of this run, without folders."""
     shown = [f"benchmarks/{Path(sys.argv[0]).name}"]
     arguments = iter(sys.argv[1:])
     for argument in arguments:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from bars import ANONYMOUS_BYTES, BYTES_A_VIEW, START_MS, groups, ratio
+from targets import ANONYMOUS_BYTES, BYTES_A_VIEW, START_MS, groups, ratio
 
 Result: TypeAlias = Mapping[str, Any]
 
@@ -19,22 +19,22 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def bars_table(result: Result) -> str:
+def targets_table(result: Result) -> str:
     """Return what was asked for and what came out."""
     return table(
-        ("question", "asked for", "slowest median", "least ratio to DuckDB", "met"),
-        [*_question_bars(result), *_further_bars(result)],
+        ("query", "asked for", "slowest median", "least ratio to DuckDB", "met"),
+        [*_query_targets(result), *_further_targets(result)],
     )
 
 
-def _question_bars(result: Result) -> Iterator[tuple[str, ...]]:
-    for bar, under, met in groups(result):
+def _query_targets(result: Result) -> Iterator[tuple[str, ...]]:
+    for target, under, met in groups(result):
         slowest = max(under, key=lambda measured: measured["ours"]["median_ms"])
         compared = [measured for measured in under if "theirs" in measured]
         least = min(compared, key=ratio) if compared else None
         yield (
-            bar.title,
-            bar.text,
+            target.title,
+            target.text,
             f"{milliseconds(slowest['ours']['median_ms'])} ms{_called(slowest, under)}",
             f"{ratio(least):.1f}{_called(least, under)}" if least else _NONE,
             "yes" if met == len(under) else f"{met} of {len(under)}",
@@ -45,7 +45,7 @@ def _called(measured: Result, among: Sequence[Result]) -> str:
     return f" ({measured['name']})" if len(among) > 1 else ""
 
 
-def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
+def _further_targets(result: Result) -> Iterator[tuple[str, ...]]:
     start_ms = result["start"]["median_ms"]
     anonymous = result["memory"]["anonymous"]
     ours, theirs = (result["disk"][engine] / result["views"] for engine in ("ours", "theirs"))
@@ -57,14 +57,14 @@ def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
             start_ms <= START_MS,
         ),
         (
-            "private anonymous memory after every question",
+            "private anonymous memory after every query",
             f"{ANONYMOUS_BYTES // _MB} MB",
             f"{anonymous / _MB:.0f} MB",
             anonymous <= ANONYMOUS_BYTES,
         ),
     )
-    for title, bar, figure, is_met in figures:
-        yield title, bar, figure, _NONE, "yes" if is_met else "no"
+    for title, target, figure, is_met in figures:
+        yield title, target, figure, _NONE, "yes" if is_met else "no"
     yield (
         "disk, for each view",
         f"{BYTES_A_VIEW} bytes",
@@ -74,10 +74,10 @@ def _further_bars(result: Result) -> Iterator[tuple[str, ...]]:
     )
 
 
-def questions_table(result: Result) -> str:
-    """Return every question that was compared, median and 99th percentile of both."""
+def queries_table(result: Result) -> str:
+    """Return every query that was compared, median and 99th percentile of both."""
     return table(
-        ("question", "medamad ms", "p99", "DuckDB ms", "p99", "ratio"),
+        ("query", "medamad ms", "p99", "DuckDB ms", "p99", "ratio"),
         [
             (
                 measured["name"],
@@ -87,7 +87,7 @@ def questions_table(result: Result) -> str:
                 milliseconds(measured["theirs"]["p99_ms"]) if "theirs" in measured else _NONE,
                 f"{ratio(measured):.1f}" if "theirs" in measured else _NONE,
             )
-            for measured in result["questions"]
+            for measured in result["queries"]
         ],
     )
 

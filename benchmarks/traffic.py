@@ -8,9 +8,9 @@ from typing import Final
 
 from audience import Audience
 from bulk import Bulk
+from bulk_columns import bulk_of
 from content import HOSTNAME, Content
 from days import Columns, Days, joined, taken
-from packing import bulk_of
 from plan import Plan
 
 _BATCH: Final = 262_144

@@ -1,4 +1,4 @@
-"""Sending hits over many connections that are kept: as fast as they are answered, or paced."""
+"""Sending hits over many persistent connections, as fast as possible or at a fixed rate."""
 
 import asyncio
 import time
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from attrs import frozen
-from measured import Times
+from measurements import Times
 
 Answered: TypeAlias = Callable[["Connection", float], None]
-"""Called with a connection whose request was answered, and the milliseconds it took."""
+"""Called with a connection that received a response, and the milliseconds it took."""
 
 
 @frozen
 class Sent:
-    """The answers of one run: how many a second, and the time of each."""
+    """The result of one run: responses per second, and the time of each."""
 
     per_second: float
     times: Times
@@ -25,7 +25,7 @@ class Sent:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request after the other; `failed` gets the error when one is not answered 204."""
+    """Sends one request after the other; `failed` gets the error if a response is not 204."""
 
     def __init__(self, answered: Answered, failed: "asyncio.Future[None]") -> None:
         self._answered = answered
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def send(self, request: bytes, began: float) -> None:
-        """Send a request whose time counts from `began`, on the clock of `perf_counter`."""
+        """Send a request, timed from `began` on the clock of `perf_counter`."""
         self._began = began
         self._transport.write(request)
 
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take an answer, or the next piece of it."""
+        """Receive a response, or the next part of it."""
         self._received += data
         if not self._received.endswith(b"\r\n\r\n"):
             return
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._answered(self, (time.perf_counter() - self._began) * 1000)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail, unless all was done."""
+        """Fail, unless the run is complete."""
         self._fail(exc or ConnectionResetError())
 
     def _fail(self, error: Exception) -> None:
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
 
 
 async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
-    """Send all requests, over each connection the next one as soon as one is answered."""
+    """Send all requests, the next on each connection as soon as the previous one is answered."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     waiting = iter(requests)
     times_ms: list[float] = []
@@ -96,9 +96,9 @@ async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
 
 
 async def pace(port: int, requests: Sequence[bytes], connections: int, per_second: float) -> Sent:
-    """Send requests at even distances, however long the answers take.
+    """Send requests at a fixed rate, however long the responses take.
 
-    The time of each counts from when it was due, so that waiting for a free connection counts.
+    Each is timed from when it was due, so waiting for a free connection counts.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     due: deque[tuple[bytes, float]] = deque()

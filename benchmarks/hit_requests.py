@@ -1,4 +1,4 @@
-"""Views, and the requests of browsers for them, ready to be written to a socket."""
+"""Browsers' requests for page views, as the bytes to send."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _LANGUAGES = (
 
 
 def _agents() -> tuple[str, ...]:
-    """Return agents of the desktop and of phones, in the versions that are about at one time."""
+    """Return User-Agents of desktop and mobile browsers in current versions."""
     webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
     desktops = (
         "Windows NT 10.0; Win64; x64",
@@ -67,14 +67,14 @@ AGENTS = _agents()
 
 
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Return that many loads, each a whole HTTP request with a beacon of its own."""
+    """Yield that many page loads, each a complete HTTP request with its own beacon."""
     random = Random(seed)
     for view in views(count, seed):
         yield _request(view, random)
 
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
-    """Return that many views of one day."""
+    """Yield that many views of one day."""
     plan = TrafficPlan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
     for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
         if isinstance(hit, View):

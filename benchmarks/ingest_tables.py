@@ -10,7 +10,7 @@ P99_MS: Final = 50
 
 
 def storing_table(result: Result) -> str:
-    """Return hits a second of the daemon, of DuckDB and of a bare server."""
+    """Return the hits per second of the daemon, DuckDB and a bare server."""
     ours, theirs = result["ours_per_second"], result["theirs_per_second"]
     times = ours / theirs
     rows = (
@@ -34,7 +34,7 @@ def storing_table(result: Result) -> str:
 
 
 def both_table(result: Result) -> str:
-    """Return how long hits and statistics take while both come in."""
+    """Return the times of hits and statistics under a mixed load."""
     rows = [
         (
             title,

@@ -1,4 +1,4 @@
-"""Drawing many numbers at once with unequal odds."""
+"""Drawing many weighted numbers at once, and encoding texts as numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,3 +49,9 @@ def zipf(count: int, steepness: float = 1.0) -> NDArray[np.float64]:
 def most_common(values: Weighted[T], random: Random) -> Sequence[tuple[T, int]]:
     """Return the values of the demonstration and how often each came in some draws, most first."""
     return Counter(values.draw(random) for _ in range(_DRAWS)).most_common()
+
+
+def coded(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.unsignedinteger]]:
+    """Return the distinct texts among values, and the index of each value in them."""
+    texts, codes = np.unique(np.array(values, dtype=np.dtypes.StringDType()), return_inverse=True)
+    return tuple(texts.tolist()), codes.astype(np.min_scalar_type(max(len(texts) - 1, 0)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from plan import DAY_MS
-from questions import Filter, Question
+from queries import Filter, Query
 
 MAX_ROWS: Final = 5_000
 
@@ -31,60 +31,60 @@ _TOTALS: Final = """
     quantile_cont(duration_ms, 0.5)"""
 
 
-def candidates(question: Question) -> Sequence[str]:
-    """Return the texts that answer a question, of which the fastest may be taken.
+def candidates(query: Query) -> Sequence[str]:
+    """Return the texts that answer a query, of which the fastest may be taken.
 
     Columns of the rows: `duck_answers` says.
     """
-    if question.statistic == "summary":
-        return [_summary(question)]
-    if question.statistic == "time":
-        return [_time(question)]
-    if question.statistic == "properties":
-        return [_properties(question)]
-    if question.summary:
-        return [_short(question)]
-    return [_in_one_step(question), _in_two_steps(question)]
+    if query.statistic == "summary":
+        return [_summary(query)]
+    if query.statistic == "time":
+        return [_time(query)]
+    if query.statistic == "properties":
+        return [_properties(query)]
+    if query.summary:
+        return [_short(query)]
+    return [_in_one_step(query), _in_two_steps(query)]
 
 
-def column(question: Question) -> str:
+def column(query: Query) -> str:
     """Return the column that a statistic counts."""
-    if not question.grouped:
+    if not query.grouped:
         return "referrer"
-    return "locale" if question.locale else _COLUMNS[question.statistic]
+    return "locale" if query.locale else _COLUMNS[query.statistic]
 
 
-def _short(question: Question) -> str:
-    dimension = column(question)
+def _short(query: Query) -> str:
+    dimension = column(query)
     return _ordered(
-        question,
-        f"""SELECT {dimension}, count_if({_visitor(question)})::BIGINT AS visitors,
+        query,
+        f"""SELECT {dimension}, count_if({_visitor(query)})::BIGINT AS visitors,
             count(*) AS pageviews
-        FROM views {_where(question)} GROUP BY {dimension}""",  # noqa: S608 - of our own texts
+        FROM views {_where(query)} GROUP BY {dimension}""",  # noqa: S608 - of our own texts
     )
 
 
-def _in_one_step(question: Question) -> str:
-    dimension = column(question)
+def _in_one_step(query: Query) -> str:
+    dimension = column(query)
     return _ordered(
-        question,
-        f"""SELECT {dimension}, count_if({_visitor(question)})::BIGINT AS visitors,
+        query,
+        f"""SELECT {dimension}, count_if({_visitor(query)})::BIGINT AS visitors,
             count(*) AS pageviews,
             count_if(first_today AND duration_ms IS NOT NULL)::BIGINT,
             count_if(first_today AND duration_ms <= 5000)::BIGINT,
             sum(duration_ms)::BIGINT
-        FROM views {_where(question)} GROUP BY {dimension}""",  # noqa: S608
+        FROM views {_where(query)} GROUP BY {dimension}""",  # noqa: S608
     )
 
 
-def _in_two_steps(question: Question) -> str:
+def _in_two_steps(query: Query) -> str:
     """Count by the flag as well, and add up in a second step what the flag chooses."""
-    dimension = column(question)
+    dimension = column(query)
     counts, visitors = "count(*) AS n", "sum(n) FILTER (first_today)"
-    if _visitor(question) == "first_of_page":
+    if _visitor(query) == "first_of_page":
         counts, visitors = f"{counts}, count_if(first_of_page) AS of_page", "sum(of_page)"
     return _ordered(
-        question,
+        query,
         f"""SELECT {dimension}, coalesce({visitors}, 0)::BIGINT AS visitors,
             sum(n)::BIGINT AS pageviews,
             coalesce(sum(timed) FILTER (first_today), 0)::BIGINT,
@@ -93,84 +93,84 @@ def _in_two_steps(question: Question) -> str:
         FROM (
             SELECT {dimension}, first_today, {counts}, count(duration_ms) AS timed,
                 count_if(duration_ms <= 5000) AS bounces, sum(duration_ms) AS duration_ms
-            FROM views {_where(question)} GROUP BY {dimension}, first_today)
+            FROM views {_where(query)} GROUP BY {dimension}, first_today)
         GROUP BY {dimension}""",  # noqa: S608
     )
 
 
-def _ordered(question: Question, counted: str) -> str:
+def _ordered(query: Query, counted: str) -> str:
     """Order rows and cut them; add both totals when not all rows are asked for."""
-    totals = ", sum(visitors) OVER (), sum(pageviews) OVER ()" if question.limit else ""
+    totals = ", sum(visitors) OVER (), sum(pageviews) OVER ()" if query.limit else ""
     return f"""
         SELECT *{totals} FROM ({counted})
-        ORDER BY visitors DESC, pageviews DESC, {column(question)}
-        LIMIT {question.limit or MAX_ROWS}"""  # noqa: S608
+        ORDER BY visitors DESC, pageviews DESC, {column(query)}
+        LIMIT {query.limit or MAX_ROWS}"""  # noqa: S608
 
 
-def _time(question: Question) -> str:
+def _time(query: Query) -> str:
     order = "visitors DESC, round_even(quartiles[2], 0) DESC"
-    if question.summary:
+    if query.summary:
         order = "round(total_ms / all_ms, 4) DESC, round_even(quartiles[2], 0) DESC"
-    quantiles = "[0.5, 0.5]" if question.summary else "[0.25, 0.5, 0.75]"
+    quantiles = "[0.5, 0.5]" if query.summary else "[0.25, 0.5, 0.75]"
     return f"""
         SELECT path, visitors, total_ms, quartiles, sum(total_ms) OVER () AS all_ms FROM (
             SELECT path, count_if(first_of_page)::BIGINT AS visitors,
                 sum(duration_ms)::BIGINT AS total_ms,
                 quantile_cont(duration_ms, {quantiles}) AS quartiles
-            FROM views {_where(question)} GROUP BY path HAVING total_ms IS NOT NULL)
-        ORDER BY {order}, path LIMIT {question.limit or MAX_ROWS}"""  # noqa: S608
+            FROM views {_where(query)} GROUP BY path HAVING total_ms IS NOT NULL)
+        ORDER BY {order}, path LIMIT {query.limit or MAX_ROWS}"""  # noqa: S608
 
 
-def _summary(question: Question) -> str:
+def _summary(query: Query) -> str:
     """Return the totals of the period, its days, and the totals of the period before, in this order.
 
     Rows of (kind, day, …). The totals and the days come out of one pass.
     """
-    totals = _TOTALS.format(visitor=_visitor(question))
-    if not question.by_day:
-        return f"SELECT 0, NULL, {totals} FROM views {_where(question)}"  # noqa: S608
+    totals = _TOTALS.format(visitor=_visitor(query))
+    if not query.by_day:
+        return f"SELECT 0, NULL, {totals} FROM views {_where(query)}"  # noqa: S608
     text = f"""
         SELECT grouping(day), day, {totals}
-        FROM (SELECT *, time_ms // {DAY_MS} AS day FROM views {_where(question)})
+        FROM (SELECT *, time_ms // {DAY_MS} AS day FROM views {_where(query)})
         GROUP BY GROUPING SETS ((day), ())"""  # noqa: S608
-    if question.previous:
-        assert question.start_ms is not None
-        assert question.end_ms is not None
-        length_ms = question.end_ms - question.start_ms + 1
-        before = (question.start_ms - length_ms, question.start_ms - 1)
+    if query.previous:
+        assert query.start_ms is not None
+        assert query.end_ms is not None
+        length_ms = query.end_ms - query.start_ms + 1
+        before = (query.start_ms - length_ms, query.start_ms - 1)
         text += f"""
         UNION ALL SELECT 2, NULL, {totals}
-        FROM views {_where(question, before)}"""  # noqa: S608
+        FROM views {_where(query, before)}"""  # noqa: S608
     return f"{text} ORDER BY 1, 2"
 
 
-def _properties(question: Question) -> str:
+def _properties(query: Query) -> str:
     """Count rows: an event carries a name once, and has one row of ordinal 0."""
-    by_value = any(field == "prop_name" for field, _, _ in question.filters)
+    by_value = any(field == "prop_name" for field, _, _ in query.filters)
     labels = "name, value" if by_value else "name"
     total = "count(*)" if by_value else "count_if(ordinal = 0)"
-    own = [_condition(filter_) for filter_ in question.filters if filter_[0].startswith("prop_")]
-    on_views = [filter_ for filter_ in question.filters if not filter_[0].startswith("prop_")]
+    own = [_condition(filter_) for filter_ in query.filters if filter_[0].startswith("prop_")]
+    on_views = [filter_ for filter_ in query.filters if not filter_[0].startswith("prop_")]
     if on_views:
         conditions = " AND ".join(map(_condition, on_views))
         own.append(f"view IN (SELECT id FROM views WHERE {conditions})")  # noqa: S608
-    where = _joined([*_period(question.start_ms, question.end_ms), *own])
+    where = _joined([*_period(query.start_ms, query.end_ms), *own])
     return f"""
         SELECT {labels}, count(*) AS events, sum({total}) OVER () AS total
         FROM properties {where} GROUP BY {labels}
-        ORDER BY events DESC, {labels} LIMIT {question.limit or MAX_ROWS}"""  # noqa: S608
+        ORDER BY events DESC, {labels} LIMIT {query.limit or MAX_ROWS}"""  # noqa: S608
 
 
-def _visitor(question: Question) -> str:
-    fields = {field for field, *_ in question.filters}
-    of_page = question.statistic == "pages" or "path" in fields
+def _visitor(query: Query) -> str:
+    fields = {field for field, *_ in query.filters}
+    of_page = query.statistic == "pages" or "path" in fields
     return "first_of_page" if of_page else "first_today"
 
 
-def _where(question: Question, period: tuple[int, int] | None = None) -> str:
-    conditions = _period(*(period or (question.start_ms, question.end_ms)))
-    on_property = [_condition(filter_) for filter_ in question.filters if "prop_" in filter_[0]]
-    conditions += [_condition(filter_) for filter_ in question.filters if "prop_" not in filter_[0]]
+def _where(query: Query, period: tuple[int, int] | None = None) -> str:
+    conditions = _period(*(period or (query.start_ms, query.end_ms)))
+    on_property = [_condition(filter_) for filter_ in query.filters if "prop_" in filter_[0]]
+    conditions += [_condition(filter_) for filter_ in query.filters if "prop_" not in filter_[0]]
     if on_property:
         matching = " AND ".join(on_property)
         conditions.append(f"id IN (SELECT view FROM properties WHERE {matching})")  # noqa: S608

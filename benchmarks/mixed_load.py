@@ -1,6 +1,6 @@
-"""Hits and statistics at once: how long each waits while 2,000 hits a second arrive.
+"""A mixed load: how long hits and statistics take while 2,000 hits a second arrive.
 
-    python benchmarks/both.py [--rate 2000] [--seconds 30] [--views 10000000] [--data DIR]
+    python benchmarks/mixed_load.py [--rate 2000] [--seconds 30] [--views 10000000] [--data DIR]
 
 Into a website of so many views, hits are sent at an even pace over many connections, while
 another process asks the fourteen requests of a dashboard over 30 days, one after the other.
@@ -18,15 +18,15 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import cycle
 from pathlib import Path
 
-from asking import Asker
 from content import HOSTNAME
+from daemon_setup import address, daemon_on, filled, folder_or_temporary
 from fill import add_plan, plan_of
-from measured import Times, machine
-from questions import dashboard
+from hit_requests import requests
+from hit_sender import Sent, pace
+from measurements import Times, machine
+from queries import dashboard
+from query_client import QueryClient
 from results import OUT, command, keep
-from sending import Sent, pace
-from serving import address, daemon_on, filled, folder_or_temporary
-from visits import requests
 
 _CONNECTIONS = 128
 
@@ -35,7 +35,7 @@ def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> 
     """Ask one address after the other for some time; gives the milliseconds of each."""
     times_ms: list[float] = []
     until = time.monotonic() + seconds
-    with Asker(port, cookie) as our:
+    with QueryClient(port, cookie) as our:
         for asked in cycle(addresses):
             if time.monotonic() > until:
                 return times_ms
@@ -45,7 +45,7 @@ def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> 
 
 def measure(folder: Path, until_ms: int, rate: float, seconds: float) -> tuple[Sent, Times]:
     """Return the times of the hits and of the statistics."""
-    addresses = [address(question) for question in dashboard(until_ms)]
+    addresses = [address(query) for query in dashboard(until_ms)]
     sent = list(requests(int(rate * seconds)))
     warm = list(requests(int(rate), seed=2))
     spawned = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""The least that a twisted.web server can do with a hit: read it and answer 204."""
+"""The least that a twisted.web server can do with a hit: read it and return 204."""
 
 import sys
 from typing import Any
@@ -9,12 +9,12 @@ from twisted.web.server import Request, Site
 
 
 class NoContent(Resource):
-    """Answers every POST with 204."""
+    """Responds to every POST with 204."""
 
     isLeaf = True
 
     def render_POST(self, request: Request) -> bytes:
-        """Answer."""
+        """Return an empty body."""
         request.content.read()
         request.setResponseCode(204)
         return b""

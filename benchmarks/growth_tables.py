@@ -6,17 +6,17 @@ from typing import Final
 from tables import Result, milliseconds, table
 
 MOST_TIMES: Final = 4
-"""What ten times the views may cost a question that is answered by counters."""
+"""How many times more a query answered from counters may cost with ten times the views."""
 _COUNTED: Final = ("short", "long")
 
 
 def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
-    """Return the medians of some questions at each number of views, ours and DuckDB's."""
+    """Return the medians of some queries at each number of views, ours and DuckDB's."""
     by_views = [
-        {measured["name"]: measured for measured in result["questions"]} for result in results
+        {measured["name"]: measured for measured in result["queries"]} for result in results
     ]
     return table(
-        ("question", *(f"{result['views']:,} views" for result in results)),
+        ("query", *(f"{result['views']:,} views" for result in results)),
         [
             (
                 name,
@@ -32,11 +32,11 @@ def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
 
 
 def tenfold_table(fewer: Result, more: Result) -> str:
-    """Return how many times more the questions cost that are answered by counters."""
-    before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["questions"]}
+    """Return how many times more the queries cost that are answered by counters."""
+    before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["queries"]}
     times = {
         measured["name"]: measured["ours"]["median_ms"] / before[measured["name"]]
-        for measured in more["questions"]
+        for measured in more["queries"]
         if measured["group"] in _COUNTED
     }
     worst = max(times, key=lambda name: times[name])

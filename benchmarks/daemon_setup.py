@@ -1,4 +1,4 @@
-"""The daemon on a folder of the benchmarks: filled before, started, asked."""
+"""Filling a data folder with traffic, and running the daemon on it."""
 
 import shutil
 import subprocess
@@ -10,18 +10,18 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
-from asking import Asker
 from attrs import asdict, evolve, frozen
 from content import HOSTNAME
 from plan import Plan
-from questions import Question
+from queries import Query
+from query_client import QueryClient
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.daemon import Daemon
 
 SMALL = 1_000
-"""Small websites beside the large one."""
+"""How many small websites there are beside the large one."""
 
 _MARKER = "filled.json"
 _FRESH_MS = 12 * 3_600_000
@@ -48,7 +48,7 @@ class Filled:
     @property
     def store_bytes(self) -> int:
         """The size of the daemon's files on disk."""
-        return sum(file.stat().st_segments * 512 for file in (self.folder / "data").iterdir())
+        return sum(file.stat().st_blocks * 512 for file in (self.folder / "data").iterdir())
 
 
 def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
@@ -91,14 +91,14 @@ def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
 
 @contextmanager
 def folder_or_temporary(given: Path | None) -> Iterator[Path]:
-    """Return a folder, or one that goes in the end."""
+    """Yield the given folder, or a temporary one."""
     with nullcontext(str(given)) if given else tempfile.TemporaryDirectory() as name:
         yield Path(name)
 
 
 @contextmanager
 def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
-    """Run the daemon on a folder; gives it, and the milliseconds until it answered."""
+    """Run the daemon on a folder. Yield it and the milliseconds until it responded."""
     daemon = Daemon(folder, configuration=CONFIGURATION)
     began = time.perf_counter()
     daemon.start()
@@ -109,13 +109,13 @@ def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
         daemon.stop()
 
 
-def asker(daemon: Daemon) -> Asker:
-    """Log in and open a connection."""
+def asker(daemon: Daemon) -> QueryClient:
+    """Log in and return a client."""
     cookie = daemon.client().cookie
     assert cookie is not None
-    return Asker(daemon.port, cookie)
+    return QueryClient(daemon.port, cookie)
 
 
-def address(question: Question) -> str:
-    """Return the address of a question about the large website."""
-    return f"/api/website/{HOSTNAME}/{question.query}"
+def address(query: Query) -> str:
+    """Return the URL path of a query for the large website."""
+    return f"/api/website/{HOSTNAME}/{query.path_and_query}"

@@ -1,4 +1,4 @@
-"""Asking the daemon over one connection that is kept, at the least cost to the one who asks."""
+"""A client that queries the daemon over one persistent connection, at little cost of its own."""
 
 import socket
 import time
@@ -8,8 +8,8 @@ from typing import Self
 _READ: int = 1 << 20
 
 
-class Asker:
-    """Sends the requests of a client that is logged in. To be used as a context manager."""
+class QueryClient:
+    """Sends the requests of a logged-in client. Use it as a context manager."""
 
     def __init__(self, port: int, cookie: str) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -28,9 +28,9 @@ class Asker:
         self._socket.close()
 
     def ask(self, address: str) -> tuple[bytes, float]:
-        """Return the body of the answer, and the milliseconds until all of it was there.
+        """Return the body of the response, and the milliseconds until it was complete.
 
-        Raises AssertionError with the answer when it is not 200.
+        Raise AssertionError with the response if its status is not 200.
         """
         request = f"GET {address} HTTP/1.1\r\n{self._heads}\r\n".encode()
         began = time.perf_counter()

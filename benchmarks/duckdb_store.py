@@ -1,4 +1,4 @@
-"""The same views in DuckDB: a file that is sorted by time, and statements that are prepared."""
+"""The same views in DuckDB: a file sorted by time, and prepared statements."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 from attrs import define
 from bulk import Bulk
-from duck_answers import Rows
-from duck_sql import candidates
+from duckdb_answers import Rows
+from duckdb_sql import candidates
 from numpy.typing import NDArray
-from questions import Question
+from queries import Query
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.lookup.countries import country_name
@@ -24,16 +24,16 @@ _FLAGS: Final = ("time_ms", "first_today", "first_of_page", "number_today", "wid
 
 
 @define
-class Duck:
-    """An open database. Statements that were prepared are kept by question."""
+class DuckStore:
+    """An open database, with a prepared statement for each query."""
 
     _connection: duckdb.DuckDBPyConnection
     _file: Path
-    _prepared: dict[Question, str]
+    _prepared: dict[Query, str]
 
     @classmethod
     def filled(cls, file: Path, batches: Iterable[Bulk]) -> Self:
-        """Open a file; if there is none, store batches in it first, in order."""
+        """Open a file; if it does not exist, store batches in it first, in order."""
         if not file.exists():
             part = file.with_suffix(".part")
             part.unlink(missing_ok=True)
@@ -55,17 +55,17 @@ class Duck:
             events += int(batch.event.max(initial=-1)) + 1
         self._connection.execute("CHECKPOINT")
 
-    def prepare(self, question: Question) -> None:
-        """Prepare the statement of a question; of several, the one that is the fastest here."""
+    def prepare(self, query: Query) -> None:
+        """Prepare the statement of a query; of several candidates, the fastest."""
         name = f"q{len(self._prepared)}"
-        texts = candidates(question)
+        texts = candidates(query)
         fastest = texts[0] if len(texts) == 1 else min(texts, key=self._least_ms)
         self._connection.execute(f"PREPARE {name} AS {fastest}")
-        self._prepared[question] = name
+        self._prepared[query] = name
 
-    def ask(self, question: Question) -> tuple[Rows, float]:
-        """Return the rows that answer a prepared question, and the milliseconds it took."""
-        return self._timed(f"EXECUTE {self._prepared[question]}")
+    def ask(self, query: Query) -> tuple[Rows, float]:
+        """Return the rows of a prepared query, and the milliseconds it took."""
+        return self._timed(f"EXECUTE {self._prepared[query]}")
 
     def close(self) -> None:
         """Close the file."""

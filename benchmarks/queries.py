@@ -1,4 +1,4 @@
-"""The questions that are compared: every statistic, unfiltered, over a month, and filtered."""
+"""The queries that are compared: every statistic over all time, over a month, and filtered."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -36,8 +36,8 @@ _OTHER_NAMES: Final = {"grouped": "referrers by address", "locale": "languages b
 
 
 @frozen
-class Question:
-    """A statistic of the website, and what is asked of it. `case` is what is asked about."""
+class Query:
+    """A query for a statistic of the website. `case` names its period or filters."""
 
     statistic: str
     case: str = ALL_TIME
@@ -53,7 +53,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Its name in tables."""
         parts = [self.statistic]
         if not self.grouped or self.locale:
             parts = [_OTHER_NAMES["locale" if self.locale else "grouped"]]
@@ -63,8 +63,8 @@ class Question:
         return ", ".join([*parts, self.case])
 
     @property
-    def query(self) -> str:
-        """The address within the website, with its parameters."""
+    def path_and_query(self) -> str:
+        """The path below the website's, with the query string."""
         parameters = {f"{field}[{operator}]": value for field, operator, value in self.filters}
         flags = {
             "summary": self.summary,
@@ -88,47 +88,47 @@ class Question:
         return f"{self.statistic}?{urlencode(parameters)}"
 
 
-def _statistics() -> Iterator[Question]:
+def _statistics() -> Iterator[Query]:
     for short in (True, False):
         for statistic in ("pages", "time", *DIMENSIONS):
-            yield Question(statistic, summary=short)
-        yield Question("referrers", summary=short, grouped=False)
-        yield Question("languages", summary=short, locale=True)
-        yield Question("pages", summary=short, limit=10)
-        yield Question("time", summary=short, limit=10)
-    yield Question("summary")
-    yield Question("properties")
+            yield Query(statistic, summary=short)
+        yield Query("referrers", summary=short, grouped=False)
+        yield Query("languages", summary=short, locale=True)
+        yield Query("pages", summary=short, limit=10)
+        yield Query("time", summary=short, limit=10)
+    yield Query("summary")
+    yield Query("properties")
 
 
-def questions(since_ms: int, until_ms: int) -> Iterator[Question]:
-    """Return every question about a website whose views lie in since_ms ≤ time < until_ms."""
-    whole = Question("summary", start_ms=since_ms, end_ms=until_ms - 1, by_day=True)
-    # Its edges lie within segments, and within quarters of an hour.
+def queries(since_ms: int, until_ms: int) -> Iterator[Query]:
+    """Yield every query for a website whose views are in since_ms ≤ time < until_ms."""
+    whole = Query("summary", start_ms=since_ms, end_ms=until_ms - 1, by_day=True)
+    # Its bounds are inside segments and quarter-hour slots.
     month = _period(until_ms - 30 * DAY_MS + 4_321_987, until_ms, MONTH)
     yield evolve(whole, previous=True, case="90 days")
     yield evolve(whole, previous=True, **month)
-    for question in _statistics():
-        yield question
-        yield evolve(question, **month)
+    for query in _statistics():
+        yield query
+        yield evolve(query, **month)
     for case, filters in FILTERS.items():
         yield evolve(whole, previous=True, case=case, filters=filters)
-        for question in _statistics():
-            if question.limit is None:
-                yield evolve(question, case=case, filters=filters)
+        for query in _statistics():
+            if query.limit is None:
+                yield evolve(query, case=case, filters=filters)
 
 
-def dashboard(until_ms: int) -> list[Question]:
-    """Return the fourteen requests of a view of the dashboard over thirty days."""
+def dashboard(until_ms: int) -> list[Query]:
+    """Return the fourteen requests of one load of the dashboard over thirty days."""
     asked = [
-        Question("summary", by_day=True, previous=True),
-        *(Question(statistic) for statistic in ("pages", "time", *DIMENSIONS)),
-        Question("referrers", grouped=False),
-        Question("properties"),
+        Query("summary", by_day=True, previous=True),
+        *(Query(statistic) for statistic in ("pages", "time", *DIMENSIONS)),
+        Query("referrers", grouped=False),
+        Query("properties"),
     ]
     month = _period(until_ms - 30 * DAY_MS, until_ms, MONTH)
     return [
-        evolve(question, **month, limit=None if question.statistic == "summary" else 10)
-        for question in asked
+        evolve(query, **month, limit=None if query.statistic == "summary" else 10)
+        for query in asked
     ]
 
 

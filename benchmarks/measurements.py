@@ -1,4 +1,4 @@
-"""What was measured, and on what."""
+"""Measured times, memory, and the machine they were measured on."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ _GIB = 1 << 30
 
 @frozen
 class Times:
-    """Times of one thing that was done again and again, in milliseconds."""
+    """Times of something repeated, in milliseconds."""
 
     times_ms: Sequence[float]
 
@@ -26,14 +26,14 @@ class Times:
 
     @property
     def p99_ms(self) -> float:
-        """The 99th percentile, interpolated; of few times, about the worst of them."""
+        """The 99th percentile, interpolated; of few times, about the longest."""
         if len(self.times_ms) == 1:
             return self.times_ms[0]
         return quantiles(self.times_ms, n=100, method="inclusive")[98]
 
     @property
     def figures(self) -> dict[str, float]:
-        """What is kept of them."""
+        """The figures that are saved."""
         return {
             "median_ms": round(self.median_ms, 3),
             "p99_ms": round(self.p99_ms, 3),
@@ -48,7 +48,7 @@ class Times:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: the processor, its cores, memory, and the versions."""
+    """Return what figures depend on: processor, cores, memory and versions."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     pages = os.sysconf("SC_PHYS_PAGES")
@@ -62,7 +62,7 @@ def machine() -> dict[str, Any]:
 
 
 def private_bytes(pid: int) -> dict[str, int]:
-    """Return the private memory of a process: what is its own alone, and what is anonymous."""
+    """Return the memory of a process in bytes: anonymous, private and resident."""
     sizes: dict[str, int] = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]:
         name, _, size = line.partition(":")

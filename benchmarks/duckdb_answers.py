@@ -1,11 +1,11 @@
-"""What the rows of DuckDB say, in the form of the daemon's answers."""
+"""DuckDB's rows in the form of the daemon's responses."""
 
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from duck_sql import column
+from duckdb_sql import column
 from plan import DAY_MS
-from questions import Question
+from queries import Query
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 
@@ -14,33 +14,33 @@ _TOTAL: Final = 1
 _PREVIOUS: Final = 2
 
 
-def answer(question: Question, rows: Rows) -> object:
-    """Return the answer to a question."""
-    if question.statistic == "summary":
-        return _summary(question, rows)
-    if question.statistic == "time":
-        return [_time(question, *row) for row in rows]
-    if question.statistic == "properties":
+def answer(query: Query, rows: Rows) -> object:
+    """Return the answer to a query."""
+    if query.statistic == "summary":
+        return _summary(query, rows)
+    if query.statistic == "time":
+        return [_time(query, *row) for row in rows]
+    if query.statistic == "properties":
         return [_property(*labels, events, total) for *labels, events, total in rows]
-    return _counted(question, rows)
+    return _counted(query, rows)
 
 
-def _counted(question: Question, rows: Rows) -> list[dict[str, Any]]:
+def _counted(query: Query, rows: Rows) -> list[dict[str, Any]]:
     """Rows of (name, visitors, views), timed visitors, bounces, time; with a limit, both totals."""
-    if question.limit is None:
+    if query.limit is None:
         all_visitors, all_views = (sum(row[place] for row in rows) for place in (1, 2))
     else:
         all_visitors, all_views = rows[0][-2:] if rows else (0, 0)
     found = []
     for name, visitors, views, *further in rows:
         row = {
-            _name(question): name,
+            _name(query): name,
             "visitors": visitors,
             "visitors_percentage": _fraction(visitors, all_visitors),
         }
-        if not question.summary:
+        if not query.summary:
             timed, bounces, duration_ms = further[:3]
-            if question.statistic == "pages":
+            if query.statistic == "pages":
                 row["pageviews"] = views
                 row["pageviews_percentage"] = _fraction(views, all_views)
             row["bounce_percentage"] = _fraction(bounces, timed)
@@ -49,22 +49,22 @@ def _counted(question: Question, rows: Rows) -> list[dict[str, Any]]:
     return found
 
 
-def _name(question: Question) -> str:
-    if question.statistic == "languages":
+def _name(query: Query) -> str:
+    if query.statistic == "languages":
         return "language"
-    if question.statistic == "referrers":
+    if query.statistic == "referrers":
         return "referrer"
-    return _NAMES.get(column(question), column(question))
+    return _NAMES.get(column(query), column(query))
 
 
-def _time(question: Question, *figures: Any) -> dict[str, Any]:
+def _time(query: Query, *figures: Any) -> dict[str, Any]:
     path, visitors, total_ms, quartiles, all_ms = figures
     row = {
         "path": path,
         "duration": round(quartiles[1]),
         "duration_percentage": _fraction(total_ms, all_ms),
     }
-    if not question.summary:
+    if not query.summary:
         row["visitors"] = visitors
         row["duration_upper_quartile"] = round(quartiles[2])
         row["duration_lower_quartile"] = round(quartiles[0])
@@ -81,19 +81,19 @@ def _property(name: str, *rest: Any) -> dict[str, Any]:
     }
 
 
-def _summary(question: Question, rows: Rows) -> dict[str, Any]:
+def _summary(query: Query, rows: Rows) -> dict[str, Any]:
     totals = {kind: _totals(*figures) for kind, day, *figures in rows if day is None}
-    if not question.by_day:
+    if not query.by_day:
         return {"current": totals[0]}
-    assert question.start_ms is not None
-    assert question.end_ms is not None
+    assert query.start_ms is not None
+    assert query.end_ms is not None
     days = {day: _totals(*figures) for kind, day, *figures in rows if kind == 0}
     found: dict[str, Any] = {"current": totals[_TOTAL]}
-    if question.previous:
+    if query.previous:
         found["previous"] = totals[_PREVIOUS]
     found["interval"] = [
         {**days.get(day, _totals(0, 0, 0, 0, None)), "date": _date(day)}
-        for day in range(question.start_ms // DAY_MS, question.end_ms // DAY_MS + 1)
+        for day in range(query.start_ms // DAY_MS, query.end_ms // DAY_MS + 1)
     ]
     return found
 

@@ -1,4 +1,4 @@
-"""Making the value that is stored out of what the generator knows of views."""
+"""Turning generated views into the columns of a bulk load."""
 
 from collections.abc import Mapping
 from typing import Any
