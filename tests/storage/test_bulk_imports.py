@@ -1,4 +1,4 @@
-"""What happened before, stored at once beside what happens now."""
+"""Past views and events, imported in bulk beside hits of now."""
 
 import random
 from collections.abc import Callable
@@ -69,7 +69,7 @@ async def test_imports_are_exempt_from_limits_on_new_values(open_store: OpenStor
 @pytest.mark.parametrize("seed", range(4))
 @pytest_twisted.ensureDeferred
 async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> None:
-    """Whether they come before, meanwhile or after, and whatever is merged with what."""
+    """Before, during and after each other, whatever is merged with what."""
     rng = random.Random(seed)  # noqa: S311 - the same each time
     sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=2, counted_from=0)
     store = open_store(sizes=sizes)
@@ -155,7 +155,7 @@ async def test_imported_visitors_of_the_last_day_are_counted(
 async def test_a_vacuum_does_not_delete_texts_of_an_import_under_way(
     open_store: OpenStore, step: int
 ) -> None:
-    """Those of a load are unused until its segments are there."""
+    """The texts of an import are unused until its segments are published."""
     listening = Listening()
     store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -226,7 +226,7 @@ async def test_events_without_views_and_nothing_at_all_can_be_imported(
 async def test_an_import_between_hits_takes_no_correction_from_them(
     open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
 ) -> None:
-    """A load may join a segment of hits before, and so reach over hits that are still unflushed."""
+    """Segments of hits may reach over the sequence numbers of an import."""
     sizes = Sizes(chunk_views=12, merged_members=9, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
@@ -239,7 +239,7 @@ async def test_an_import_between_hits_takes_no_correction_from_them(
     await store.tidy(later_ms + DAY_MS + 1)
     assert segments_and_merged(store.environment) == (2, 0)
     assert entries(store, "wal") == [0]
-    # This is longer than what is known, or shorter, which changes nothing.
+    # This is longer than the known duration; or shorter, which changes nothing.
     await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])
     for days in tidied_after_days:
         await store.tidy(later_ms + DAY_MS + 3 + days * DAY_MS)

@@ -1,4 +1,4 @@
-"""What lies is flushed, merged, grouped and corrected without a hit being lost or held up."""
+"""Flush, merge, fold and forget without losing or delaying a hit."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -32,7 +32,7 @@ SETTLED_MS = DAY_MS + HOUR_MS
 ONE_EACH = Sizes(chunk_views=1, merged_members=2, counted_from=0)
 
 
-# Sealing
+# Flush
 
 
 @pytest_twisted.ensureDeferred
@@ -54,7 +54,7 @@ async def test_a_memtable_is_flushed_when_it_is_more_than_two_chunks(open_store:
 async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=10, counted_from=0))
     website = await store.add_website("example.com", 1)
-    # One view a day: each joins what is no more than twice as large, as long as all have room.
+    # One view a day: it joins segments up to twice its size, as long as all of it fits into one.
     for day, segments in enumerate((1, 1, 1, 2, 1, 2, 2, 1), 1):
         now_ms = NOW_MS + day * 2 * DAY_MS
         await store.append(views(day, day, now_ms))
@@ -71,7 +71,7 @@ async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStor
 
 @pytest_twisted.ensureDeferred
 async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
-    """By size and by age: they must not gather in memory."""
+    """By size and by age, so that they do not fill memory."""
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     website = await store.add_website("example.com", 1)
     await store.append([event("") for _ in range(20)])
@@ -95,7 +95,7 @@ async def test_corrections_that_arrive_during_a_flush_are_kept(
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     await store.append([event("b9"), *views(1, 5)])
-    # The first step of the flushing waits in the queue: these come between it and the next.
+    # The first step of the flush is queued: these writes come between it and the next one.
     between = [
         Deferred.fromCoroutine(store.append(hits))
         for hits in ([leaving(1, 700)], [leaving(1, 900), leaving(2, 5)], views(9, 9))
@@ -136,11 +136,11 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
             listening.heard = lambda _: None
             between.append(Deferred.fromCoroutine(store.append([leaving(2, 200, now_ms + 9)])))
 
-    # The clock is set back: this one lies for more than a day before the others can be settled.
+    # The clock was set back: this view is flushed by age before the others are settled.
     await store.append(views(4, 4, NOW_MS))
     listening.heard = heard
     await store.tidy(now_ms + 9)
-    # It came when the segments had been read, and before they were replaced.
+    # It arrived after the segments had been read and before they were replaced.
     assert await between[0] == [Outcome.STORED]
     assert segments_and_merged(store.environment) == (1, 0)
     assert entries(store, "corrections") == [1]
@@ -153,7 +153,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
 
 @pytest_twisted.ensureDeferred
 async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: OpenStore) -> None:
-    """A segment of 65,536 views takes many steps; no hit waits for more than one."""
+    """A segment of 65,536 views takes many steps, and a hit waits for one of them at most."""
     listening = Listening()
     store = open_store(its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -164,7 +164,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: Op
                 for n in range(first, first + 4_096)
             ]
         )
-    # The first step of the flushing is in the queue by now.
+    # The first step of the flush is queued by now.
     flushing = Deferred.fromCoroutine(idle(store))
     listening.results.clear()
     appended = 0
@@ -181,7 +181,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: Op
     await store.close()
 
 
-# Correcting
+# Corrections
 
 
 @pytest_twisted.ensureDeferred
@@ -220,7 +220,7 @@ async def test_a_shorter_duration_corrects_nothing(open_store: OpenStore) -> Non
 
 @pytest_twisted.ensureDeferred
 async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> None:
-    """It takes a clock that is set back: else nothing is corrected in a group."""
+    """Only where the clock was set back: otherwise members are too old to be corrected."""
     store = open_store(sizes=ONE_EACH)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 4))
@@ -230,7 +230,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
-    # The group of all, and the one of the latter two, are taken apart; that of the others is not.
+    # The merged segment of all four and that of the last two are split, the other one is not.
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 3
     store.ask(website, agrees)
     await store.tidy(now_ms)
@@ -242,7 +242,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     await store.close()
 
 
-# What is given up, and what fails
+# Cancelled and failed jobs
 
 
 @pytest.mark.parametrize("at", [Job, bool])
@@ -250,7 +250,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
 async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     open_store: OpenStore, at: type
 ) -> None:
-    """The daemon gives up its tidying when it stops; hits come, and are flushed, after that."""
+    """A stopping daemon cancels its tidying; hits are stored and flushed after that."""
     listening = Listening()
     store = open_store(sizes=ONE_EACH, its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -258,7 +258,7 @@ async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     tidying = Deferred.fromCoroutine(store.tidy(NOW_MS + 2 * DAY_MS))
 
     def heard(result: object) -> None:
-        # What this was the result of has led to the next step, which is in the queue by now.
+        # The step after the one with this result is queued by now.
         if isinstance(result, at):
             listening.heard = lambda _: None
             tidying.cancel()

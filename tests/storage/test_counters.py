@@ -73,7 +73,7 @@ def test_a_round_trip_keeps_everything(views: list[View]) -> None:
 
 
 def test_large_sums_are_kept() -> None:
-    """Sums of 64 bits stay whole numbers when others are added to them."""
+    """Sums of 64 bits stay integers when others are added to them."""
     greatest = (1 << 62) + 1
     sums = tuple(np.array([1, value], np.int64) for value in (2, 300, 70_000, 1 << 33, 0, greatest))
     kept = through_the_store(Counters(np.array([3, 9], np.uint32), sums))

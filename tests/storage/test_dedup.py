@@ -85,7 +85,7 @@ def test_a_beacon_stored_while_the_clock_was_ahead_is_found(
 def test_the_last_stored_beacon_wins_even_if_the_clock_was_ahead(
     environment: Environment,
 ) -> None:
-    """As the count of a visitor's views, which is stored under the same hash again and again."""
+    """For a visitor's count of views, which is stored under the same hash every time."""
     beacons = new_beacons(environment, capacity=0)
     digest = beacons.digest("visitor")
     for count, time_ms in enumerate(

@@ -1,4 +1,4 @@
-"""How long a view was seen, told again and again: the longest counts, and room has a bound."""
+"""Many durations of one view: the longest counts, and the room they take is bounded."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ TIMES = 1_000
 
 
 def room(store: Store) -> tuple[int, int]:
-    """Count the records of the journal, and what was corrected."""
+    """Count the records of the log, and the corrections."""
     (records,), (corrected,) = entries(store, "wal"), entries(store, "corrections")
     return records, corrected
 
@@ -58,9 +58,9 @@ async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size
         await store.append(batch)
         await idle(store)
         most = max(most, sum(room(store)))
-    # Two for each view that a memtable may have.
+    # Two for each view of a full memtable.
     assert 2 + 2 * 2 * 10 - size <= most <= 2 + 2 * 2 * 10 + size
-    # From then on what is known is corrected in its place.
+    # From then on the correction is replaced.
     assert room(store) == (0, 1)
     for now_ms in (NOW_MS, NOW_MS + DAY_MS + 1, NOW_MS + SETTLED_MS + 1):
         assert durations(store, website) == {"/1": TIMES, "/2": 0}
@@ -77,7 +77,7 @@ async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size
 async def test_a_view_and_its_unload_in_one_batch(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
-    # The first leaving comes before its load, which takes it in.
+    # The first unload arrives before its page load.
     await store.append([leaving(1, 5), a_view(beacon="b1", path="/1"), *views(2, 3)])
     await store.append(
         [

@@ -1,4 +1,4 @@
-"""What belongs to no website is told of at the start, whatever it is."""
+"""Data that belongs to no website is logged at start."""
 
 from collections.abc import Callable
 
@@ -39,8 +39,8 @@ async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) ->
     await store.close()
     with told_in_log() as lines:
         store = open_store(SIZES)
-    told = f"data of no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
-    assert told in lines
+    line = f"data of no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
+    assert line in lines
     await store.close()
 
 

@@ -236,7 +236,7 @@ def test_corrections_since_a_cut() -> None:
         Correction(Corrected.DURATION, 2, 80),
         Correction(Corrected.VIEW, 3, 6),
     ]
-    # The cut itself is as it was.
+    # The cut itself has not changed.
     (chunk,) = cut.chunks
     assert chunk.duration_ms.tolist() == [500, 0]
     assert cut.events.view.tolist() == [0, 0, 0]
@@ -259,7 +259,7 @@ def test_a_cut_can_be_repeated_after_a_failure() -> None:
 
 @pytest.mark.parametrize("set_back_ms", [0, 700])
 def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> None:
-    """The journal is cleared up to there; what stayed beyond would stay for ever."""
+    """The log is trimmed up to that time: a later record would stay for ever."""
     memtable = Memtable(chunk_views=2)
     records = [
         view(1, 3_000),

@@ -1,4 +1,4 @@
-"""What is laid over a segment, bit by bit or at once, against plain dicts."""
+"""Overlays that are extended step by step or built at once, against plain dicts."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from medamad.storage.segments.corrections import Overlay, overlay_of
 
-# Of hits in between, the segment knows nothing.
+# The segment does not have the hits in between.
 VIEWS = (3, 4, 7, 12)
 DURATIONS_MS = (0, 5, 0, 9)
 EVENTS = (5, 5, 8, 13)
@@ -22,7 +22,7 @@ class Segment(SimpleNamespace):
         return len(VIEWS)
 
 
-def laid(raised: dict[int, int], bound: dict[int, int]) -> Overlay:
+def built(raised: dict[int, int], bound: dict[int, int]) -> Overlay:
     segment: Any = Segment(
         sequence=np.array(VIEWS, np.uint64),
         duration_ms=np.array(DURATIONS_MS, np.uint32),
@@ -45,23 +45,23 @@ def plain(overlay: Overlay) -> tuple[dict[int, int], dict[int, int]]:
 
 @given(st.lists(st.tuples(TOLD, TOLD), min_size=1, max_size=5))
 def test_successive_overlays_equal_a_single_one(
-    told: list[tuple[dict[int, int], dict[int, int]]],
+    steps: list[tuple[dict[int, int], dict[int, int]]],
 ) -> None:
     before = dict(zip(VIEWS, DURATIONS_MS, strict=True))
     raised: dict[int, int] = {}
     bound: dict[int, int] = {}
-    overlay = laid({}, {})
+    overlay = built({}, {})
     assert plain(overlay) == ({}, {})
-    for durations, views in told:
-        # What is told to the store grows.
+    for durations, views in steps:
+        # Durations only grow.
         longer = {view: ms for view, ms in durations.items() if ms > raised.get(view, 0)}
         raised |= longer
         bound |= views
         known = overlay
         seen = plain(known)
-        overlay = overlay.extended(laid(longer, views))
+        overlay = overlay.extended(built(longer, views))
         assert plain(known) == seen
-        assert plain(overlay) == plain(laid(raised, bound))
+        assert plain(overlay) == plain(built(raised, bound))
     assert plain(overlay) == (
         {view: ms for view, ms in raised.items() if view in before and ms > before[view]},
         {event: view for event, view in bound.items() if event in EVENTS},

@@ -1,4 +1,4 @@
-"""Views past their time go, and the sums of their days answer as the views did."""
+"""Views expire, and the rollups of their days answer as the views did."""
 
 import random
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
 
 
 def days_of(store: Store, website: Website) -> list[int]:
-    """Return the days of which there are sums, counted from the present one."""
+    """Return the days that have a rollup, relative to today."""
     today = MIDNIGHT_MS // DAY_MS
     return store.ask(
         website, lambda snapshot: sorted({day.day - today for day in snapshot.rollups})
@@ -50,7 +50,7 @@ def days_of(store: Store, website: Website) -> list[int]:
 
 
 def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
-    """Return an answer, and the days that it is without."""
+    """Return an answer and the days that it lacks."""
 
     def question(snapshot: Any) -> tuple[Any, list[int]]:
         found = result(snapshot, endpoint, list(query), now_ms=LATER_MS)
@@ -61,7 +61,7 @@ def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple
 
 
 def answers(store: Store, website: Website) -> dict[str, Any]:
-    """Ask everything about all time; nothing may be missing."""
+    """Return all answers about all time, none of which may lack anything."""
     query = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
     found = {name: ask(store, website, name, query.get(name, ())) for name in ENDPOINTS}
     assert [missing for _, missing in found.values() if missing] == []
@@ -69,7 +69,7 @@ def answers(store: Store, website: Website) -> dict[str, Any]:
 
 
 async def past(store: Store, days: int) -> Website:
-    """Store some views, one of them timed, and an event on each of the last days, and today."""
+    """Store some views, one with a duration, and an event on each of the last days and today."""
     website = await store.add_website("example.com", 1)
     for ago in range(days, -1, -1):
         noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
@@ -81,7 +81,7 @@ async def past(store: Store, days: int) -> Website:
 
 
 async def plain_past(store: Store, hostname: str, days: int) -> Website:
-    """Store a view of each of the last days, and of today."""
+    """Store a view on each of the last days and today."""
     website = await store.add_website(hostname, 1)
     for ago in range(days, -1, -1):
         noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
@@ -158,7 +158,7 @@ async def test_what_was_removed_is_logged_once(open_store: OpenStore) -> None:
 
 
 def date_before(days: int) -> str:
-    """Return the date some days before today."""
+    """Return the date of some days ago."""
     return datetime.fromtimestamp(MIDNIGHT_MS / 1000 - days * 86_400, UTC).date().isoformat()
 
 
@@ -180,7 +180,7 @@ async def test_each_website_has_its_own_retention(open_store: OpenStore) -> None
 async def test_a_renamed_website_keeps_what_the_table_of_its_old_name_keeps(
     open_store: OpenStore,
 ) -> None:
-    """Until the table has the new name, or is gone: then it holds no more."""
+    """Until the table has the new name or is removed."""
     retention = Retention(
         others=Keep(2), websites={"example.com": Keep(0), "www.example.com": Keep(1)}
     )
@@ -267,7 +267,7 @@ async def test_days_are_those_of_the_time_zone(open_store: OpenStore) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenStore) -> None:
-    """At midnight, one of the day before yesterday's last views can be 24 hours old."""
+    """At midnight, the last views of the day before yesterday are just 24 hours old."""
     store = open_store(sizes=SMALL, retention=keeping(1))
     website = await store.add_website("example.com", 1)
     last_ms = MIDNIGHT_MS - 1
@@ -285,7 +285,7 @@ async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenS
 
 @pytest_twisted.ensureDeferred
 async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: OpenStore) -> None:
-    """By a clock set back, a view can be corrected while its sums are made."""
+    """After a clock was set back, a view can be corrected while its rollup is written."""
     listening = Listening()
     store = open_store(sizes=SMALL, its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -301,14 +301,14 @@ async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: Ope
             between.append(Deferred.fromCoroutine(store.append([overlay])))
 
     listening.heard = heard
-    # Not by `tidy`, which has every beacon of the day forgotten before.
+    # Not by `tidy`, which would forget every beacon of the day first.
     (partition,) = store.partitions.all()
     store.maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
     await store.maintenance.compact(partition, MIDNIGHT_MS + 3 * DAY_MS)
     assert between
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
-    # From now on it is too late, and what comes leaves nothing behind.
+    # From now on it is too late, and unloads leave nothing behind.
     await store.append([Leaving(time_ms=MIDNIGHT_MS, beacon="b1", duration_ms=900)])
     assert entries(store, "corrections") == [1]
     await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
@@ -336,7 +336,7 @@ async def test_filtering_events_by_expired_views_is_reported(
 
 @pytest_twisted.ensureDeferred
 async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None:
-    """It came a moment before its view, on the day before."""
+    """It arrived a moment before its view, on the day before."""
     for sizes in (SMALL, Sizes(1, 2, 0)):
         store = open_store(sizes=sizes, name=str(sizes.chunk_views), retention=keeping(1))
         website = await store.add_website("example.com", 1)
@@ -361,7 +361,7 @@ async def test_texts_of_rollups_are_kept_and_others_are_deleted(open_store: Open
     assert answers(store, website) == before
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1, "nothing")))
     await settled(store, NOW_MS + 6 * DAY_MS)
-    # The last one of each dimension stays, as it tells the next code; of names of properties, both.
+    # The last text of each dimension stays, as the next code follows it; of property names, both.
     assert entries(store, "dictionary") == [len(Dimension) + 1]
     await store.close()
 
@@ -388,7 +388,7 @@ async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) ->
 
 
 class Story:
-    """Random hits of some weeks, told to a store and to an oracle."""
+    """Random hits of some weeks, given to a store and to an oracle."""
 
     def __init__(self, rng: random.Random, store: Store) -> None:
         self.rng, self.store = rng, store
@@ -441,7 +441,7 @@ class Story:
         await self.store.append([event])
 
     def check(self, website: Website) -> int:
-        """Compare all answers about whole days; returns how many days there are sums of."""
+        """Compare all answers about whole days; return how many days have a rollup."""
         oracle = Oracle(self.views, self.events, source_of=SOURCES.name_of, now_ms=LATER_MS)
         days = sorted(self.rng.choice(range(40)) for _ in range(2))
         start, end = (

@@ -1,4 +1,4 @@
-"""What is foretold is what happens."""
+"""The forecast of retention is what happens."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ async def past(store: Store) -> None:
     await settled(store, NOW_MS)
 
 
-def foretold(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Forecast:
+def forecast_of(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Forecast:
     with reading_beside(folder) as guest:
         (website,) = guest.websites()
         return guest.forecast(website, cutoff_of(keep, retention.zone, NOW_MS))
@@ -40,27 +40,27 @@ async def test_the_forecast_comes_true(open_store: OpenStore, tmp_path: Path, si
     store = open_store(sizes=sizes)
     await past(store)
     await store.close()
-    before = foretold(tmp_path / "data", Keep(3))
-    assert before == foretold(tmp_path / "data", Keep(3)), "it has changed something"
+    before = forecast_of(tmp_path / "data", Keep(3))
+    assert before == forecast_of(tmp_path / "data", Keep(3)), "it has changed something"
     assert (before.due_views, before.due_events, before.new_days) == (42, 12, 6)
     assert (before.views, before.days, before.due_days, before.damaged) == (70, 0, 0, ())
     assert before.earliest_ms == NOW_MS - 9 * DAY_MS
     assert 0 < before.due_bytes <= before.bytes
-    nothing = foretold(tmp_path / "data", Keep(0))
+    nothing = forecast_of(tmp_path / "data", Keep(0))
     assert (nothing.due_views, nothing.due_bytes, nothing.new_days) == (0, 0, 0)
     store = open_store(sizes=sizes, retention=RETENTION)
     await settled(store, NOW_MS)
     (website,) = store.websites.all()
     left = len(held(store, website)[0])
     await store.close()
-    after = foretold(tmp_path / "data", Keep(3))
+    after = forecast_of(tmp_path / "data", Keep(3))
     assert (after.views, after.days) == (28, 6) == (left, before.new_days)
     assert (after.due_views, after.due_events, after.due_bytes, after.new_days) == (0, 0, 0, 0)
     assert after.earliest_ms == NOW_MS - 3 * DAY_MS
-    # Where segments are as small as a day, its sums are not merged.
+    # Where segments are as small as a day, its rollups are not merged.
     is_merged = sizes.chunk_views > 7
     assert (after.bytes_of_days == before.bytes_of_new_days) == is_merged
-    gone = foretold(tmp_path / "data", Keep(3, "nothing"))
+    gone = forecast_of(tmp_path / "data", Keep(3, "nothing"))
     assert (gone.due_days, gone.bytes_of_due_days) == (6, after.bytes_of_days)
 
 
@@ -76,6 +76,6 @@ async def test_damaged_segments_are_named_and_kept(open_store: OpenStore, tmp_pa
         *others, last = cursor.value()
         cursor.put(cursor.key(), bytes((*others, last ^ 1)))
     guest.close()
-    found = foretold(tmp_path / "data", Keep(3))
+    found = forecast_of(tmp_path / "data", Keep(3))
     assert "segment" in found.damaged[0]
     assert found.due_views < 42

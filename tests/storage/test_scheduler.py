@@ -12,7 +12,7 @@ from medamad.storage.store import Store
 async def test_equal_retention_rules_are_worked_out_once(
     open_store: Callable[..., Store],
 ) -> None:
-    """It is asked each minute, and for /metrics, in the reactor's thread."""
+    """It is called every minute, and for /metrics, in the reactor's thread."""
     asked = []
 
     class Zone(tzinfo):

@@ -118,7 +118,7 @@ SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
 def test_a_column_takes_as_little_as_its_numbers_need(
     values: NDArray[Any], bytes_each: int
 ) -> None:
-    """As what ascends by little steps it is stored only where it has to be copied anyway."""
+    """STEPS is chosen only where a copy is needed anyway."""
     value = encode_column(KEY, values.astype(np.uint64))
     header = len(encode_column(KEY, np.zeros(0, np.uint64)))
     assert len(value) == header + bytes_each * len(values)

@@ -1,4 +1,4 @@
-"""Segments and groups, written and opened again, against the views and events they are made of."""
+"""Segments, written and opened again, against the views and events they are made of."""
 
 import random
 import zlib
@@ -61,7 +61,7 @@ def names_of(codes: Any) -> Any:
 
 @define
 class Kept:
-    """What is stored, in memory: a `ReadAccess`."""
+    """A store in memory, which is a `ReadAccess`."""
 
     values: dict[tuple[str, bytes], bytes] = field(factory=dict)
 
@@ -84,7 +84,7 @@ class Kept:
         self._put(segment, written.puts)
         return segment
 
-    def write_group(self, members: list[Segment], number: int) -> Segment:
+    def write_merged(self, members: list[Segment], number: int) -> Segment:
         header = merged_header([(member.number, member.header) for member in members])
         segment = Segment(1, number, header, tuple(members))
         self._put(
@@ -120,7 +120,7 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
     for number in range(first, first + events):
         view = rng.choice([0, first + 999, *sequence])
         event_ms = base_ms + rng.randrange(90_000_000)
-        # Twice the same name, now and then: as the value that stands for those past a bound.
+        # Sometimes the same name twice, as for values past a limit.
         codes = sorted(rng.sample(range(6), rng.choice((1, 1, 2, 3))))
         properties += [(2 * number, event_ms, view, code) for code in codes]
     return Content(
@@ -248,10 +248,10 @@ def test_a_merged_segment_counts_as_its_members_together(
     kept = Kept()
     pieces = [made(rng, 1_000 * n, size, rng.randrange(4)) for n, size in enumerate(sizes, 1)]
     segments = [kept.write(piece, number) for number, piece in enumerate(pieces, 1)]
-    groups = [kept.write_group(segments[:2], 50)]
+    merged = [kept.write_merged(segments[:2], 50)]
     if len(segments) > 3:
-        groups = [kept.write_group([*groups, kept.write_group(segments[2:], 51)], 52)]
-    tops = [*groups, *(segments[2:] if len(groups[0].members) == 2 and len(segments) < 4 else [])]
+        merged = [kept.write_merged([*merged, kept.write_merged(segments[2:], 51)], 52)]
+    tops = [*merged, *(segments[2:] if len(merged[0].members) == 2 and len(segments) < 4 else [])]
     parts = [kept.open(top) for top in tops]
     assert seen(*parts) == seen_in(*pieces)
     assert agrees(MadeSnapshot(texts=texts, parts=parts)) >= len(segments)
@@ -286,7 +286,7 @@ def test_every_flipped_bit_of_a_header_is_detected(content: Content, data: Any) 
 
 
 def test_a_header_of_another_shape_is_detected() -> None:
-    """As one of an earlier version of the program may be."""
+    """As an earlier version of the program may have written."""
     packed = b"\x93\x01\x02\x03"
     value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed
     with pytest.raises(Damaged):

@@ -231,7 +231,7 @@ async def test_a_renamed_file_stops_the_store(
 async def test_an_overwritten_file_stops_the_store(
     open_store: OpenStore, tmp_path: Path, *, is_older: bool
 ) -> None:
-    """As by cp of a copy, older or of another store; what is written after that is nowhere."""
+    """As by cp from a backup; what is written after that would be lost."""
     store, other = open_store(), open_store(name="other")
     website = await store.add_website("example.com", 1)
     content = (tmp_path / "data" / FILE_NAME).read_bytes()
@@ -244,7 +244,7 @@ async def test_an_overwritten_file_stops_the_store(
     assert paths(seen(store, website)) == ["/before"]
     with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
         file.write(content)
-    # Nor does a command write into it, which would make it look like ours.
+    # A command does not write into it either, which would make it look like ours.
     ended = finished("token", tmp_path / "data", "add", "x")
     assert (ended.returncode, "it was written over" in ended.stderr) == (1, True)
     with pytest.raises(Unavailable, match="it was written over"):
@@ -280,7 +280,7 @@ async def test_a_commit_that_cannot_be_published_stops_the_store(open_store: Ope
 async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
     open_store: OpenStore,
 ) -> None:
-    """LMDB does nothing more then, and an earlier transaction is the last."""
+    """LMDB refuses everything from then on, and an earlier transaction is the last."""
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view()])
@@ -297,7 +297,7 @@ async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
 
 
 def fill_what_first_pages_are_written_by(file: Path) -> None:
-    """Have all writes fail by the one descriptor of a file whose writes are synced at once."""
+    """Let all writes fail through the descriptor of a file whose writes are synced at once."""
     for link in Path("/proc/self/fd").iterdir():
         descriptor = int(link.name)
         with suppress(OSError):
@@ -337,7 +337,7 @@ async def test_live_figures(open_store: OpenStore) -> None:
     )
     assert store.visitors_last_day(website, NOW_MS) == 3
     assert store.live_visitors(website, NOW_MS) == 1
-    # Set back, the clock makes the latest views ones of a time to come.
+    # With the clock set back, the latest views are in the future.
     assert store.live_visitors(website, NOW_MS - 1) == 2
     assert store.live_visitors(website, NOW_MS - day_ms) == 2
     assert store.live_visitors(website, NOW_MS - 2 * day_ms) == 0
@@ -357,7 +357,7 @@ async def test_visitors_of_the_future_are_not_of_the_last_day(open_store: OpenSt
             now_ms = NOW_MS + days * day_ms + 1_000
             assert store.visitors_last_day(website, now_ms) == counted
             await store.tidy(now_ms, NOW_MS)
-            # From then on nothing is looked through for it.
+            # From then on no segment is scanned for it.
             assert store.partitions._visitors[website.number].count(now_ms) == counted
         await store.close()
         store = open_store()
@@ -366,7 +366,7 @@ async def test_visitors_of_the_future_are_not_of_the_last_day(open_store: OpenSt
 
 @pytest_twisted.ensureDeferred
 async def test_visitors_are_counted_in_memory_from_the_first_hit_on(open_store: OpenStore) -> None:
-    """To look through the segments takes too long for a list of websites."""
+    """Scanning segments takes too long for a list of websites."""
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append([a_view(time_ms=NOW_MS - 1), a_view(first_today=False), a_view()])

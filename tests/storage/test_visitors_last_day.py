@@ -22,7 +22,7 @@ def of_day(visits: list[int], now_ms: int) -> int:
 def test_visitors_are_counted_exactly_or_not_at_all(
     first: list[int], later: list[list[int] | int], asked: list[int]
 ) -> None:
-    """In whatever order they came: a clock may be set. When it is filled, all is known."""
+    """In any order, as a clock may be set."""
     last_day = VisitorsLastDay()
     visits: list[int] = []
     assert last_day.count(NOW_MS) is None
@@ -79,12 +79,12 @@ def test_visitors_of_the_future_do_not_count_yet(ahead_ms: int) -> None:
     assert last_day.count(NOW_MS) == 2
     assert last_day.count(NOW_MS + 1) == 3
     assert last_day.count(NOW_MS + ahead_ms - 900_000) == (3 if ahead_ms < DAY_MS else 0)
-    # What there was no room for is asked for anew.
+    # Visitors that there was no room for are loaded again.
     assert last_day.count(NOW_MS + ahead_ms) == (4 if ahead_ms < DAY_MS else None)
 
 
 def test_nothing_is_counted_before_all_visitors_are_loaded() -> None:
-    """Hits come while the segments are still being read."""
+    """Hits arrive while segments are still being read."""
     last_day = VisitorsLastDay()
     last_day.add([NOW_MS])
     assert last_day.count(NOW_MS) is None
@@ -95,14 +95,14 @@ def test_nothing_is_counted_before_all_visitors_are_loaded() -> None:
 def test_too_many_visitors_in_a_quarter_of_an_hour_cannot_be_split() -> None:
     last_day = VisitorsLastDay()
     last_day.fill([], NOW_MS)
-    # A quarter of an hour that begins at `first`, and the one after it.
+    # The quarter of an hour that begins at `first`, and the next one.
     first = NOW_MS // 900_000 * 900_000
     last_day.add(range(first, first + 900_000, 9))
     last_day.add([first + 900_000 + step for step in (0, 5, 9)])
     assert last_day.count(first + 900_009) == 100_003
     assert last_day.count(first + 900_005) == 100_002
     assert last_day.count(first + 450_000) is None
-    # The day begins amid the many.
+    # The day begins within the crowded quarter of an hour.
     assert last_day.count(first + DAY_MS + 450_000) is None
     assert last_day.count(first + DAY_MS + 900_005) == 2
     assert sum(len(slot.times) for slot in last_day._slots.values()) == 4_096 + 3

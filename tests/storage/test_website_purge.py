@@ -1,4 +1,4 @@
-"""What a deleted website has left goes, also where there is next to no room for that."""
+"""The data of a deleted website is purged, even where there is hardly any room to do so."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -31,7 +31,7 @@ def deleted(environment: Environment) -> list[int]:
 
 @define
 class Submitted:
-    """Makes changes at once, unless there is no room for what they remove."""
+    """Makes changes at once, unless there is no room to delete as much."""
 
     environment: Environment
     room: int
@@ -73,12 +73,12 @@ async def test_a_website_is_purged_in_smaller_steps_where_there_is_little_room(
 async def test_a_purge_that_failed_is_resumed(environment: Environment) -> None:
     fill(environment, 1, 2, 3)
     submitted = Submitted(environment, 0)
-    removal = WebsitePurge(environment, submitted, Leases(reactor))
+    purge = WebsitePurge(environment, submitted, Leases(reactor))
     with pytest.raises(Unavailable, match="no room"):
-        await removal.purge(2)
+        await purge.purge(2)
     assert deleted(environment) == [1, 2, 3]
     submitted.room = STEP_KEYS
-    await removal.resume(lambda website: website == 3)
+    await purge.resume(lambda website: website == 3)
     assert deleted(environment) == [3]
 
 
@@ -86,11 +86,11 @@ async def test_a_purge_that_failed_is_resumed(environment: Environment) -> None:
 async def test_a_purge_waits_only_for_queries_of_the_same_website(environment: Environment) -> None:
     fill(environment, 1, 2)
     leases = Leases(reactor)
-    removal = WebsitePurge(environment, Submitted(environment, STEP_KEYS), leases)
+    purge = WebsitePurge(environment, Submitted(environment, STEP_KEYS), leases)
     with leases.lease(2):
-        await removal.purge(1)
+        await purge.purge(1)
         assert deleted(environment) == [2]
-        waiting = Deferred.fromCoroutine(removal.purge(2))
+        waiting = Deferred.fromCoroutine(purge.purge(2))
         assert not waiting.called
     await waiting
     assert deleted(environment) == []

@@ -59,9 +59,10 @@ class Compactor:
     async def run_next(
         self, partition: Partition, now_ms: int, cutoff: Cutoff | None = None
     ) -> Job | None:
-        """Run the most urgent job of a website to its end; return it, None when nothing is due.
+        """Run the most urgent job of a website to its end and return it.
 
-        Raises Unavailable when the store cannot take it.
+        When nothing is due any more, purge what the jobs replaced and return None. Raises
+        Unavailable when the store cannot take it.
         """
         while not partition.is_deleted:
             try:
@@ -87,9 +88,9 @@ class Compactor:
             pass
 
     async def run(self, job: Job) -> bool:
-        """Write, publish and purge; return whether the job was published.
+        """Write the segments of a job and publish them; return whether it was published.
 
-        It is not where the website has been deleted, or the job has become obsolete.
+        It is not if the website has been deleted, or the job has become obsolete.
         """
         try:
             writes = job.writes()
@@ -103,7 +104,6 @@ class Compactor:
             self._discard(job)
         elif isinstance(job, Flush):
             await self.trim_wal(job.partition, job.cut.latest_ms)
-        await self.purge()
         return is_published
 
     async def purge(self) -> None:
@@ -116,6 +116,7 @@ class Compactor:
     async def add_segment(self, partition: Partition, content: Content) -> None:
         """Add imported views and events, which were never in the log."""
         await self.run(await self._submit(partial(self._plan_segment, partition, content)))
+        await self.purge()
 
     async def add_rollups(self, partition: Partition, days: Sequence[CodedDay]) -> None:
         """Add the rollups of imported days, some at a time."""
@@ -128,8 +129,9 @@ class Compactor:
         while not partition.is_deleted:
             job = await self._submit(partial(self._plan_batch_removal, partition, batch))
             if job is None:
-                return
+                break
             await self.run(job)
+        await self.purge()
 
     # What accompanies jobs
 
