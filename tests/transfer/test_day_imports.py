@@ -224,7 +224,7 @@ async def test_days_of_which_there_is_something_are_left_out(
         [a_view(time_ms=(first_s[1] - 1) * 1000), a_view(time_ms=first_s[3] * 1000)]
     )
     zipped = export.zip(tmp_path / "export.zip")
-    today = (days[-1] - EPOCH).rollups
+    today = (days[-1] - EPOCH).days
     for _ in range(2):
         taken = await take_days(store, website, [zipped], zone=BERLIN, today=today)
         gathering = taken.gathering

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from support.storage.bulk_loads import made
+from support.storage.bulk_loads import load, made
 from support.storage.contents import agrees, rows, settled
 from support.storage.hits import DAY_MS, NOW_MS, views
 from support.transfer.filled_store import fill
@@ -74,7 +74,7 @@ async def test_an_import_beside_hits_can_be_undone(open_store: OpenStore, tmp_pa
     there = open_store(sizes=SMALL, name="there")
     twin = await there.add_website("example.org", 1)
     await there.append(views(1, 30))
-    await there.load(twin, made(5, 20, 6))
+    await load(there, twin, made(5, 20, 6))
     await settled(there, NOW_MS + DAY_MS + 1)
     before = answers(there, twin), exported(there, twin, ExportRequest(what="views"))
     taken = await take_in(there, twin, files)
