@@ -11,7 +11,7 @@ from medamad.admin.protocol import Request
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import DayCounts
-from medamad.storage.imports import Imported
+from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.parts import (
@@ -46,7 +46,7 @@ class ImportRows(Request, frozen=True, kw_only=True):
     texts: Mapping[int, list[str]]
 
 
-def rows_request(number: int, piece: Imported) -> ImportRows:
+def rows_request(number: int, piece: ImportedHits) -> ImportRows:
     """Return what brings some rows."""
     content, events = piece.content, piece.content.events
     views = {name: _column(content, name) for name in _VIEW_COLUMNS}
@@ -66,7 +66,7 @@ def _column(content: Content, name: str) -> NDArray[Any]:
     return content.codes[Dimension[name.upper()]] if found is None else found
 
 
-def rows_of(request: ImportRows) -> Imported:
+def rows_of(request: ImportRows) -> ImportedHits:
     """Return the rows that were brought. Raises BadRequest."""
     views = _columns(request.views, _VIEW_COLUMNS)
     events = _columns(request.events, _EVENT_COLUMNS)
@@ -81,7 +81,7 @@ def rows_of(request: ImportRows) -> Imported:
     for name, times_ms in (("time_ms", views["time_ms"]), ("time_ms", events["time_ms"])):
         if len(times_ms) and int(times_ms.min()) < 0:
             raise BadRequest(f"{name}: expected times since 1970")
-    return Imported(Content(**views, codes=codes, events=EventRows(**events)), texts)
+    return ImportedHits(Content(**views, codes=codes, events=EventRows(**events)), texts)
 
 
 def bytes_of(request: ImportRows) -> int:

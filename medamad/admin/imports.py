@@ -24,7 +24,7 @@ from medamad.domain.errors import ApiError, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.import_content import DayCounts
-from medamad.storage.imports import Imported
+from medamad.storage.imports import ImportedHits
 from medamad.storage.store import Store
 
 _BLOCK_VIEWS: Final = 65_536
@@ -104,7 +104,7 @@ class _Incoming:
 
     batch: ImportBatch
     website: Website
-    pieces: list[Imported] = field(factory=list)
+    pieces: list[ImportedHits] = field(factory=list)
     days: list[DayCounts] = field(factory=list)
     rows: int = 0
     bytes: int = 0

@@ -325,7 +325,7 @@ class Daemon(Service):
 
     def _note(self, note: Callable[[int], None], store: Store) -> None:
         """Note the time in a file, unless its disk may not answer: everybody would wait for it."""
-        if not store.stall_watch.lack:
+        if not store.stall_watch.unavailable_reason:
             note(self._now_ms())
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
@@ -394,8 +394,8 @@ def _started(
 
 
 async def _give_up_on_standstill(store: Store, queue: WriteQueue) -> None:
-    if lack := store.stall_watch.tell():
-        queue.give_up(Unavailable(lack, retry_after=_RETRY_AFTER_S))
+    if reason := store.stall_watch.look():
+        queue.give_up(Unavailable(reason, retry_after=_RETRY_AFTER_S))
 
 
 async def _return_memory(store: Store, questions: Pool) -> None:

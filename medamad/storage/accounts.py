@@ -1,4 +1,4 @@
-"""The account and its logins on disk. Read afresh each time: another process may change them."""
+"""The account and its logins on disk. Not cached, since commands change them beside the daemon."""
 
 import struct
 from collections.abc import Callable
@@ -20,13 +20,13 @@ _ACCOUNT_KEY: Final = b"account"
 _log: Final = Logger()
 _LOGIN: Final = struct.Struct(">QQ")
 MOST_LOGINS: Final = 1_000
-"""How many logins there may be at once: where all may log in, somebody does so without end."""
+"""The most logins at a time: in demo mode anyone may log in any number of times."""
 
 
 def read_account(txn: Txn, databases: Databases) -> Account | None:
-    """Return the account, or None when there is none yet.
+    """Return the account, None before there is one.
 
-    A damaged one is logged and counts as none: the next start makes another.
+    A damaged account is logged and counts as none: the next start creates another.
     """
     try:
         return stored_account(txn, databases)
@@ -36,7 +36,7 @@ def read_account(txn: Txn, databases: Databases) -> Account | None:
 
 
 def stored_account(txn: Txn, databases: Databases) -> Account | None:
-    """Return the account as it is stored. Raises Damaged."""
+    """Return the stored account, None before there is one. Raises Damaged."""
     stored = txn.get(_ACCOUNT_KEY, db=databases.meta)
     if stored is None:
         return None
@@ -47,20 +47,20 @@ def stored_account(txn: Txn, databases: Databases) -> Account | None:
 
 
 def write_account(txn: Txn, databases: Databases, account: Account) -> None:
-    """Put the account in the place of what was there."""
+    """Store the account, replacing any other."""
     value = with_checksum(_ACCOUNT_KEY, msgspec.json.encode(account))
     txn.put(_ACCOUNT_KEY, value, db=databases.meta)
 
 
 def delete_account(txn: Txn, databases: Databases) -> None:
-    """Remove the account, and all its logins, tokens and share links."""
+    """Delete the account with its logins, tokens and share links."""
     txn.delete(_ACCOUNT_KEY, db=databases.meta)
     txn.drop(databases.logins, delete=False)
     delete_grants(txn, databases)
 
 
 def read_login(txn: Txn, databases: Databases, digest: bytes) -> Login | None:
-    """Return the login whose token has that SHA-256."""
+    """Return the login whose token has this SHA-256, or None."""
     stored = txn.get(digest, db=databases.logins)
     return None if stored is None else _login(digest, stored)
 
@@ -72,7 +72,7 @@ def write_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> 
 
 
 def add_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> None:
-    """Store another login; of too many, those end that were not used for the longest time."""
+    """Store a login; beyond MOST_LOGINS, the longest unused ones end."""
     write_login(txn, databases, digest, login)
     too_many = txn.stat(databases.logins)["entries"] - MOST_LOGINS
     if too_many > 0:
@@ -83,16 +83,16 @@ def add_login(txn: Txn, databases: Databases, digest: bytes, login: Login) -> No
 
 
 def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None:
-    """Note that a login was used, unless it has been revoked in the meantime."""
+    """Record that a login was used, unless it has been revoked in the meantime."""
     login = read_login(txn, databases, digest)
     if login is not None and login.last_seen < now:
         write_login(txn, databases, digest, evolve(login, last_seen=now))
 
 
-def forget_logins(txn: Txn, databases: Databases, is_over: Callable[[Login], bool]) -> int:
-    """Remove the logins that are over; returns how many there were."""
+def forget_logins(txn: Txn, databases: Databases, has_expired: Callable[[Login], bool]) -> int:
+    """Delete the logins that have expired; return how many."""
     logins = _all_logins(txn, databases)
-    over = [digest for digest, login in logins if login is None or is_over(login)]
+    over = [digest for digest, login in logins if login is None or has_expired(login)]
     for digest in over:
         txn.delete(digest, db=databases.logins)
     return len(over)
@@ -104,7 +104,7 @@ def _all_logins(txn: Txn, databases: Databases) -> list[tuple[bytes, Login | Non
 
 
 def _login(digest: bytes, stored: bytes) -> Login | None:
-    """Read a login. A damaged one has ended."""
+    """Decode a login; a damaged one is logged and has ended."""
     try:
         return Login(*_LOGIN.unpack(verified(digest, stored)))
     except (Damaged, struct.error) as error:
@@ -113,7 +113,7 @@ def _login(digest: bytes, stored: bytes) -> Login | None:
 
 
 def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:
-    """Revoke every login but the one whose token has the SHA-256 `keep`."""
+    """Revoke every login except the one whose token has the SHA-256 `keep`."""
     kept = None if keep is None else txn.get(keep, db=databases.logins)
     txn.drop(databases.logins, delete=False)
     if keep is not None and kept is not None:
@@ -122,10 +122,10 @@ def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> 
 
 @frozen(eq=False)
 class StoredAccount:
-    """The account of an open store, and its logins. Reads are at once, writes awaited.
+    """The account of an open store and its logins. Reads return at once, writes are awaited.
 
-    A login is known by the SHA-256 of its token. Each write raises Unavailable, and keeps nothing,
-    when the store cannot take it.
+    The key of a login is the SHA-256 of its token. Each write raises Unavailable, and stores nothing,
+    if the store cannot take it.
     """
 
     _environment: Environment
@@ -142,7 +142,7 @@ class StoredAccount:
             return read_login(txn, self._environment.databases, digest)
 
     async def put(self, account: Account) -> None:
-        """Store an account where there is none."""
+        """Store the first account."""
         databases = self._environment.databases
         await self._writer.submit(lambda txn: write_account(txn.lmdb, databases, account))
 
@@ -153,10 +153,10 @@ class StoredAccount:
         login: bytes | None = None,
         end_logins: bool = False,
     ) -> Account:
-        """Change the account as it is when its turn comes; returns it as it is then.
+        """Apply a change to the account in the writer thread; return the changed account.
 
-        `end_logins` revokes all logins but `login`. Raises Unauthorised when there is no account,
-        or when `login` has been revoked by then.
+        `end_logins` revokes all logins except `login`. Raises Unauthorised if there is no account or
+        `login` has been revoked by then.
         """
         databases = self._environment.databases
 
@@ -174,12 +174,12 @@ class StoredAccount:
         return await self._writer.submit(lambda txn: make(txn.lmdb))
 
     async def add_login(self, digest: bytes, login: Login) -> None:
-        """Store a login; of too many, those end that were not used for the longest time."""
+        """Store a login; beyond MOST_LOGINS, the longest unused ones end."""
         databases = self._environment.databases
         await self._writer.submit(lambda txn: add_login(txn.lmdb, databases, digest, login))
 
     async def touch_login(self, digest: bytes, now: int) -> None:
-        """Note that a login was used."""
+        """Record that a login was used."""
         databases = self._environment.databases
         await self._writer.submit(lambda txn: touch_login(txn.lmdb, databases, digest, now))
 
@@ -188,7 +188,9 @@ class StoredAccount:
         databases = self._environment.databases
         await self._writer.submit(lambda txn: txn.lmdb.delete(digest, db=databases.logins))
 
-    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
-        """Remove the logins that are over, which nobody may ever show again."""
+    async def forget_logins(self, has_expired: Callable[[Login], bool]) -> int:
+        """Delete the logins that have expired."""
         databases = self._environment.databases
-        return await self._writer.submit(lambda txn: forget_logins(txn.lmdb, databases, is_over))
+        return await self._writer.submit(
+            lambda txn: forget_logins(txn.lmdb, databases, has_expired)
+        )

@@ -1,7 +1,7 @@
-"""Backups of a store, made while it is in use and verified before they get their name.
+"""Backups of a store: made while it is in use, and verified before they get their name.
 
-Both are Zstandard frames (RFC 8878), the note in one that decompressors skip: `zstd -d` gives the
-store's file. Each of the two has a SHA-256; that of the store's file stands in the note.
+A backup has two Zstandard frames (RFC 8878): a note in a frame that decompressors skip, and the
+store's file, which `zstd -d` extracts. Each has a SHA-256; that of the store's file is in the note.
 """
 
 import fcntl
@@ -32,13 +32,13 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a phase of the work, how much of it is done, and how much there is in all."""
 
 _FRAME: Final = struct.Struct("<II")
-"""How a frame begins that is skipped: magic number, length."""
+"""The header of a skippable frame: magic number, length."""
 _SKIPPED: Final = 0x184D2A5D
 _OURS: Final = b"medamad backup 1"
 _DIGEST_BYTES: Final = 32
 _NOTE_BYTES: Final = 1024
 _LEVEL: Final = 3
-"""As small as gzip's usual level, for a ninth of its time; beyond, little is gained."""
+"""As small as gzip at its usual level, in a ninth of the time. Higher levels gain little."""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -47,28 +47,28 @@ def no_progress(_phase: str, _done: int, _total: int) -> None:
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a backup."""
+    """What a backup contains."""
 
     program: str
-    """The version of the program that made it."""
+    """The version of medamad that made it."""
     format: str
-    """That of the store."""
+    """The format of the store."""
     store: str
-    """What tells the store from every other, in hexadecimal; "" where it has no such name yet."""
+    """The identifier of the store, in hexadecimal; "" if that is damaged."""
     made: int
-    """When, in Unix seconds."""
+    """When it was made, in Unix seconds."""
     state: str
-    """What tells the file of the store that it was made of, and its last transaction."""
+    """The inode of the store's file, and its last transaction."""
     bytes: int = 0
-    """Of the store's file, as it is in here."""
+    """The size of the store's file in it."""
     packed_bytes: int = 0
-    """The same, compressed."""
+    """The compressed size of that."""
     sha256: str = ""
-    """Of the store's file, in hexadecimal."""
+    """The SHA-256 of the store's file, in hexadecimal."""
 
 
 def write_backup(file: BinaryIO, note: Note, pieces: Iterable[bytes]) -> Note:
-    """Write a backup of a store's file, given in pieces; returns the note as it was written."""
+    """Write a backup of a store's file, given in pieces; return the note as written."""
     file.seek(_FRAME.size + _NOTE_BYTES)
     digest = hashlib.sha256()
     count = packed_count = 0
@@ -87,7 +87,7 @@ def write_backup(file: BinaryIO, note: Note, pieces: Iterable[bytes]) -> Note:
 
 
 def read_note(file: BinaryIO) -> Note:
-    """Read what is in a backup. Raises NoBackup, also when it has been cut short."""
+    """Read the note of a backup. Raises NoBackup, also if the file was cut short."""
     begin = file.read(_FRAME.size + _NOTE_BYTES)
     if _FRAME.pack(_SKIPPED, _NOTE_BYTES) + _OURS != begin[: _FRAME.size + len(_OURS)]:
         raise NoBackup("not a backup of medamad, or of a version that this program does not know")
@@ -105,9 +105,9 @@ def read_note(file: BinaryIO) -> Note:
 
 
 def unpacked(file: BinaryIO, note: Note) -> Iterator[bytes]:
-    """Return the store's file in pieces, after its note has been read.
+    """Return the store's file in pieces, once the note has been read.
 
-    Raises NoBackup, at the end at the latest, when it is not what was written.
+    Raises NoBackup, at the end at the latest, if it is not what was written.
     """
     digest = hashlib.sha256()
     left = note.bytes
@@ -132,7 +132,7 @@ def _written(note: Note) -> bytes:
 
 _MODE: Final = 0o600
 _PACKED_SHARE: Final = 0.6
-"""The most that a store has been seen to take when compressed, and some more."""
+"""More than any store was seen to take when compressed."""
 _MIB: Final = 1 << 20
 
 
@@ -144,11 +144,11 @@ def back_up(
     progress: Progress = no_progress,
     spare_bytes: int = 0,
 ) -> Note:
-    """Write a backup of a store as a transaction sees it, and read it again.
+    """Write a backup of a store as of a transaction, and verify it.
 
-    The transaction ends as soon as all of it is written: what it keeps from being used again grows.
-    The pages of the store must be sound. What bears the name of `target` is whole at any time, and
-    `spare_bytes` of its disk stay free. Raises StoreError and OSError; then there is no new file.
+    Ends the transaction as soon as all is written, since it keeps freed space from reuse. The file
+    `target` is complete at any time, and `spare_bytes` of its disk stay free. Raises StoreError,
+    OSError; then `target` is as before.
     """
     used = environment.used_bytes(txn)
     _check_room(target.parent, used, spare_bytes)
@@ -176,7 +176,7 @@ def back_up(
 
 
 def clear_unfinished(folder: Path, beginning: str) -> None:
-    """Remove what was left of backups whose names begin so, by programs that were killed."""
+    """Remove what killed processes left of backups whose names begin so."""
     for part in folder.glob(f".{beginning}*{BACKUP_SUFFIX}.part"):
         with suppress(StoreError, FileNotFoundError), _only(part):
             part.with_suffix(".check").unlink(missing_ok=True)
@@ -184,7 +184,7 @@ def clear_unfinished(folder: Path, beginning: str) -> None:
 
 
 def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
-    """Return names for a file of a moment, in UTC, each for where those before it are taken."""
+    """Return names for a file of a moment, in UTC, to try until one is free."""
     stamp = time.strftime("%Y%m%d-%H%M%SZ", time.gmtime(unix_s))
     yield f"{beginning}{stamp}{ending}"
     for number in count(2):
@@ -192,12 +192,12 @@ def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
 
 
 def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progress) -> None:
-    """Write the store's file of a backup and read all of it. Raises NoBackup, OSError.
+    """Write the store's file of a backup to `target` and read all of it. Raises NoBackup, OSError.
 
-    To remove `target` after that is the caller's.
+    The caller removes `target` afterwards, also after a failure.
     """
     done = 0
-    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as store:  # noqa: PTH123 - it is for nobody else to read
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as store:  # noqa: PTH123 - with a mode
         for piece in unpacked(file, note):
             store.write(piece)
             done += len(piece)
@@ -216,8 +216,8 @@ def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:
 
 @contextmanager
 def _only(part: Path) -> Iterator[BinaryIO]:
-    """Open the file that is to become the backup. Raises StoreError when another writes it."""
-    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE), "r+b") as file:  # noqa: PTH123 - it is for nobody else to read
+    """Open the file that is to become the backup. Raises StoreError if another process writes it."""
+    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE), "r+b") as file:  # noqa: PTH123 - with a mode
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -227,7 +227,7 @@ def _only(part: Path) -> Iterator[BinaryIO]:
 
 
 def _copied(env: lmdb.Environment, txn: Txn) -> Generator[bytes]:
-    """Return the file of a store as a transaction sees it, without the pages that are free."""
+    """Return the file of a store as of a transaction, in pieces, without free pages."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     failed: list[lmdb.Error] = []
 

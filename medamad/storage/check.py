@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.accounts import stored_account
 from medamad.storage.compaction.purge import PER_WEBSITE
-from medamad.storage.dictionary.decode import PropertyNames
-from medamad.storage.dictionary.keys import code_key, split_name
-from medamad.storage.dictionary.limits import read_mark
+from medamad.storage.dictionary.decode import PropertyNameNumbers
+from medamad.storage.dictionary.keys import code_key, decode_entry
+from medamad.storage.dictionary.limits import read_count_mark
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import Database, Environment, Txn
@@ -76,7 +76,7 @@ class StoreCheck:
     _greatest_sequence: int = 0
     _greatest_segment: int = 0
     _greatest_batch: int = 0
-    _names_of: PropertyNames = field(init=False)
+    _names_of: PropertyNameNumbers = field(init=False)
 
     @property
     def days(self) -> int:
@@ -149,7 +149,7 @@ class StoreCheck:
 
     def _website(self, number: int) -> Iterator[str]:
         databases = self._environment.databases
-        self._names_of = PropertyNames(WriterAccess(self._txn), databases, number)
+        self._names_of = PropertyNameNumbers(WriterAccess(self._txn), databases, number)
         names: dict[Dimension, NDArray[np.bool_]] = {}
         for dimension in Dimension:
             texts: list[str | None] = []
@@ -191,13 +191,13 @@ class StoreCheck:
         """Compare each text with its code; gives the texts, None where a code has none."""
         codes = self._environment.databases.codes
         try:
-            read_mark(self._txn, self._environment.databases, (website, dimension))
+            read_count_mark(self._txn, self._environment.databases, (website, dimension))
         except Damaged as error:
             yield f"website {website}, mark of {dimension.attribute}: {error}"
         for key, value in self._items("dictionary", struct.pack(">IB", website, dimension)):
             place = f"website {website}, {dimension.attribute} {key[5:].hex()}"
             try:
-                code, text = split_name(key, value)
+                code, text = decode_entry(key, value)
             except Damaged as error:
                 yield f"{place}: {error}"
                 continue

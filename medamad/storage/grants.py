@@ -1,6 +1,6 @@
-"""Access besides a login: API tokens and share links, on disk.
+"""Grants of access besides logins: API tokens and share links, on disk.
 
-Read afresh each time: another process may make and revoke them.
+Not cached, since commands create and revoke them beside the daemon.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _log: Final = Logger()
 
 @frozen
 class Kind(Generic[G]):
-    """A kind of grant: what its names in meta begin with, and how many there may be."""
+    """A kind of grant: the prefix of its names in meta, and the most there may be."""
 
     prefix: bytes
     type: type[G]
@@ -33,20 +33,20 @@ class Kind(Generic[G]):
 
 
 TOKENS: Final = Kind(TOKEN, Token, MAX_TOKENS, "tokens")
-"""Tokens, by the SHA-256 of their texts."""
+"""Tokens, keyed by their SHA-256."""
 SHARES: Final = Kind(SHARE, Share, MAX_SHARES, "share links")
-"""Share links, by their ids."""
+"""Share links, keyed by their ids."""
 
 
 def read_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> G | None:
-    """Return one. One that is damaged opens nothing."""
+    """Return a grant, None for a missing or damaged one."""
     name = kind.prefix + key
     stored = txn.get(name, db=databases.meta)
     return None if stored is None else _read(kind, name, stored)
 
 
 def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[bytes, G]]:
-    """Return all of a kind, each with its key, in order of when they were made."""
+    """Return all grants of a kind with their keys, in order of creation."""
     found = [
         (name.removeprefix(kind.prefix), grant)
         for name, stored in _stored(txn, databases, kind.prefix)
@@ -56,7 +56,7 @@ def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[byt
 
 
 def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
-    """Keep another one. Raises Conflict when there are as many as there may be."""
+    """Store another grant. Raises Conflict if there are too many."""
     if sum(1 for _ in _stored(txn, databases, kind.prefix)) >= kind.most:
         raise Conflict(f"there are {kind.most} {kind.what} already, revoke one first")
     known = (each for _, each in read_grants(txn, databases, kind))
@@ -66,18 +66,18 @@ def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: 
 
 
 def write_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
-    """Put one in the place of what was there."""
+    """Store a grant, replacing any other with its key."""
     name = kind.prefix + key
     txn.put(name, with_checksum(name, msgspec.json.encode(grant)), db=databases.meta)
 
 
 def delete_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> bool:
-    """Revoke one. Returns whether it was there."""
+    """Revoke a grant; return whether it existed."""
     return bool(txn.delete(kind.prefix + key, db=databases.meta))
 
 
 def delete_grants(txn: Txn, databases: Databases) -> None:
-    """Revoke every one of every kind."""
+    """Revoke all grants of every kind."""
     for prefix in (TOKEN, SHARE):
         for name, _ in list(_stored(txn, databases, prefix)):
             txn.delete(name, db=databases.meta)
@@ -91,7 +91,7 @@ def delete_shares_of(txn: Txn, databases: Databases, website: int) -> None:
 
 
 def damaged_grants(txn: Txn, databases: Databases) -> Iterator[str]:
-    """Return which are damaged."""
+    """Return a message for each damaged grant."""
     yield from _damaged(txn, databases, TOKENS)
     yield from _damaged(txn, databases, SHARES)
 
@@ -129,31 +129,31 @@ def _decode(kind: Kind[G], name: bytes, stored: bytes) -> G:
 
 @frozen(eq=False)
 class Grants(Generic[G]):
-    """Those of one kind in an open store. Reads are at once, writes awaited."""
+    """The grants of a kind in an open store. Reads return at once, writes are awaited."""
 
     _environment: Environment
     _writer: Writer
     _kind: Kind[G]
 
     def find(self, key: bytes) -> G | None:
-        """Return one."""
+        """Return a grant, None for a missing or damaged one."""
         with self._environment.reading() as txn:
             return read_grant(txn, self._environment.databases, self._kind, key)
 
     def all(self) -> list[tuple[bytes, G]]:
-        """Return all, each with its key, in order of when they were made."""
+        """Return all grants with their keys, in order of creation."""
         with self._environment.reading() as txn:
             return read_grants(txn, self._environment.databases, self._kind)
 
     async def add(self, key: bytes, grant: G) -> None:
-        """Keep another one. Raises Conflict when there are as many as there may be."""
+        """Store another grant. Raises Conflict if there are too many."""
         databases = self._environment.databases
         await self._writer.submit(
             lambda txn: add_grant(txn.lmdb, databases, self._kind, key, grant)
         )
 
     async def change(self, key: bytes, change: Callable[[G], G]) -> None:
-        """Change one, unless it has been revoked in the meantime."""
+        """Apply a change to a grant, unless it has been revoked in the meantime."""
         databases, kind = self._environment.databases, self._kind
 
         def make(txn: Txn) -> None:
@@ -164,7 +164,7 @@ class Grants(Generic[G]):
         await self._writer.submit(lambda txn: make(txn.lmdb))
 
     async def revoke(self, key: bytes) -> bool:
-        """Revoke one. Returns whether it was there."""
+        """Revoke a grant; return whether it existed."""
         databases = self._environment.databases
         return await self._writer.submit(
             lambda txn: delete_grant(txn.lmdb, databases, self._kind, key)

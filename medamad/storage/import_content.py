@@ -53,7 +53,7 @@ def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]
 
 
 @frozen(eq=False)
-class CodedDay:
+class EncodedDay:
     """All that is known of a day, and the codes of its texts."""
 
     counts: Sequence[DayCounts]
@@ -116,10 +116,11 @@ class CodedDay:
 
 def days_of(
     counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
-) -> list[CodedDay]:
+) -> list[EncodedDay]:
     """Part what is known by days, which follow each other."""
     return [
-        CodedDay(list(of_day), codes, batch) for _, of_day in groupby(counts, lambda each: each.day)
+        EncodedDay(list(of_day), codes, batch)
+        for _, of_day in groupby(counts, lambda each: each.day)
     ]
 
 
@@ -129,13 +130,13 @@ _STEP_NAMES: Final = 1_000
 
 
 @frozen(eq=False)
-class TextCoding:
+class TextEncoder:
     """Works in short steps of the writer. Nothing may tidy names away meanwhile."""
 
     _submit: Submit
     _names: Dictionary
     has_website: Callable[[int], bool]
-    _check_room: Callable[[Txn], None]
+    _check_space: Callable[[Txn], None]
 
     async def codes(
         self, partition: Partition, texts: Iterable[tuple[Dimension, Sequence[str]]], time_ms: int
@@ -167,7 +168,7 @@ class TextCoding:
     ) -> list[int]:
         if partition.is_deleted or not self.has_website(partition.website):
             raise NotFound("hostname: the website has been deleted")
-        self._check_room(txn.lmdb)
-        coding = self._names.coding(txn.lmdb, time_ms)
-        txn.after_commit(coding.adopt)
-        return [coding.any_code(partition.website, dimension, text) for text in texts]
+        self._check_space(txn.lmdb)
+        encoder = self._names.encoder(txn.lmdb, time_ms)
+        txn.after_commit(encoder.committed)
+        return [encoder.any_code(partition.website, dimension, text) for text in texts]

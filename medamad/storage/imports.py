@@ -30,7 +30,7 @@ from medamad.storage.import_batches import (
     spans_of,
     write_batch,
 )
-from medamad.storage.import_content import DayCounts, TextCoding, days_of, texts_by_dimension
+from medamad.storage.import_content import DayCounts, TextEncoder, days_of, texts_by_dimension
 from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
@@ -45,23 +45,23 @@ from medamad.storage.wal.journal import Journal
 
 
 @define
-class Incoming:
-    """It grows with every piece. Of hits that have gone since only this knows the times."""
+class ImportTotals:
+    """What an unfinished import batch has received so far, including hits that retention has deleted."""
 
     visitors: int = 0
     time_bounds: tuple[int, int] = NO_TIME
     days: tuple[int, int] | None = None
-    """The first and the last of days that were added up elsewhere."""
+    """The first and the last day that came as a rollup."""
 
     def add(self, content: Content) -> None:
-        """Note hits."""
+        """Add hits."""
         self.visitors += int(np.count_nonzero(content.flags & VISITOR))
         for times in (content.time_ms, content.events.time_ms):
             if len(times):
                 self._reach(int(times.min()), int(times.max()))
 
     def add_days(self, counts: Iterable[DayCounts]) -> None:
-        """Note days."""
+        """Add rollups of days."""
         for each in counts:
             if each.dimension is None:
                 self.visitors += int(each.sums[VISITORS].sum())
@@ -74,8 +74,8 @@ class Incoming:
 
 
 @frozen(eq=False)
-class Imported:
-    """Some hits of a batch, ascending by their numbers in this store.
+class ImportedHits:
+    """Some hits of an import batch, ascending by their numbers in this store.
 
     The codes of `content` are indices into `texts`, of VIEW_DIMENSIONS and PROPERTY.
     """
@@ -86,23 +86,23 @@ class Imported:
 
 @define(eq=False)
 class Imports:
-    """Batches of all websites. One is imported into a website at a time."""
+    """The import batches of all websites. A website takes one at a time."""
 
     _environment: Environment
     _submit: Submit
     _partitions: Partitions
     _compactor: Compactor
     _journal: Journal
-    _coding: TextCoding
-    _check_room: Callable[[Txn], None]
+    _encoder: TextEncoder
+    _check_space: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
     _removal: ImportRemoval
-    _incoming: dict[int, Incoming] = field(factory=dict)
-    """What came in so far, by the number of each batch that takes more."""
+    _totals: dict[int, ImportTotals] = field(factory=dict)
+    """The totals of unfinished batches, by number."""
     _log = Logger()
 
     def batches(self, website: Website) -> list[ImportBatch]:
-        """Return the batches that were imported into a website and are whole. For any thread."""
+        """Return the complete import batches of a website. For any thread."""
         with self._environment.reading() as txn:
             found = sound_batches(txn, self._environment.databases, website.number)
         return [batch for batch in found if batch.state is State.WHOLE]
@@ -122,87 +122,87 @@ class Imports:
         newest: int,
         now: int,
     ) -> ImportBatch:
-        """Begin a batch. `ranges` tells which numbers its hits have, of each store.
+        """Begin a batch. `ranges` are the numbers of its hits, by store of origin.
 
-        Raises Conflict when the same was imported before, when another import is under way or
-        has come after the batch `newest`, BadRequest for impossible numbers, NotFound, and
-        Unavailable where hits would be refused.
+        Raises Conflict if the same files were imported before, or another import is under way or was
+        finished after the batch `newest`; BadRequest for impossible numbers, NotFound, and
+        Unavailable if hits are being refused.
         """
         check_ranges(ranges)
         await self._removal.go_on()
         batch = await self._submit(
             partial(self._begin, website, source, digest, ranges, newest, now)
         )
-        self._incoming[batch.number] = Incoming()
+        self._totals[batch.number] = ImportTotals()
         return batch
 
-    async def load(self, batch: ImportBatch, pieces: Sequence[Imported]) -> None:
-        """Take in some hits of a batch that was begun; as many as make a segment are best.
+    async def load(self, batch: ImportBatch, pieces: Sequence[ImportedHits]) -> None:
+        """Store some hits of a batch, best as many as make a segment.
 
-        Raises NotFound when the batch was given up or its website deleted, BadRequest for numbers
-        that are not its own, and Unavailable where hits would be refused.
+        Raises NotFound if the batch was abandoned or its website deleted, BadRequest for numbers
+        outside its ranges, and Unavailable if hits are being refused.
         """
         for piece in pieces:
             _check_numbers(batch, piece.content)
-        # Nothing uses the names until the hits are there: they must not be tidied away.
+        # Until the hits are stored nothing uses their codes, so keep the vacuum out.
         async with self._one_at_a_time:
             partition = await self._submit(partial(self._partition_of, batch))
             contents = [await self._coded(partition, batch, piece) for piece in pieces]
             whole = concatenate(contents)
             if len(whole) or len(whole.events):
                 await self._compactor.add_segment(partition, whole)
-        if (incoming := self._incoming.get(batch.number)) is not None:
-            incoming.add(whole)
+        if (totals := self._totals.get(batch.number)) is not None:
+            totals.add(whole)
 
     async def load_days(self, batch: ImportBatch, counts: Sequence[DayCounts]) -> None:
-        """Take in days that were added up elsewhere: those of a day together, and each day once.
+        """Store rollups of days: the counts of a day together, and each day once.
 
-        Raises NotFound when the batch was given up or its website deleted, Unavailable where hits
-        would be refused.
+        Raises NotFound if the batch was abandoned or its website deleted, and Unavailable if hits are
+        being refused.
         """
         texts = texts_by_dimension(counts)
         first_ms = min((each.span[0] for each in counts), default=0)
-        # Nothing uses the names until the days are there: they must not be tidied away.
+        # Until the days are stored nothing uses their codes, so keep the vacuum out.
         async with self._one_at_a_time:
             partition = await self._submit(partial(self._partition_of, batch))
-            found = await self._coding.codes(partition, texts.items(), max(0, first_ms))
+            found = await self._encoder.codes(partition, texts.items(), max(0, first_ms))
             codes = {
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
             await self._compactor.add_rollups(partition, days_of(counts, codes, batch.number))
-        if (incoming := self._incoming.get(batch.number)) is not None:
-            incoming.add_days(counts)
+        if (totals := self._totals.get(batch.number)) is not None:
+            totals.add_days(counts)
 
     async def finish(self, batch: ImportBatch) -> ImportBatch:
-        """Let a batch be seen; returns it with what it turned out to have. Raises NotFound."""
+        """Complete a batch, which makes it visible; return it with its totals. Raises NotFound."""
         async with self._one_at_a_time:
             whole, partition = await self._submit(partial(self._finish, batch))
-            self._incoming.pop(batch.number, None)
+            self._totals.pop(batch.number, None)
             await self._compactor.run_all(partition, whole.last_ms)
         await self._submit(partial(self._partitions.count_visitors, partition))
         return whole
 
     async def undo(self, website: Website, number: int) -> ImportBatch:
-        """Remove a batch, whole or not; returns it as it was. Raises NotFound.
+        """Remove a batch, complete or not; return it as it was. Raises NotFound.
 
-        It is out of sight at once. Raises Unavailable where there is no room to remove all of it:
-        `tidy` goes on with that.
+        It is hidden at once. Raises Unavailable if there is no space to remove all of it; `tidy`
+        continues then.
         """
         batch = await self._removal.hide(website.number, number)
-        self._incoming.pop(number, None)
+        self._totals.pop(number, None)
         await self._removal.go_on()
         return batch
 
     async def give_up(self, website: Website, batch: ImportBatch) -> None:
-        """Remove a batch that nobody is going to finish. Raises Unavailable as `undo`."""
-        self._tell_unfinished(website, batch)
+        """Remove a batch that nobody will finish. Raises Unavailable as `undo`."""
+        self._log_unfinished(website, batch)
         self._removal.add(batch)
-        self._incoming.pop(batch.number, None)
+        self._totals.pop(batch.number, None)
         await self._removal.go_on()
 
     async def tidy(self) -> None:
-        """Remove what is left of batches that were undone, given up or never finished.
+        """Remove what is left of batches that were undone, abandoned or never finished.
 
         Raises Unavailable as `undo`.
         """
@@ -211,7 +211,7 @@ class Imports:
     # At start
 
     def load_all(self, txn: Txn, website: Website) -> None:
-        """Hide the batches of a website that are not whole: the next tidying removes them."""
+        """Hide the incomplete batches of a website; the next `tidy` removes them."""
         for found in read_batches(txn, self._environment.databases, website.number):
             if isinstance(found, str):
                 self._log.error("what is known of an import is damaged: {place}", place=found)
@@ -219,10 +219,10 @@ class Imports:
                 self._partitions.get_or_create(website.number).hide(found.number)
                 self._removal.add(found)
                 if found.state is State.UNFINISHED:
-                    self._tell_unfinished(website, found)
+                    self._log_unfinished(website, found)
 
-    def _tell_unfinished(self, website: Website, batch: ImportBatch) -> None:
-        """Tell the operator why the number of an import is missing from then on."""
+    def _log_unfinished(self, website: Website, batch: ImportBatch) -> None:
+        """Log why the number of an import is missing from now on."""
         self._log.info(
             "the import of number {number} into {website} was not finished: nothing of it stays",
             number=batch.number,
@@ -242,10 +242,10 @@ class Imports:
         txn: Transaction,
     ) -> ImportBatch:
         databases = self._environment.databases
-        if not self._coding.has_website(website.number):
+        if not self._encoder.has_website(website.number):
             raise NotFound("hostname: the website has been deleted")
         partition = self._partitions.get_or_create(website.number)
-        self._check_room(txn.lmdb)
+        self._check_space(txn.lmdb)
         batches = sound_batches(txn.lmdb, databases, website.number)
         check_new(batches, digest, newest)
         known = origins_of("", batches).spans
@@ -267,7 +267,7 @@ class Imports:
         return batch
 
     def _partition_of(self, batch: ImportBatch, txn: Transaction) -> Partition:
-        """Return the partition of a batch that takes more."""
+        """Return the partition of an unfinished batch."""
         databases = self._environment.databases
         partition = self._partitions.find(batch.website)
         if partition is None:
@@ -279,10 +279,12 @@ class Imports:
             raise Conflict(f"batch: the import of number {batch.number} has ended")
         return partition
 
-    async def _coded(self, partition: Partition, batch: ImportBatch, piece: Imported) -> Content:
+    async def _coded(
+        self, partition: Partition, batch: ImportBatch, piece: ImportedHits
+    ) -> Content:
         content = piece.content
         times = [*content.time_ms[:1].tolist(), *content.events.time_ms[:1].tolist()]
-        codes = await self._coding.codes(partition, piece.texts.items(), min(times, default=0))
+        codes = await self._encoder.codes(partition, piece.texts.items(), min(times, default=0))
         events = content.events
         return evolve(
             content,
@@ -306,28 +308,28 @@ class Imports:
             for segment in partition.segments_of_batch(batch.number)
             if not segment.members
         ]
-        incoming = self._incoming.get(batch.number)
-        if incoming is None:  # Its removal waits for its turn.
+        totals = self._totals.get(batch.number)
+        if totals is None:  # Its removal is pending.
             raise _given_up(batch)
-        bounds = incoming.time_bounds
+        bounds = totals.time_bounds
         first_ms, last_ms = (0, 0) if bounds == NO_TIME else bounds
         whole = replace(
             batch,
             state=State.WHOLE,
             views=sum(header.views for header in headers),
-            visitors=incoming.visitors,
+            visitors=totals.visitors,
             events=sum(header.events for header in headers),
             first_ms=first_ms,
             last_ms=last_ms,
-            days=incoming.days,
+            days=totals.days,
         )
         write_batch(txn.lmdb, self._environment.databases, whole)
 
-        def shown() -> None:
+        def show() -> None:
             partition.reveal(batch.number)
             self._partitions.publish(partition)
 
-        txn.after_commit(shown)
+        txn.after_commit(show)
         return whole, partition
 
 

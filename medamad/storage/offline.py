@@ -1,4 +1,4 @@
-"""What a command does to a store by itself, whether the daemon runs or not."""
+"""What commands do with a store themselves, whether or not the daemon is running."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from medamad.storage.environment.environment import (
     open_as_guest,
     open_to_read,
 )
-from medamad.storage.environment.files import failures_told
+from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, Kind
@@ -35,14 +35,14 @@ from medamad.storage.websites import Websites, read_websites
 
 
 def change_password(directory: Path, password_hash: str, now: int) -> str:
-    """Return the account another password and revoke its logins; returns its name.
+    """Change the account's password and revoke its logins; return its name.
 
-    The daemon reads the account afresh for each login, so it takes effect at once. Raises NoStore
-    when there is no store or no account in it, and StoreError when it cannot be opened.
+    The daemon does not cache the account, so this takes effect at once. Raises NoStore if there is no
+    store or no account in it, and StoreError if it cannot be opened.
     """
     environment = open_as_guest(directory)
     try:
-        with failures_told(environment.path), environment.lmdb.begin(write=True) as txn:
+        with store_errors(environment.path), environment.lmdb.begin(write=True) as txn:
             environment.check_is_ours(txn)
             account = read_account(txn, environment.databases)
             if account is None:
@@ -58,8 +58,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
 def make_backup(directory: Path, target: Path, progress: Progress, spare_bytes: int) -> Note:
     """Write a backup of an existing store, beside a daemon that may be running.
 
-    `spare_bytes` stay free on the store's disk where the backup is on it too. Raises StoreError,
-    OSError.
+    If the backup is on the store's disk, `spare_bytes` of it stay free. Raises StoreError, OSError.
     """
     environment, txn = open_to_read(directory)
     try:
@@ -73,22 +72,22 @@ def make_backup(directory: Path, target: Path, progress: Progress, spare_bytes: 
 
 @frozen(eq=False)
 class Guest:
-    """Reads a store as it was at one moment, beside a daemon that may be running.
+    """Reads a store as of one transaction, beside a daemon that may be running.
 
-    That moment is kept for as long as it reads: meanwhile the daemon cannot use freed room again.
+    Until it ends, the daemon cannot reuse freed space.
     """
 
     _environment: Environment
     _txn: Txn
 
     def websites(self) -> list[Website]:
-        """Return every website in order of hostname."""
+        """Return all websites in order of hostname."""
         websites = Websites(self._environment.databases)
         websites.load(self._txn)
         return websites.all()
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Return for how much longer a daemon would not believe the clock; 0 where it does."""
+        """Return for how much longer a daemon would not believe the clock; 0 if it does."""
         return read_trusted(self._txn, self._environment).after(0, now_ms).doubt_left_ms
 
     def website(self, hostname: str) -> Website:
@@ -110,7 +109,7 @@ class Guest:
         return evolve(self._partition(website).publish(), source=source)
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
-        """Return what is kept of a website, and what of it goes by a bound."""
+        """Return how much of a website is kept, and how much of it a bound would delete."""
         return forecast(self._partition(website), self._environment.databases, self._txn, bound)
 
     def _partition(self, website: Website) -> Partition:
@@ -124,14 +123,14 @@ class Guest:
         return partitions.get_or_create(website.number)
 
     def batches(self, website: Website) -> list[ImportBatch]:
-        """Return the batches that were imported into a website and are whole."""
+        """Return the complete import batches of a website."""
         return [batch for batch in self._batches(website) if batch.state is State.WHOLE]
 
     def _batches(self, website: Website) -> list[ImportBatch]:
         return sound_batches(self._txn, self._environment.databases, website.number)
 
     def origins(self, website: Website) -> Origins:
-        """Return where the hits of a website are from. Raises StoreError."""
+        """Return the origins of a website's hits. Raises StoreError."""
         try:
             return origins_of(self._environment.store_id(self._txn), self._batches(website))
         except Damaged as error:
@@ -140,7 +139,7 @@ class Guest:
 
 @contextmanager
 def reading_beside(directory: Path) -> Iterator[Guest]:
-    """Read an existing store for a while. Raises StoreError."""
+    """Open an existing store to read it. Raises StoreError."""
     environment, txn = open_to_read(directory)
     try:
         yield Guest(environment, txn)
@@ -150,22 +149,22 @@ def reading_beside(directory: Path) -> Iterator[Guest]:
 
 
 class _NoReactor:
-    """Nobody waits for a guest's questions."""
+    """Stands for a reactor: nobody waits for the leases of a guest."""
 
     def callFromThread(self, _call: Callable[..., object], /, *_args: object) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 @frozen
 class Listed(Generic[G]):
-    """Grants of a kind with their keys, in order, and the hostnames of websites by number."""
+    """The grants of a kind with their keys, and the hostnames of websites by number."""
 
     grants: list[tuple[bytes, G]]
     hostnames: dict[int, str]
 
 
 def list_grants(directory: Path, kind: Kind[G]) -> Listed[G]:
-    """Return the tokens or the share links. Raises StoreError, as do all of these."""
+    """Return the tokens or the share links. Raises StoreError, as do the functions below."""
     with _guest(directory, write=False) as (txn, databases):
         found = grants.read_grants(txn, databases, kind)
         hostnames = {website.number: website.hostname for website in _websites(txn, databases)}
@@ -173,19 +172,19 @@ def list_grants(directory: Path, kind: Kind[G]) -> Listed[G]:
 
 
 def add_grant(directory: Path, kind: Kind[G], key: bytes, grant: G) -> None:
-    """Keep another token or share link; it is good at once. Raises Conflict for too many."""
+    """Add a token or share link, valid at once. Raises Conflict if there are too many."""
     with _guest(directory, write=True) as (txn, databases):
         grants.add_grant(txn, databases, kind, key, grant)
 
 
 def revoke_grant(directory: Path, kind: Kind[G], key: bytes) -> bool:
-    """Revoke a token or a share link at once; returns whether it was there."""
+    """Revoke a token or share link at once; return whether it existed."""
     with _guest(directory, write=True) as (txn, databases):
         return grants.delete_grant(txn, databases, kind, key)
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:
-    """Return the numbers of websites. Raises BadRequest for one that is not registered."""
+    """Return the numbers of websites. Raises BadRequest for an unregistered one."""
     with _guest(directory, write=False) as (txn, databases):
         known = {website.hostname: website.number for website in _websites(txn, databases)}
     names = [canonical_hostname(hostname) for hostname in hostnames]
@@ -204,7 +203,7 @@ def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
     """Return a transaction of a store beside a daemon that may be running; kept if all went well."""
     environment = open_as_guest(directory)
     try:
-        with failures_told(environment.path), environment.lmdb.begin(write=write) as txn:
+        with store_errors(environment.path), environment.lmdb.begin(write=write) as txn:
             if write:
                 environment.check_is_ours(txn)
             yield txn, environment.databases

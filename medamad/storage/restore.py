@@ -1,7 +1,7 @@
 """Restore a backup in place of a store, which is kept beside it.
 
-The new file is made whole under another name and put in place by one rename: whenever the program
-is killed, the one store is there or the other.
+The new file is completed under another name and renamed last, so that whenever the process is
+killed, one of the two stores is there.
 """
 
 import os
@@ -41,7 +41,7 @@ from medamad.storage.errors import NoBackup, StoreError
 
 _PLACING: Final = "putting it in place"
 _ROOM_BYTES: Final = 64 << 20
-"""What the file may grow by while its logins are ended."""
+"""How much the file may grow while its logins are deleted."""
 _MIB: Final = 1 << 20
 _SEQUENCE: Final = b"sequence"
 _GAP_BITS: Final = 32
@@ -50,21 +50,21 @@ _GAPS: Final = 1 << 12
 
 @frozen
 class Restored:
-    """What is there now."""
+    """What a restore did."""
 
     note: Note
     replaced: Path | None
-    """The store that was there before."""
+    """Where the previous store is kept; None if there was none."""
 
 
 def restore(
     backup: Path, directory: Path, progress: Progress, at_last: Callable[[], None] = lambda: None
 ) -> Restored:
-    """Put the store of a backup into a directory, and end its logins.
+    """Put the store of a backup into a directory, and delete its logins.
 
-    `at_last` is called before the last steps, which are short and amid which nothing may end it.
-    Raises StoreInUse while a daemon runs there, NoBackup when the file is not a sound backup, other
-    StoreErrors and OSError; then all is as it was.
+    `at_last` is called before the last steps, which are short and must not be interrupted. Raises
+    StoreInUse while a daemon is running there, NoBackup for a file that is not a sound backup, other
+    StoreErrors and OSError; then everything is as before.
     """
     with backup.open("rb") as file:
         try:
@@ -122,10 +122,10 @@ def _check_room(directory: Path, note: Note) -> None:
 
 
 def _make_ready(new: Path, note: Note) -> None:
-    """End the logins, and have the disk hold all of it.
+    """Delete the logins, advance the sequence number, and sync the file.
 
-    Hits get numbers from far beyond those that the backup knows: what the replaced store has
-    counted since keeps its own, so that none is taken for another when it is imported.
+    The next hits get numbers far beyond the backup's, so that hits which the replaced store has
+    counted since are not mistaken for them when they are imported.
     """
     env = open_lmdb(new, note.bytes + 2 * _ROOM_BYTES)
     try:
@@ -153,11 +153,11 @@ def _put_in_place(
     kept = _kept_as(store)
     progress(_PLACING, 1, 2)
     at_last()
-    # Hits were taken until now, and those since the backup are not in it. Before the store is
-    # another: one that is killed between these must not have the gap taken for silence.
+    # Hits since the backup are not in it, and that gap must not look like silence. Do this before
+    # the rename, in case the process is killed in between.
     store.with_name(PRESENCE_NAME).unlink(missing_ok=True)
     store.with_name(STATE_NAME).unlink(missing_ok=True)
-    # What LMDB noted of the readers of one file would mislead those of the other.
+    # The lock file has the readers of the other store.
     lock_of(store).unlink(missing_ok=True)
     new.replace(store)
     progress(_PLACING, 2, 2)
@@ -168,7 +168,7 @@ def _put_in_place(
 
 
 def _kept_as(store: Path) -> Path | None:
-    """Return the store that is there a further name, of this time."""
+    """Link the present store to a second name, with the time; return it, None without a store."""
     for name in dated_names(f"{FILE_NAME}{REPLACED}", "", time.time()):
         kept = store.with_name(name)
         try:

@@ -17,13 +17,13 @@ from medamad.storage.compaction.scheduler import Maintenance
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
-from medamad.storage.environment.files import failures_told
-from medamad.storage.environment.free_space import Room
+from medamad.storage.environment.files import store_errors
+from medamad.storage.environment.free_space import FreeSpace
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.grants import SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
-from medamad.storage.import_content import TextCoding
+from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.registry import Partitions
@@ -43,7 +43,7 @@ def start_store(
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Store:
     """Open or create the store in a directory and load it. Raises StoreError, OSError."""
-    with failures_told(directory / FILE_NAME):
+    with store_errors(directory / FILE_NAME):
         environment = open_environment(directory, settings.map_size)
         store = _build(environment, settings, reactor, sizes)
         with environment.reading() as txn:
@@ -51,7 +51,7 @@ def start_store(
             deleted = list(_deleted(store, txn))
             with suppress(Unavailable):
                 # So that the log has from the start why no hits are stored.
-                store.room.check(txn)
+                store.free_space.check(txn)
         _start_background_work(store, to_trim, deleted)
         return store
 
@@ -63,7 +63,7 @@ def _build(
     databases = environment.databases
     broken: Deferred[str] = Deferred()
     writer = Writer(environment, reactor, broken.callback)
-    room = Room(environment, settings.min_free_disk)
+    free_space = FreeSpace(environment, settings.min_free_disk)
     websites = Websites(databases)
     dictionary = Dictionary(databases, settings.new_values, settings.other_new_values)
     journal = Journal(
@@ -98,8 +98,8 @@ def _build(
         partitions=partitions,
         compactor=compactor,
         journal=journal,
-        coding=TextCoding(writer.submit, dictionary, websites.has_number, room.check),
-        check_room=room.check,
+        encoder=TextEncoder(writer.submit, dictionary, websites.has_number, free_space.check),
+        check_space=free_space.check,
         one_at_a_time=one_at_a_time,
         removal=ImportRemoval(
             environment=environment,
@@ -121,7 +121,7 @@ def _build(
         broken=broken,
         environment=environment,
         writer=writer,
-        room=room,
+        free_space=free_space,
         dictionary=dictionary,
         journal=journal,
         partitions=partitions,
@@ -164,7 +164,7 @@ def _start_background_work(store: Store, to_trim: list[Partition], deleted: list
     """Finish what the last run left, and count the visitors of the last day."""
     maintenance = store.maintenance
     maintenance.log_unregistered()
-    if store.room.free_disk() < store.settings.min_free_disk:
+    if store.free_space.free_disk() < store.settings.min_free_disk:
         # On a full disk the first write may end the run, so `tidy` does it a little later.
         maintenance.postponed = to_trim
     else:

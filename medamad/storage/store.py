@@ -20,7 +20,7 @@ from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.compaction.scheduler import Maintenance
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Environment
-from medamad.storage.environment.free_space import Room, Usage
+from medamad.storage.environment.free_space import FreeSpace, Usage
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import Lost
@@ -70,7 +70,7 @@ class Store:
     environment: Environment
     journal: Journal
     dictionary: Dictionary
-    room: Room
+    free_space: FreeSpace
     writer: Writer
     partitions: Partitions
     website_purge: WebsitePurge
@@ -100,7 +100,7 @@ class Store:
     def apply(self, settings: StoreSettings) -> None:
         """Apply changed settings; the size of the map stays until the next start."""
         self.settings = settings
-        self.room.min_free_disk = settings.min_free_disk
+        self.free_space.min_free_disk = settings.min_free_disk
         self.maintenance.retention = settings.retention
         self.maintenance.log_unregistered()
         self.dictionary.bounds = settings.new_values
@@ -130,7 +130,7 @@ class Store:
     def usage(self) -> Usage:
         """Return how much of the store's room is in use."""
         with self.environment.reading() as txn:
-            return self.room.usage(txn)
+            return self.free_space.usage(txn)
 
     @property
     def commits(self) -> Timings:
@@ -142,14 +142,14 @@ class Store:
         try:
             self.environment.opened.check()
             with self.environment.reading() as txn:
-                room = self.room.lack(txn)
+                shortage = self.free_space.unavailable_reason(txn)
         except Lost as error:
             return str(error)
         except OSError as error:
             return f"the folder of the store cannot be reached: {error.strerror}"
         except lmdb.Error as error:
             return f"the store cannot be read: {error}"
-        return room or self.writer.lack
+        return shortage or self.writer.unavailable_reason
 
     @property
     def stall_watch(self) -> StallWatch:
@@ -160,7 +160,7 @@ class Store:
         """Return whether a process that reads for long may soon leave no room for hits."""
         try:
             with self.environment.reading() as txn:
-                return self.room.is_running_out(txn, process)
+                return self.free_space.is_running_out(txn, process)
         except (OSError, lmdb.Error):  # which `unavailable_reason` reports
             return False
 
@@ -168,7 +168,7 @@ class Store:
         """Return the sizes of the store."""
         usage, partitions = self.usage(), self.partitions.all()
         try:
-            free_disk_bytes = self.room.free_disk()
+            free_disk_bytes = self.free_space.free_disk()
         except OSError:
             free_disk_bytes = 0
         return Figures(
@@ -257,7 +257,7 @@ class Store:
         retried the next time.
         """
         self.environment.lmdb.reader_check()
-        self.room.long_readers.tell()
+        self.free_space.long_readers.log_long_ones()
         self.maintenance.log_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
         try:
             await self.imports.tidy()
@@ -267,7 +267,7 @@ class Store:
     # In the writer thread
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> WriteBatch:
-        self.room.check(txn.lmdb)
+        self.free_space.check(txn.lmdb)
         batch = self.journal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
         txn.after_commit(batch.remember)
         txn.after_commit(lambda: self.partitions.extend(batch))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_batches import ImportBatch, Origins, Span
-from medamad.storage.imports import Imported
+from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.format import (
     PAGE_VISITOR,
@@ -243,7 +243,7 @@ class RowGatherer:
         last_views = self._existing.last_views
         self._last_views = {time_ms: Counter(views) for time_ms, views in last_views.items()}
 
-    def gather(self, files: Sequence[ImportFile]) -> Iterator[Imported | None]:
+    def gather(self, files: Sequence[ImportFile]) -> Iterator[ImportedHits | None]:
         """Read the files; yield a chunk, or None if there is none yet, after every step.
 
         Raise BadRequest if a file has changed since the survey.
@@ -269,7 +269,7 @@ class RowGatherer:
         rows = max(len(self._view_rows), len(self._event_rows))
         return rows >= MAX_CHUNK_ROWS or self._characters >= MAX_CHUNK_TEXT
 
-    def _take_chunk(self) -> Imported:
+    def _take_chunk(self) -> ImportedHits:
         chunk = build_chunk(self._view_numbers, self._view_rows, self._event_rows)
         self._view_rows, self._view_numbers, self._event_rows = [], [], []
         self._characters = 0
@@ -346,7 +346,7 @@ class RowGatherer:
 
 def build_chunk(
     numbers: Sequence[int], views: Sequence[ViewRow], events: Sequence[tuple[int, int, int, str]]
-) -> Imported:
+) -> ImportedHits:
     """Return views, with their numbers in this store, and properties of events as a chunk.
 
     An event is a tuple of its number, its time, the number of its view, and the property.
@@ -375,7 +375,7 @@ def build_chunk(
             property=np.array(property_codes, np.uint32)[by_event],
         ),
     )
-    return Imported(content, {**texts, Dimension.PROPERTY: list(properties)})
+    return ImportedHits(content, {**texts, Dimension.PROPERTY: list(properties)})
 
 
 def _encode(

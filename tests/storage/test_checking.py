@@ -17,7 +17,7 @@ from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.dimensions import Dimension
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.dictionary.limits import mark_key
+from medamad.storage.dictionary.limits import count_mark_key
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import (
     Environment,
@@ -150,7 +150,7 @@ def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
 
 def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
     def put(txn: Any, database: Any, _keys: list[bytes]) -> None:
-        txn.put(mark_key((1, Dimension.PATH)), b"no mark", db=database)
+        txn.put(count_mark_key((1, Dimension.PATH)), b"no mark", db=database)
 
     edit(folder, "dictionary", put)
     assert findings(folder) == ["website 1, mark of path: its checksum does not match"]

@@ -34,4 +34,4 @@ def test_what_there_is_too_little_of_is_said_and_damage_is_no_lack(
 ) -> None:
     for free, said in ((0, on_full), (1 << 30, else_)):
         monkeypatch.setattr(files, "free_bytes", lambda _folder, free=free: free)
-        assert files.lack_behind(error, tmp_path) == said
+        assert files.shortage_behind(error, tmp_path) == said

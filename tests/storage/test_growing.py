@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medamad.storage.dictionary.decode import Growing
+from medamad.storage.dictionary.decode import TextList
 
 TEXTS = [f"text {number}" for number in range(10_000)]
 
 
-def growing(texts: list[str]) -> Growing:
-    made = Growing()
+def growing(texts: list[str]) -> TextList:
+    made = TextList()
     made.extend(texts)
     return made
 
@@ -28,7 +28,7 @@ def test_it_is_cut_as_a_list_is(start: int | None, stop: int | None, step: int |
 
 
 def test_it_is_read_as_a_list_is() -> None:
-    made = Growing()
+    made = TextList()
     assert (len(made), list(made), made[:]) == (0, [], [])
     for number, text in enumerate(TEXTS):
         made.append(text)

@@ -32,7 +32,7 @@ from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import cutoff_of
 from medamad.storage.import_batches import ImportBatch
-from medamad.storage.imports import Imported
+from medamad.storage.imports import ImportedHits
 from medamad.storage.offline import reading_beside
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
@@ -63,7 +63,7 @@ async def load(store: Store, batch: ImportBatch, bulk: Bulk, pieces: int = 4) ->
         await store.imports.load(
             batch,
             [
-                Imported(
+                ImportedHits(
                     evolve(
                         content,
                         time_ms=content.time_ms[span],
@@ -268,7 +268,7 @@ async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: 
     await store.imports.give_up(website, batch)
     await settled(store, NOW_MS)
     assert store.partitions.all() == []
-    assert store.imports._incoming == {}
+    assert store.imports._totals == {}
     assert orphans(store.environment) == findings(store) == []
     await store.close()
 
@@ -291,7 +291,7 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
         await store.imports.give_up(website, batch)
         await settled(store, NOW_MS)
         assert store.partitions.all() == []
-        assert store.partitions._published == store.imports._incoming == {}
+        assert store.partitions._published == store.imports._totals == {}
         assert orphans(store.environment) == findings(store) == []
         await store.close()
 

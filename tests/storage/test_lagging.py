@@ -14,7 +14,7 @@ from support.storage.log_lines import told_in_log
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, open_environment
-from medamad.storage.environment.free_space import LongReaders, Room
+from medamad.storage.environment.free_space import FreeSpace, LongReaders
 from medamad.storage.store import Store
 
 MAP_SIZE = 8 << 20
@@ -56,14 +56,14 @@ def change(environment: Environment, times: int = 1) -> None:
             txn.put(NAME, bytes(VALUE), db=environment.databases.meta)
 
 
-def used_bytes(room: Room, environment: Environment) -> int:
+def used_bytes(room: FreeSpace, environment: Environment) -> int:
     with environment.lmdb.begin(write=True) as txn:
         return room.usage(txn).used
 
 
 def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
     reader = small.lmdb.begin()
@@ -85,7 +85,7 @@ def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
 def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
     """A backup of a store that has much room to use again does not stop the counting."""
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     change(small, 70)
     reader.abort()
@@ -94,25 +94,25 @@ def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> Non
     assert small.file_bytes() > 0.8 * MAP_SIZE
     reader = small.lmdb.begin()
     change(small)
-    room.lack(reader)
+    room.unavailable_reason(reader)
     clock.now += 100
     change(small, 20)
     assert used_bytes(room, small) - before < VALUE / 2
-    assert room.lack(reader) == ""
+    assert room.unavailable_reason(reader) == ""
     reader.abort()
     small.close()
 
 
 def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     lacks = []
     while not lacks or not lacks[-1]:
         change(small)
         clock.now += 1
         with small.lmdb.begin(write=True) as txn:
-            lacks.append(room.lack(txn))
+            lacks.append(room.unavailable_reason(txn))
     assert lacks[-1].endswith("that store.map_size allows are in use")
     assert len(lacks) > 50
     with small.lmdb.begin(write=True) as txn, pytest.raises(Unavailable, match="no hits are taken"):
@@ -125,24 +125,24 @@ def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environme
 
 def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 1 << 60, LongReaders(small, clock))
+    room = FreeSpace(small, 1 << 60, LongReaders(small, clock))
     reader = small.lmdb.begin()
     change(small, 60)
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn) == ""
+        assert room.unavailable_reason(txn) == ""
     clock.now += 10
     change(small, 2)
     with small.lmdb.begin(write=True) as txn:
-        assert "store.min_free_disk asks for" in room.lack(txn)
+        assert "store.min_free_disk asks for" in room.unavailable_reason(txn)
     reader.abort()
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn) == ""
+        assert room.unavailable_reason(txn) == ""
     small.close()
 
 
 def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     change(small, 10)
     before = used_bytes(room, small)
     with reading_process(small) as reader:
@@ -157,7 +157,7 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
 
 
 def running_out(
-    room: Room, environment: Environment, clock: Clock, process: int = os.getpid()
+    room: FreeSpace, environment: Environment, clock: Clock, process: int = os.getpid()
 ) -> list[bool]:
     """Tell after each change whether a process takes the room, until there is none for hits."""
     lack, found = "", []
@@ -166,13 +166,13 @@ def running_out(
         clock.now += 1
         with environment.lmdb.begin(write=True) as txn:
             found.append(room.is_running_out(txn, process))
-            lack = room.lack(txn)
+            lack = room.unavailable_reason(txn)
     return found
 
 
 def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
     found = running_out(room, small, clock)
     # Whoever ends the reader at once has lost no hit.
@@ -190,7 +190,7 @@ def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment
 
 def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     with reading_process(small) as older:
         change(small, 10)
         reader = small.lmdb.begin()
@@ -200,7 +200,7 @@ def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment
         older.kill()
     # What is left is taken by the other from then on.
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn) == ""
+        assert room.unavailable_reason(txn) == ""
     assert running_out(room, small, clock)[-1]
     reader.abort()
     small.close()
@@ -210,13 +210,13 @@ def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_mo
     small: Environment,
 ) -> None:
     clock = Clock()
-    room = Room(small, 0, LongReaders(small, clock))
+    room = FreeSpace(small, 0, LongReaders(small, clock))
     with small.lmdb.begin():
         change(small, 60)
     change(small, 2)
     room.min_free_disk = 1 << 60
     with small.lmdb.begin(write=True) as txn:
-        assert room.lack(txn) == ""
+        assert room.unavailable_reason(txn) == ""
         assert not room.is_running_out(txn, os.getpid())
     reader = small.lmdb.begin()
     found = running_out(room, small, clock)
@@ -231,18 +231,18 @@ def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
     long_readers = LongReaders(small, clock)
     reader = small.lmdb.begin()
     with told_in_log() as lines:
-        long_readers.tell()
+        long_readers.log_long_ones()
         clock.now += 100
         # Nothing was written since it began: it keeps nothing.
-        long_readers.tell()
+        long_readers.log_long_ones()
         change(small)
-        long_readers.tell()
+        long_readers.log_long_ones()
         clock.now += 59
-        long_readers.tell()
+        long_readers.log_long_ones()
         assert lines == []
         for _ in range(3):
             clock.now += 2
-            long_readers.tell()
+            long_readers.log_long_ones()
         (line,) = lines
     assert "has been reading the store for 61 s" in line
     reader.abort()
@@ -254,7 +254,7 @@ async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[.
     store = open_store()
     await store.add_website("example.com", 1)
     clock = Clock()
-    store.room.long_readers = LongReaders(store.environment, clock)
+    store.free_space.long_readers = LongReaders(store.environment, clock)
     reader = store.environment.lmdb.begin()
     await store.append(views(1, 2))
     with told_in_log() as lines:

@@ -25,9 +25,9 @@ def give(
     environment: Environment, names: Dictionary, texts: list[str], *, website: int = 1, day: int = 0
 ) -> list[int]:
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, day * DAY_MS)
-        codes = [coding.code(website, Dimension.PATH, text) for text in texts]
-    coding.adopt()
+        encoder = names.encoder(txn, day * DAY_MS)
+        codes = [encoder.code(website, Dimension.PATH, text) for text in texts]
+    encoder.committed()
     return codes
 
 
@@ -35,9 +35,9 @@ def give_properties(
     environment: Environment, names: Dictionary, properties: list[tuple[str, str]], *, day: int = 0
 ) -> list[tuple[str, str]]:
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, day * DAY_MS)
-        codes = [coding.property_codes(1, (pair,)) for pair in properties]
-    coding.adopt()
+        encoder = names.encoder(txn, day * DAY_MS)
+        codes = [encoder.property_codes(1, (pair,)) for pair in properties]
+    encoder.committed()
     texts = Texts(environment, 1)(Dimension.PROPERTY)
     return [split_property(texts[code]) for (code,) in codes]
 
@@ -55,13 +55,13 @@ def test_websites_and_dimensions_have_codes_of_their_own(environment: Environmen
     give(environment, names, ["/a", "/b"])
     assert give(environment, names, ["/b"], website=2) == [0]
     with environment.lmdb.begin(write=True) as txn:
-        assert names.coding(txn, 0).code(1, Dimension.BROWSER, "Firefox") == 0
+        assert names.encoder(txn, 0).code(1, Dimension.BROWSER, "Firefox") == 0
 
 
 def test_a_failed_transaction_leaves_no_code_behind(environment: Environment) -> None:
     names = new_names(environment)
     with environment.lmdb.begin(write=True) as txn:
-        assert names.coding(txn, 0).code(1, Dimension.PATH, "/lost") == 0
+        assert names.encoder(txn, 0).code(1, Dimension.PATH, "/lost") == 0
         txn.abort()
     assert give(environment, names, ["/kept"]) == [0]
     assert list(Texts(environment, 1)(Dimension.PATH)) == ["/kept"]
@@ -160,8 +160,8 @@ def test_what_is_cached_is_bounded_in_bytes(environment: Environment) -> None:
 def test_one_event_has_each_property_once(environment: Environment) -> None:
     names = new_names(environment)
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, 0)
-        codes = coding.property_codes(1, tuple((f"n{number}", "v") for number in range(9)))
+        encoder = names.encoder(txn, 0)
+        codes = encoder.property_codes(1, tuple((f"n{number}", "v") for number in range(9)))
     assert codes == [0, 1, 2]
 
 
@@ -240,9 +240,9 @@ def test_a_load_of_old_hits_after_a_restart_forgives_nothing(environment: Enviro
     give(environment, new_names(environment), ["/a", "/b"], day=6)
     names = new_names(environment)
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, 2 * DAY_MS)
-        assert coding.any_code(1, Dimension.PATH, "/old") == 2
-    coding.adopt()
+        encoder = names.encoder(txn, 2 * DAY_MS)
+        assert encoder.any_code(1, Dimension.PATH, "/old") == 2
+    encoder.committed()
     codes = give(environment, names, ["/c", "/d"], day=6)
     texts = Texts(environment, 1)(Dimension.PATH)
     assert [texts[code] for code in codes] == ["/c", OTHER]
@@ -271,9 +271,9 @@ def test_neither_a_clock_that_was_ahead_nor_a_load_of_old_hits_forgives_new_valu
     give(environment, names, ["/ahead"], day=371)
     give_properties(environment, names, [("size", "xl")], day=371)
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, 2 * DAY_MS)
-        coding.any_code(1, Dimension.PATH, "/old")
-    coding.adopt()
+        encoder = names.encoder(txn, 2 * DAY_MS)
+        encoder.any_code(1, Dimension.PATH, "/old")
+    encoder.committed()
     codes = give(environment, names, ["/c", "/d"], day=6)
     texts = Texts(environment, 1)(Dimension.PATH)
     assert [texts[code] for code in codes] == ["/c", OTHER]

@@ -9,7 +9,7 @@ from support.storage.log_lines import told_in_log
 from medamad.domain.dimensions import OTHER, Dimension
 from medamad.storage.dictionary.decode import Texts
 from medamad.storage.dictionary.encode import Dictionary
-from medamad.storage.dictionary.limits import mark_key
+from medamad.storage.dictionary.limits import count_mark_key
 from medamad.storage.environment.environment import Environment
 
 DAY_MS = 86_400_000
@@ -50,9 +50,9 @@ def give(
     """Return codes to paths of hits; returns how many got one of their own, and the steps back."""
     steps: list[str] = []
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
-        codes = [coding.code(*PATHS, text) for text in texts]
-    coding.adopt()
+        encoder = names.encoder(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
+        codes = [encoder.code(*PATHS, text) for text in texts]
+    encoder.committed()
     known = Texts(environment, 1)(Dimension.PATH)
     return sum(known[code] != OTHER for code in codes), len(steps)
 
@@ -69,10 +69,10 @@ def load(
     for begin in range(first, first + MANY, at_once):
         steps: list[str] = []
         with environment.lmdb.begin(write=True) as txn:
-            coding = names.coding(Counted(txn, steps), 0)  # type: ignore[arg-type]
+            encoder = names.encoder(Counted(txn, steps), 0)  # type: ignore[arg-type]
             for number in range(begin, begin + at_once):
-                coding.any_code(1, dimension, f"/{number}")
-        coding.adopt()
+                encoder.any_code(1, dimension, f"/{number}")
+        encoder.committed()
         most = max(most, len(steps))
     return most
 
@@ -110,9 +110,9 @@ def test_a_mark_is_of_each_property_name(environment: Environment) -> None:
     def given(*values: str) -> int:
         names = new_names(environment)
         with environment.lmdb.begin(write=True) as txn:
-            coding = names.coding(txn, 5 * DAY_MS)
-            codes = [coding.property_codes(1, (("size", value),)) for value in values]
-        coding.adopt()
+            encoder = names.encoder(txn, 5 * DAY_MS)
+            codes = [encoder.property_codes(1, (("size", value),)) for value in values]
+        encoder.committed()
         texts = Texts(environment, 1)(Dimension.PROPERTY)
         return sum(not texts[code].endswith(OTHER) for (code,) in codes)
 
@@ -128,7 +128,7 @@ def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> No
     load(environment, new_names(environment), 0, 1_000)
     give(environment, new_names(environment), ["/c"], 5)
     with environment.lmdb.begin(write=True) as txn:
-        key, names = mark_key(PATHS), environment.databases.dictionary
+        key, names = count_mark_key(PATHS), environment.databases.dictionary
         damaged = bytearray(txn.get(key, db=names))
         damaged[place] ^= 1
         txn.put(key, bytes(damaged), db=names)

@@ -173,7 +173,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
             await store.imports.undo(website, batch.number)
     await store.tidy(NOW_MS)
     assert entries(store, "import_batches", "segments", "purge_queue") == [0] * 3
-    assert store.imports._incoming == {}
+    assert store.imports._totals == {}
     await begun(store, website)
     await store.close()
 

@@ -9,9 +9,9 @@ from support.storage.hits import DAY_MS, NOW_MS, a_view, event
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.dictionary.decode import PropertyNames
+from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.dictionary.encode import Dictionary
-from medamad.storage.dictionary.keys import NAME_KEY
+from medamad.storage.dictionary.keys import ENTRY_KEY
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.settings import Keep, Retention
@@ -23,9 +23,9 @@ PROPERTIES = (("plan", "a"), ("size", "a"), ("plan", "b"), ("size", "b"))
 
 def test_properties_of_one_name_have_one_number(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
-        codes = np.array(coding.property_codes(1, PROPERTIES))
-        names = PropertyNames(WriterAccess(txn), environment.databases, 1)
+        encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
+        codes = np.array(encoder.property_codes(1, PROPERTIES))
+        names = PropertyNameNumbers(WriterAccess(txn), environment.databases, 1)
         plan, size, *others = names(codes).tolist()
         assert (plan != size, others) == (True, [plan, size])
         assert names(codes[[3, 0]]).tolist() == [size, plan]
@@ -33,21 +33,23 @@ def test_properties_of_one_name_have_one_number(environment: Environment) -> Non
 
 def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
-        codes = np.array(coding.property_codes(1, PROPERTIES))
-        names = PropertyNames(WriterAccess(txn), environment.databases, 1)
+        encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
+        codes = np.array(encoder.property_codes(1, PROPERTIES))
+        names = PropertyNameNumbers(WriterAccess(txn), environment.databases, 1)
         assert len(list(names.look_up([codes[:2], codes[[0, 0, 2]]]))) == 3
         assert list(names.look_up([codes[:3]])) == []
 
 
 def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
-        coding = Dictionary(environment.databases, BOUNDS, 9).coding(txn, 0)
-        codes = np.array(coding.property_codes(1, PROPERTIES))
+        encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
+        codes = np.array(encoder.property_codes(1, PROPERTIES))
         database = environment.databases.dictionary
-        key = NAME_KEY.pack(1, Dimension.PROPERTY, codes[1])
+        key = ENTRY_KEY.pack(1, Dimension.PROPERTY, codes[1])
         txn.put(key, txn.get(key, db=database)[:-1] + b"\xff", db=database)
-        numbers = PropertyNames(WriterAccess(txn), environment.databases, 1)(np.array([*codes, 99]))
+        numbers = PropertyNameNumbers(WriterAccess(txn), environment.databases, 1)(
+            np.array([*codes, 99])
+        )
         assert numbers[1] == numbers[4]
         assert len(set(numbers.tolist())) == 3
 

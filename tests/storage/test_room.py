@@ -68,7 +68,7 @@ async def test_refusing_is_logged_when_it_begins_and_when_it_ends(open_store: Op
     told: list[str] = []
 
     def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.storage.environment.free_space.Room":
+        if event["log_namespace"] == "medamad.storage.environment.free_space.FreeSpace":
             told.append(formatEvent(event))
 
     globalLogPublisher.addObserver(observe)

@@ -31,28 +31,30 @@ def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> No
     time = Time()
     stall_watch = StallWatch(time)
     with told_in_log(LogLevel.info) as lines:
-        assert stall_watch.tell() == ""
+        assert stall_watch.look() == ""
         stall_watch.begin()
         time.now += MOST_S - 1
-        assert stall_watch.tell() == ""
+        assert stall_watch.look() == ""
         stall_watch.end()
         time.now += MOST_S
         stall_watch.begin()
-        assert stall_watch.tell() == ""
+        assert stall_watch.look() == ""
         time.now += MOST_S
         # Looked at once, all of the process may have been halted meanwhile.
-        assert stall_watch.tell() == stall_watch.lack == ""
+        assert stall_watch.look() == stall_watch.unavailable_reason == ""
         stall_watch.end()
         stall_watch.begin()
         time.now += MOST_S
-        assert stall_watch.tell() == stall_watch.lack == ""
-        assert stall_watch.tell().startswith("a write into the store has not ended for 10 s")
+        assert stall_watch.look() == stall_watch.unavailable_reason == ""
+        assert stall_watch.look().startswith("a write into the store has not ended for 10 s")
         time.now += 15
-        assert stall_watch.tell() == stall_watch.lack
-        assert stall_watch.lack.startswith("a write into the store has not ended for 25 s")
+        assert stall_watch.look() == stall_watch.unavailable_reason
+        assert stall_watch.unavailable_reason.startswith(
+            "a write into the store has not ended for 25 s"
+        )
         stall_watch.end()
-        assert stall_watch.lack == ""
-        assert [stall_watch.tell(), stall_watch.tell()] == ["", ""]
+        assert stall_watch.unavailable_reason == ""
+        assert [stall_watch.look(), stall_watch.look()] == ["", ""]
     lack, again = lines
     assert lack == (
         "no hits are taken, reading goes on: a write into the store has not ended for 10 s, as its"
@@ -73,7 +75,7 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
     waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
     assert store.unavailable_reason() == ""
     time.now += 1
-    assert [store.stall_watch.tell(), store.stall_watch.tell()] == ["", store.unavailable_reason()]
+    assert [store.stall_watch.look(), store.stall_watch.look()] == ["", store.unavailable_reason()]
     assert store.unavailable_reason().startswith("a write into the store has not ended for 10 s")
     for change in (store.append([a_view()]), store.add_website("other.example", 1)):
         with pytest.raises(Unavailable, match="has not ended for 10 s") as refused:

@@ -10,7 +10,7 @@ from support.storage.log_lines import told_in_log
 from medamad.domain.dimensions import Dimension
 from medamad.storage.dictionary.decode import DAMAGED, Texts, keep_within
 from medamad.storage.dictionary.encode import Dictionary
-from medamad.storage.dictionary.keys import NAME_KEY
+from medamad.storage.dictionary.keys import ENTRY_KEY
 from medamad.storage.environment.environment import Environment
 
 LONG = ["/" + "x" * length for length in range(1_000, 1_050)]
@@ -23,10 +23,10 @@ def websites(environment: Environment) -> list[Texts]:
     names = Dictionary(environment.databases, {}, 1_000)
     for website in (1, 2, 3):
         with environment.lmdb.begin(write=True) as txn:
-            coding = names.coding(txn, 0)
+            encoder = names.encoder(txn, 0)
             for text in LONG:
-                coding.code(website, Dimension.PATH, text)
-        coding.adopt()
+                encoder.code(website, Dimension.PATH, text)
+        encoder.committed()
     websites = [Texts(environment, website) for website in (1, 2, 3)]
     for texts in websites:
         assert list(texts(Dimension.PATH)) == LONG
@@ -49,9 +49,9 @@ class Named:
         with self.environment.reading() as txn:
             yield txn
         with self.environment.lmdb.begin(write=True) as txn:
-            coding = self.names.coding(txn, 0)
-            coding.code(1, Dimension.PATH, f"/{txn.id()}")
-        coding.adopt()
+            encoder = self.names.encoder(txn, 0)
+            encoder.code(1, Dimension.PATH, f"/{txn.id()}")
+        encoder.committed()
 
 
 def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
@@ -69,15 +69,15 @@ def test_a_name_whose_key_is_too_short_is_told(
 ) -> None:
     names, database = Dictionary(environment.databases, {}, 1_000), environment.databases.dictionary
     texts = Texts(environment, 1)
-    key = NAME_KEY.pack(1, Dimension.PATH, code)
+    key = ENTRY_KEY.pack(1, Dimension.PATH, code)
     for first, last in ((0, code), (code, count)):
         with environment.lmdb.begin(write=True) as txn:
-            coding = names.coding(txn, 0)
+            encoder = names.encoder(txn, 0)
             for number in range(first, last):
-                coding.code(1, Dimension.PATH, f"/{number}")
+                encoder.code(1, Dimension.PATH, f"/{number}")
             if last == count:
                 assert txn.put(key[:-1], txn.pop(key, db=database), db=database)
-        coding.adopt()
+        encoder.committed()
         with told_in_log() as lines:
             read = list(texts(Dimension.PATH))
     assert read[code:] == [DAMAGED, *(f"/{number}" for number in range(code + 1, count))]
@@ -146,8 +146,8 @@ def give(environment: Environment, *texts: str) -> list[int]:
     """Return codes after a start."""
     names = Dictionary(environment.databases, {}, 1_000)
     with environment.lmdb.begin(write=True) as txn:
-        coding = names.coding(txn, 0)
-        return [coding.code(1, Dimension.PATH, text) for text in texts]
+        encoder = names.encoder(txn, 0)
+        return [encoder.code(1, Dimension.PATH, text) for text in texts]
 
 
 @pytest.mark.parametrize("bit", [3, 6, 26, 31])
@@ -156,8 +156,8 @@ def test_a_code_that_is_damaged_is_not_counted_up_to(environment: Environment, b
     give(environment, *paths)
     database = environment.databases.dictionary
     with environment.lmdb.begin(write=True) as txn:
-        name = txn.pop(NAME_KEY.pack(1, Dimension.PATH, 39), db=database)
-        txn.put(NAME_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
+        name = txn.pop(ENTRY_KEY.pack(1, Dimension.PATH, 39), db=database)
+        txn.put(ENTRY_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
     reader = Texts(environment, 1)
     with told_in_log() as lines:
         texts = list(reader(Dimension.PATH))

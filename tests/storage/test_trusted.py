@@ -1,6 +1,5 @@
 """What goes for good goes by a time that the clock alone cannot set ahead."""
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ from twisted.logger import LogLevel
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.checksums import with_checksum
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.format import TRUSTED_TIME
 from medamad.storage.environment.trusted_clock import TrustedClock, TrustedTime, write_trusted
@@ -161,17 +159,6 @@ async def test_a_clock_that_is_behind_for_a_day_and_then_ahead_is_in_doubt(
         assert await machine.run(9 * 60) == machine.now_ms
     machine.now_ms += YEAR_MS
     assert await machine.run(24 * 60) == machine.now_ms - YEAR_MS
-
-
-@pytest_twisted.ensureDeferred
-async def test_what_was_stored_by_an_earlier_build_is_read(machine: Machine) -> None:
-    stored = with_checksum(TRUSTED_TIME, struct.pack(">QQQ", NOW_MS - DAY_MS, DAY_MS - 1, DAY_MS))
-    with machine.environment.lmdb.begin(write=True) as txn:
-        txn.put(TRUSTED_TIME, stored, db=machine.environment.databases.meta)
-    machine.start()
-    with told_in_log() as lines:
-        assert await machine.run(1) == machine.now_ms
-    assert lines == []
 
 
 @pytest_twisted.ensureDeferred

@@ -20,12 +20,12 @@ from medamad.storage.compaction.planner import Planner
 from medamad.storage.compaction.purge import PurgeQueue, in_shrinking_steps
 from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.dictionary.encode import Dictionary
-from medamad.storage.dictionary.vacuum import Place, remove_unused
+from medamad.storage.dictionary.vacuum import VacuumCursor, remove_unused
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import DamagedSegment
-from medamad.storage.import_content import CodedDay
+from medamad.storage.import_content import EncodedDay
 from medamad.storage.segments.build import Content, Put
 from medamad.storage.segments.corrections import (
     Correction,
@@ -118,7 +118,7 @@ class Compactor:
         await self.run(await self._submit(partial(self._plan_segment, partition, content)))
         await self.purge()
 
-    async def add_rollups(self, partition: Partition, days: Sequence[CodedDay]) -> None:
+    async def add_rollups(self, partition: Partition, days: Sequence[EncodedDay]) -> None:
         """Add the rollups of imported days, some at a time."""
         for begin in range(0, len(days), _STEP_DAYS):
             some = days[begin : begin + _STEP_DAYS]
@@ -153,13 +153,13 @@ class Compactor:
         Raises Unavailable when there is no room even for a little of it; what was done stays done.
         """
 
-        def step(place: Place, texts: int, txn: Transaction) -> Place | None:
+        def step(place: VacuumCursor, texts: int, txn: Transaction) -> VacuumCursor | None:
             if partition.is_deleted:
                 return None
             return remove_unused(partition, dictionary, WriterAccess(txn.lmdb), place, texts)
 
         try:
-            await in_shrinking_steps(self._submit, step, Place(), _STEP_TEXTS)
+            await in_shrinking_steps(self._submit, step, VacuumCursor(), _STEP_TEXTS)
         except DamagedSegment as error:
             _log.error("unused texts are kept, as a segment is damaged: {place}", place=str(error))
 
@@ -176,7 +176,7 @@ class Compactor:
         return self.planner.add_segment(WriterAccess(txn.lmdb), partition, content)
 
     def _plan_rollups(
-        self, partition: Partition, days: Sequence[CodedDay], txn: Transaction
+        self, partition: Partition, days: Sequence[EncodedDay], txn: Transaction
     ) -> Job:
         return self.planner.add_rollups(WriterAccess(txn.lmdb), partition, days)
 

@@ -12,10 +12,10 @@ from itertools import chain
 from attrs import define, field
 
 from medamad.storage.compaction.retention import Removed
-from medamad.storage.dictionary.decode import PropertyNames
+from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases
-from medamad.storage.import_content import CodedDay
+from medamad.storage.import_content import EncodedDay
 from medamad.storage.segments.build import (
     Content,
     EncodedSegment,
@@ -65,7 +65,7 @@ class SegmentDraft(Draft):
     """A segment of these views and events."""
 
     content: Content
-    names: PropertyNames
+    names: PropertyNameNumbers
     counted_from: int
 
     def prepare(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class RollupDraft(Draft):
     day: int
     span: tuple[int, int]
     content: Content
-    names: PropertyNames
+    names: PropertyNameNumbers
     earlier: Sequence[StoredRollup]
 
     def prepare(self) -> Iterator[None]:
@@ -113,7 +113,7 @@ class RollupDraft(Draft):
 class ImportedRollupDraft(Draft):
     """The rollup of a day that was imported as one."""
 
-    day: CodedDay
+    day: EncodedDay
 
     def encode(self) -> EncodedSegment:
         return encode_rollup(self.day.sums(), self.key)

@@ -18,10 +18,10 @@ from medamad.storage.compaction.job import (
 )
 from medamad.storage.compaction.purge import PurgeQueue
 from medamad.storage.compaction.retention import SETTLED_MS, Cutoff, Split, split_expired
-from medamad.storage.dictionary.decode import PropertyNames
+from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
-from medamad.storage.import_content import CodedDay
+from medamad.storage.import_content import EncodedDay
 from medamad.storage.segments.build import Content, concatenate, content_of, first_ms, weight
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
@@ -93,7 +93,7 @@ class Planner:
         return self._rewrite(access, partition, small, content)
 
     def add_rollups(
-        self, access: WriterAccess, partition: Partition, days: Sequence[CodedDay]
+        self, access: WriterAccess, partition: Partition, days: Sequence[EncodedDay]
     ) -> Job:
         """Add imported rollups."""
         drafts = []
@@ -285,8 +285,8 @@ class Planner:
     ) -> tuple[int, bytes]:
         return self._purge_queue.reserve(access.txn, partition.website, time_ms)
 
-    def _property_names(self, access: WriterAccess, partition: Partition) -> PropertyNames:
-        return PropertyNames(access, self._environment.databases, partition.website)
+    def _property_names(self, access: WriterAccess, partition: Partition) -> PropertyNameNumbers:
+        return PropertyNameNumbers(access, self._environment.databases, partition.website)
 
     def _open(
         self, access: WriterAccess, partition: Partition, segments: Sequence[Segment]

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.zones import day_at, start_of_day
-from medamad.storage.dictionary.decode import PropertyNames
+from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import DamagedSegment
@@ -192,7 +192,7 @@ def forecast(
         segment.number: _size(segment, databases, txn) for segment in (*leaves, *partition.rollups)
     }
     access = WriterAccess(txn)
-    due = _Due(partition, access, sizes, PropertyNames(access, databases, partition.website))
+    due = _Due(partition, access, sizes, PropertyNameNumbers(access, databases, partition.website))
     if cutoff is not None:
         for segment in leaves:
             if cutoff.concerns(segment):
@@ -235,7 +235,7 @@ class _Due:
     _partition: Partition
     _access: WriterAccess
     _sizes: dict[int, int]
-    _names: PropertyNames
+    _names: PropertyNameNumbers
     views: int = 0
     events: int = 0
     bytes: int = 0

@@ -15,12 +15,12 @@ from twisted.logger import Logger
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import NotFound
 from medamad.storage.dictionary.keys import (
-    NAME_KEY,
-    NAMES_OF,
-    is_borne_out,
-    last_given,
-    name_place,
-    split_name,
+    ENTRY_KEY,
+    SPACE_PREFIX,
+    decode_entry,
+    describe_entry,
+    is_consistent,
+    last_assigned,
 )
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Environment, Txn
@@ -31,17 +31,17 @@ _SIZE: Final = 1 << _BITS
 
 
 @define(eq=False)
-class Growing(Sequence[str]):
-    """A list of texts in pieces, each a tuple once it is full.
+class TextList(Sequence[str]):
+    """A growing list of texts, in pieces that become tuples once they are full.
 
-    The garbage collector does not go through a tuple of texts; a list of a million would hold all
-    threads up for tens of milliseconds each time. One thread may add while others read.
+    The garbage collector skips a tuple of texts, while a list of a million would block all threads
+    for tens of milliseconds each time. One thread may append while others read.
     """
 
     _pieces: list[Sequence[str]] = field(factory=list, init=False)
     _open: list[str] = field(factory=list, init=False)
     nbytes: int = field(default=0, init=False)
-    """About how many bytes of memory the texts take."""
+    """The approximate memory of the texts."""
 
     def append(self, text: str) -> None:
         """Add a text."""
@@ -71,7 +71,7 @@ class Growing(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return self._some(*index.indices(len(self)))
-        # A code may be a number of numpy's, too narrow to reckon with.
+        # A code may be a numpy integer too narrow for the arithmetic below.
         place = int(index)
         if place < 0:
             place += len(self)
@@ -97,10 +97,10 @@ class Growing(Sequence[str]):
 
 
 DAMAGED: Final = "(damaged)"
-"""What is shown in the place of a text that is not what was written."""
+"""Shown in place of a damaged text."""
 _NAMES_AT_ONCE: Final = 50_000
-"""How many are read in a transaction."""
-_UNASKED: Final = 40
+"""How many entries are read in one transaction."""
+_IDLE_CALLS: Final = 40
 _log: Final = Logger()
 
 
@@ -132,44 +132,44 @@ class TextCache:
 
 @define(eq=False)
 class Texts:
-    """One website's texts: lists by code, read from the store when they are asked for.
+    """The texts of one website by code, read from the store on first use. For any thread.
 
-    Used by any thread. A list only ever grows; one that is let go of is read anew.
+    A list only ever grows. One that was released is read again.
     """
 
     _environment: Environment
     _website: int
     cache: TextCache = field(factory=TextCache)
     is_deleted: bool = False
-    unasked: int = 0
-    """How often `keep_within` has looked at these texts since somebody asked for them."""
-    _lists: dict[Dimension, Growing] = field(factory=dict)
-    _told: set[bytes] = field(factory=set)
-    """The keys of the texts that the log says are damaged."""
+    idle_calls: int = 0
+    """How often `keep_within` has been called since these texts were last used."""
+    _lists: dict[Dimension, TextList] = field(factory=dict)
+    _logged: set[bytes] = field(factory=set)
+    """The keys of the damaged texts that were logged."""
     _lock: Lock = field(factory=Lock)
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
         """Return the texts of a dimension by code. Raises NotFound when the website is deleted."""
         with self._lock:
-            self.unasked = 0
+            self.idle_calls = 0
             if self.is_deleted:
                 raise _deleted()
-            is_new, told = dimension not in self._lists, len(self._told)
-            texts = self._lists.setdefault(dimension, Growing())
+            is_new, told = dimension not in self._lists, len(self._logged)
+            texts = self._lists.setdefault(dimension, TextList())
             begin: int | None = len(texts)
             while begin is not None:
                 with self._environment.reading() as txn:
                     begin = self._read_some(txn, dimension, texts, begin)
-                    # Of the same moment as the end: what is named later is not missing.
-                    if begin is None and (is_new or len(self._told) > told):
+                    # In the same transaction: entries that are added later are not missing.
+                    if begin is None and (is_new or len(self._logged) > told):
                         self._fill_up(txn, dimension, texts)
             return texts
 
     def size(self) -> int:
-        """Return about how many bytes of memory the lists take."""
+        """Return the approximate memory of the lists, in bytes."""
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Let go of the lists, unless they are being read. Queries keep those they have."""
         if not self._lock.acquire(blocking=False):
             return
@@ -178,86 +178,88 @@ class Texts:
             self._lists.clear()
         finally:
             self._lock.release()
-        # To free a million texts at once would hold all threads up.
+        # To free a million texts at once would block all threads.
         while pieces:
             pieces.pop()
 
-    def _fill_up(self, txn: Txn, dimension: Dimension, texts: Growing) -> None:
-        """Put something in the place of the last texts, if they are not there."""
+    def _fill_up(self, txn: Txn, dimension: Dimension, texts: TextList) -> None:
+        """Add placeholders for missing texts at the end."""
         databases, sound = self._environment.databases, len(texts) - 1
-        last = last_given(txn, databases, (self._website, dimension), sound)
+        last = last_assigned(txn, databases, (self._website, dimension), sound)
         if last > sound:
-            place = name_place(NAME_KEY.pack(self._website, dimension, last))
+            place = describe_entry(ENTRY_KEY.pack(self._website, dimension, last))
             _log.error("texts are missing: {place}", place=place)
             texts.extend([DAMAGED] * (last - sound))
 
-    def _read_some(self, txn: Txn, dimension: Dimension, texts: Growing, begin: int) -> int | None:
-        """Read the next names; returns where to go on, None at the end."""
-        prefix = NAMES_OF.pack(self._website, dimension)
+    def _read_some(self, txn: Txn, dimension: Dimension, texts: TextList, begin: int) -> int | None:
+        """Read the next entries; return where to go on, None at the end."""
+        prefix = SPACE_PREFIX.pack(self._website, dimension)
         known = len(texts)
         with txn.cursor(db=self._environment.databases.dictionary) as cursor:
-            # A key that damage made shorter stands before the one that was written.
-            before = NAME_KEY.pack(self._website, dimension, begin - 1) + b"\0" if begin else prefix
+            # A key that damage has shortened sorts before the original.
+            before = (
+                ENTRY_KEY.pack(self._website, dimension, begin - 1) + b"\0" if begin else prefix
+            )
             found = cursor.set_range(before)
             for _ in range(_NAMES_AT_ONCE):
                 if not found or not cursor.key().startswith(prefix):
                     return None
                 self._add(txn, dimension, texts, *cursor.item())
                 found = cursor.next()
-        # Where all of them are damaged, those that follow have greater codes nevertheless.
+        # If all of them are damaged, those that follow still have greater codes.
         return len(texts) if len(texts) > known else begin + _NAMES_AT_ONCE
 
     def _add(
-        self, txn: Txn, dimension: Dimension, texts: Growing, key: bytes, value: bytes
+        self, txn: Txn, dimension: Dimension, texts: TextList, key: bytes, value: bytes
     ) -> None:
-        """Add a text, if it is the one that its code was given to."""
+        """Add the text of an entry, if the entry is consistent."""
         space = self._website, dimension
         with suppress(Damaged):
-            code, text = split_name(key, value)
-            is_sound = is_borne_out(txn, self._environment.databases, space, key, value)
+            code, text = decode_entry(key, value)
+            is_sound = is_consistent(txn, self._environment.databases, space, key, value)
             if is_sound and code >= len(texts):
-                # Where names were removed there is a gap, of codes that nothing has.
+                # A vacuum leaves gaps, of codes that nothing uses.
                 texts.extend([DAMAGED] * (code - len(texts)))
                 texts.append(text)
                 return
-        if key not in self._told:
-            self._told.add(key)
-            _log.error("a text is damaged and not shown: {place}", place=name_place(key))
+        if key not in self._logged:
+            self._logged.add(key)
+            _log.error("a text is damaged and not shown: {place}", place=describe_entry(key))
 
 
 def keep_within(bound: int, held: Iterable[Texts]) -> None:
-    """Let go of texts while they take more than so many bytes: those unasked for longest first.
+    """Release texts while they take more than `bound` bytes, the longest unused first.
 
-    To be called now and then; those that were asked for between its last 40 calls stay.
+    Call it now and then; texts that were used during its last 40 calls stay.
     """
     idle, total = [], 0
     for texts in held:
         total += texts.size()
-        if texts.unasked >= _UNASKED:
+        if texts.idle_calls >= _IDLE_CALLS:
             idle.append(texts)
-        texts.unasked += 1
-    for texts in sorted(idle, key=lambda texts: texts.unasked, reverse=True):
+        texts.idle_calls += 1
+    for texts in sorted(idle, key=lambda texts: texts.idle_calls, reverse=True):
         if total <= bound:
             break
         total -= texts.size()
-        texts.let_go()
+        texts.release()
 
 
 def _deleted() -> NotFound:
     return NotFound("hostname: the website has been deleted")
 
 
-NamesOf: TypeAlias = Callable[[NDArray[Any]], NDArray[np.intp]]
-"""Gives numbers for codes of Dimension.PROPERTY: the same for those that bear the same name."""
+NumberNames: TypeAlias = Callable[[NDArray[Any]], NDArray[np.intp]]
+"""Returns numbers for codes of Dimension.PROPERTY, equal for codes of the same property name."""
 
 _DIMENSION: Final = Dimension.PROPERTY
 
 
 @define(eq=False)
-class PropertyNames:
-    """Those of one website, looked up one by one: all texts would hold the writer up for long.
+class PropertyNameNumbers:
+    """The `NumberNames` of a website, in the writer's current transaction.
 
-    A `NamesOf`. Works in whatever transaction `_writing` is at.
+    Looks entries up one by one, since reading all texts would block the writer for long.
     """
 
     _writing: WriterAccess
@@ -267,7 +269,7 @@ class PropertyNames:
     _number_of_name: dict[str, int] = field(factory=dict)
 
     def look_up(self, columns: Iterable[NDArray[Any]]) -> Iterator[None]:
-        """Look up, one at a time, the codes of some columns that are not known yet."""
+        """Look up the new codes of some columns, one at each step."""
         for codes in columns:
             for code in np.unique(codes).tolist():
                 if code not in self._number_of_code:
@@ -276,15 +278,15 @@ class PropertyNames:
                     yield
 
     def __call__(self, codes: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the numbers of some codes, looking up what is not known yet."""
+        """Return the numbers of some codes."""
         for _ in self.look_up([codes]):
             pass
         return np.array([self._number_of_code[code] for code in codes.tolist()], np.intp)
 
     def _name(self, code: int) -> str:
         space, txn = (self._website, _DIMENSION), self._writing.txn
-        key = NAME_KEY.pack(*space, code)
+        key = ENTRY_KEY.pack(*space, code)
         value = txn.get(key, db=self._databases.dictionary)
-        if value is None or not is_borne_out(txn, self._databases, space, key, value):
+        if value is None or not is_consistent(txn, self._databases, space, key, value):
             return DAMAGED
-        return split_property(split_name(key, value)[1])[0]
+        return split_property(decode_entry(key, value)[1])[0]

@@ -1,7 +1,7 @@
 """Dictionary encoding of texts: look codes up, assign new ones.
 
-Codes of a website and dimension count up from 0 in order of first use. With each text stands the
-day on which it came, so that the bound on a day's new values holds across restarts.
+Codes of a code space count up from 0 in order of first use. Each entry has the day on which it was
+added, so that the daily limit on new values holds across restarts.
 """
 
 import sys
@@ -20,16 +20,16 @@ from medamad.domain.hits import Properties
 from medamad.storage.dictionary.keys import (
     CODE,
     DAY,
-    NAME_KEY,
-    NAMES_OF,
-    Space,
+    ENTRY_KEY,
+    SPACE_PREFIX,
+    CodeSpace,
     code_key,
+    decode_entry,
+    describe_entry,
+    entries_before,
     hash_key,
-    is_borne_out,
-    last_given,
-    name_place,
-    names_before,
-    split_name,
+    is_consistent,
+    last_assigned,
 )
 from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new
 from medamad.storage.environment.environment import Databases, Txn
@@ -38,39 +38,39 @@ from medamad.storage.errors import Damaged
 _MS_PER_DAY: Final = 86_400_000
 _log: Final = Logger()
 _CACHED_BYTES: Final = 48 << 20
-"""What the writer's cache may take; so much holds some 200,000 usual texts."""
+"""The most memory of the writer's cache: enough for some 200,000 usual texts."""
 _ENTRY_BYTES: Final = 100
-"""What a cached text takes beside itself."""
+"""The memory that a cached text takes besides itself."""
 _KNOWN_DAYS: Final = 2
-"""New values are known of so many days: the latest, and the one before the clock was set."""
+"""New values are counted for so many days: the latest, and the one before the clock was set."""
 
 
 @define(eq=False)
-class _Known:
-    """What the writer knows of one space: cached codes, the next code, new values by day."""
+class _SpaceState:
+    """What the writer keeps in memory of a code space."""
 
     next_code: int
     days: dict[int, NewValues] = field(factory=dict)
-    """Those in which something was new lately, the latest last."""
+    """The new values of the latest days, the latest last."""
     codes: dict[str, int] = field(factory=dict)
 
 
 @define(eq=False)
-class Coding:
-    """The codes given in one write transaction; `adopt` keeps what it learned once committed."""
+class Encoder:
+    """Assigns codes in one write transaction. Call `committed` after the commit."""
 
     _names: "Dictionary"
     _txn: Txn
     _day: int
-    _fresh: dict[tuple[Space, str], int] = field(factory=dict)
-    _fresh_count: dict[Space, int] = field(factory=dict)
-    _new: dict[Space, tuple[NewValues, NewValues]] = field(factory=dict)
-    """What was new on the day before, and what this transaction adds."""
+    _fresh: dict[tuple[CodeSpace, str], int] = field(factory=dict)
+    _fresh_count: dict[CodeSpace, int] = field(factory=dict)
+    _new: dict[CodeSpace, tuple[NewValues, NewValues]] = field(factory=dict)
+    """The new values of the day before this transaction, and those that it adds."""
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
-        """Return the code of a text, a new one if the day's bound allows it, else that of OTHER."""
+        """Return the code of a text: a new one within the daily limit, that of OTHER beyond it."""
         space = (website, dimension)
-        known = self._names.known(self._txn, space)
+        known = self._names.state_of(self._txn, space)
         code = self._find(known, space, text)
         if code is not None:
             return code
@@ -80,13 +80,13 @@ class Coding:
         return self._add(known, space, text)
 
     def any_code(self, website: int, dimension: Dimension, text: str) -> int:
-        """Return the code of a text, whatever the bounds: for hits that were counted before."""
+        """Return the code of a text without regard to limits, for imports."""
         space = (website, dimension)
-        known = self._names.known(self._txn, space)
+        known = self._names.state_of(self._txn, space)
         code = self._find(known, space, text)
         if code is None:
             if space not in self._fresh_count:
-                # Many may come so: what is new is counted while there are few to go through.
+                # Many may follow, so count the new values now, while the entries are few.
                 latest_new(self._txn, self._names.databases, space, known.next_code)
             code = self._put(known, space, text, NO_DAY)
         return code
@@ -101,8 +101,8 @@ class Coding:
                 codes.append(code)
         return codes
 
-    def adopt(self) -> None:
-        """Keep what this transaction learned. Call it after the commit, not otherwise."""
+    def committed(self) -> None:
+        """Keep the assigned codes in memory, once the transaction is committed."""
         for (space, text), code in self._fresh.items():
             known = self._names.spaces[space]
             self._names.remember(known, text, code)
@@ -120,7 +120,7 @@ class Coding:
 
     def _property(self, website: int, name: str, value: str) -> int:
         space = (website, Dimension.PROPERTY)
-        known = self._names.known(self._txn, space)
+        known = self._names.state_of(self._txn, space)
         text = property_text(name, value)
         code = self._find(known, space, text)
         if code is not None:
@@ -129,8 +129,8 @@ class Coding:
             return self._property(website, name, OTHER)
         return self._add(known, space, text)
 
-    def _is_past_bound(self, space: Space, name: str) -> bool:
-        """Return whether a property has no new value today, for itself or for all of them."""
+    def _is_past_bound(self, space: CodeSpace, name: str) -> bool:
+        """Return whether a property may have no new value today, by its own limit or that of all."""
         of_each = self._names.bounds[Dimension.PROPERTY]
         of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
         new = self._new_on_day(space)
@@ -139,7 +139,7 @@ class Coding:
             or sum(one.in_all for one in new) >= of_all
         )
 
-    def _find(self, known: _Known, space: Space, text: str) -> int | None:
+    def _find(self, known: _SpaceState, space: CodeSpace, text: str) -> int | None:
         code = known.codes.get(text)
         if code is not None:
             return code
@@ -154,14 +154,13 @@ class Coding:
             self._names.remember(known, text, found)
         return found
 
-    def _sound_code(self, space: Space, text: str, stored: bytes) -> int | None:
-        """Return the code of a text by what is stored, put right where it is damaged.
+    def _sound_code(self, space: CodeSpace, text: str, stored: bytes) -> int | None:
+        """Return the stored code of a text, repairing damage; None if the text needs a new code.
 
-        Text and code stand in two places, each of which bears the other out. None if the text has
-        to get a code anew.
+        Text and code are stored twice, and each place confirms the other.
         """
         names, codes = self._names.databases.dictionary, self._names.databases.codes
-        name_key = NAMES_OF.pack(*space) + stored
+        name_key = SPACE_PREFIX.pack(*space) + stored
         name = self._txn.get(name_key, db=names)
         if name is not None and name[DAY.size :] == text.encode():
             return int.from_bytes(stored, "big")
@@ -169,32 +168,32 @@ class Coding:
             other = name[DAY.size :]
             is_others = self._txn.get(hash_key(space, other), db=codes) == stored
             if not is_others:
-                _log.error("a damaged name is put right: {place}", place=name_place(name_key))
+                _log.error("a damaged name is put right: {place}", place=describe_entry(name_key))
                 self._txn.put(name_key, name[: DAY.size] + text.encode(), db=names)
                 return int.from_bytes(stored, "big")
-        _log.error("a damaged code is given anew: {place}", place=name_place(name_key))
-        for code, known in self._names.names_from(self._txn, space, 0):
+        _log.error("a damaged code is given anew: {place}", place=describe_entry(name_key))
+        for code, known in self._names.entries_from(self._txn, space, 0):
             if known == text:
                 self._txn.put(code_key(space, text), CODE.pack(code), db=codes)
                 return code
         return None
 
-    def _add(self, known: _Known, space: Space, text: str) -> int:
-        """Return a text a code, and count it as new on the day."""
+    def _add(self, known: _SpaceState, space: CodeSpace, text: str) -> int:
+        """Assign a code to a text, and count it as a new value of the day."""
         _, more = self._new_on_day(space)
         more.add(space[1], text.encode())
         return self._put(known, space, text, self._day)
 
-    def _new_on_day(self, space: Space) -> tuple[NewValues, NewValues]:
+    def _new_on_day(self, space: CodeSpace) -> tuple[NewValues, NewValues]:
         if space not in self._new:
             self._new[space] = (self._names.new_on_day(self._txn, space, self._day), NewValues())
         return self._new[space]
 
-    def _put(self, known: _Known, space: Space, text: str, day: int) -> int:
+    def _put(self, known: _SpaceState, space: CodeSpace, text: str, day: int) -> int:
         code = known.next_code + self._fresh_count.get(space, 0)
         databases = self._names.databases
         value = DAY.pack(day) + text.encode()
-        self._txn.put(NAME_KEY.pack(*space, code), value, db=databases.dictionary)
+        self._txn.put(ENTRY_KEY.pack(*space, code), value, db=databases.dictionary)
         self._txn.put(code_key(space, text), CODE.pack(code), db=databases.codes)
         self._fresh[space, text] = code
         self._fresh_count[space] = self._fresh_count.get(space, 0) + 1
@@ -203,33 +202,31 @@ class Coding:
 
 @define(eq=False)
 class Dictionary:
-    """The writer's side of the names. Used by the writer thread alone."""
+    """The dictionaries of all websites, as the writer assigns codes. For the writer thread."""
 
     databases: Databases
     bounds: Mapping[Dimension, int]
-    """New values of a website in a day; for PROPERTY, of one name, and of all as for so many names.
-
-    The names of the days before add up, so the values of all would without a bound of their own.
-    """
+    """The daily limit on new values of a website. For PROPERTY it holds for each property name, and
+    times the limit on names for all, since names of earlier days add up."""
     default_bound: int
-    spaces: dict[Space, _Known] = field(factory=dict)
+    spaces: dict[CodeSpace, _SpaceState] = field(factory=dict)
     cache_bytes: int = _CACHED_BYTES
     _cached_bytes: int = 0
 
-    def coding(self, txn: Txn, time_ms: int) -> Coding:
-        """Begin to give codes in a write transaction, on the day of `time_ms` (UTC)."""
-        return Coding(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
+    def encoder(self, txn: Txn, time_ms: int) -> Encoder:
+        """Begin to assign codes in a write transaction, on the day of `time_ms` (UTC)."""
+        return Encoder(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
 
-    def known(self, txn: Txn, space: Space) -> _Known:
-        """Return what is known of a space, reading it from the store the first time."""
+    def state_of(self, txn: Txn, space: CodeSpace) -> _SpaceState:
+        """Return the state of a code space, reading it from the store the first time."""
         known = self.spaces.get(space)
         if known is None:
-            known = self.spaces[space] = _Known(self._last_code(txn, space) + 1)
+            known = self.spaces[space] = _SpaceState(self._last_code(txn, space) + 1)
         return known
 
-    def new_on_day(self, txn: Txn, space: Space, day: int) -> NewValues:
-        """Return what is new in a space on a day, reading it the first time in that day."""
-        known = self.known(txn, space)
+    def new_on_day(self, txn: Txn, space: CodeSpace, day: int) -> NewValues:
+        """Return the new values of a code space on a day, counting them the first time."""
+        known = self.state_of(txn, space)
         days, new = known.days, known.days.pop(day, None)
         if new is None:
             latest, found = latest_new(txn, self.databases, space, known.next_code)
@@ -239,8 +236,8 @@ class Dictionary:
             del days[next(iter(days))]
         return days[day]
 
-    def remember(self, known: _Known, text: str, code: int) -> None:
-        """Cache a code that was found in the store, within bounds."""
+    def remember(self, known: _SpaceState, text: str, code: int) -> None:
+        """Cache a code; empty the cache when it is full."""
         size = sys.getsizeof(text) + _ENTRY_BYTES
         if self._cached_bytes + size > self.cache_bytes:
             for space in self.spaces.values():
@@ -258,45 +255,45 @@ class Dictionary:
         begin: int,
         most: int,
     ) -> int | None:
-        """Remove the names that are not used, by code, of the next ones from code `begin` on.
+        """Delete the unused ones of the next `most` entries, from code `begin` on.
 
-        Returns where to go on, None at the end. The last name stays: it tells the next code.
+        Returns where to go on, None at the end. The last entry stays, as it gives the next code.
         """
         space = (website, dimension)
         known = self.spaces.get(space)
-        names = list(islice(self.names_from(txn, space, begin), most + 1))
+        names = list(islice(self.entries_from(txn, space, begin), most + 1))
         for code, text in names[:-1]:
             if code >= len(used) or not used[code]:
-                txn.delete(NAME_KEY.pack(*space, code), db=self.databases.dictionary)
+                txn.delete(ENTRY_KEY.pack(*space, code), db=self.databases.dictionary)
                 if txn.get(code_key(space, text), db=self.databases.codes) == CODE.pack(code):
                     txn.delete(code_key(space, text), db=self.databases.codes)
                 if known is not None:
                     known.codes.pop(text, None)
         return names[-1][0] if len(names) > most else None
 
-    def names_from(self, txn: Txn, space: Space, begin: int) -> Iterator[tuple[int, str]]:
-        """Return codes and texts from a code on, but for texts that are damaged."""
-        prefix = NAMES_OF.pack(*space)
+    def entries_from(self, txn: Txn, space: CodeSpace, begin: int) -> Iterator[tuple[int, str]]:
+        """Return codes and texts from a code on, without damaged entries."""
+        prefix = SPACE_PREFIX.pack(*space)
         with txn.cursor(db=self.databases.dictionary) as cursor:
-            found = cursor.set_range(NAME_KEY.pack(*space, begin))
+            found = cursor.set_range(ENTRY_KEY.pack(*space, begin))
             while found and cursor.key().startswith(prefix):
                 with suppress(Damaged):
-                    yield split_name(*cursor.item())
+                    yield decode_entry(*cursor.item())
                 found = cursor.next()
 
     def forget(self, website: int) -> None:
-        """Drop what is known of a website that was deleted."""
+        """Drop the state of a deleted website."""
         for space in [space for space in self.spaces if space[0] == website]:
             del self.spaces[space]
 
-    def _last_code(self, txn: Txn, space: Space) -> int:
-        """Return the last code that was given, -1 for none."""
+    def _last_code(self, txn: Txn, space: CodeSpace) -> int:
+        """Return the last assigned code, -1 for none."""
         is_damaged = False
         website, dimension = space
-        end = NAMES_OF.pack(website, dimension + 1)
-        for key, value in names_before(txn, self.databases, space, end):
-            if is_borne_out(txn, self.databases, space, key, value):
-                sound = NAME_KEY.unpack(key)[2]
-                return last_given(txn, self.databases, space, sound) if is_damaged else sound
+        end = SPACE_PREFIX.pack(website, dimension + 1)
+        for key, value in entries_before(txn, self.databases, space, end):
+            if is_consistent(txn, self.databases, space, key, value):
+                sound = ENTRY_KEY.unpack(key)[2]
+                return last_assigned(txn, self.databases, space, sound) if is_damaged else sound
             is_damaged = True
-        return last_given(txn, self.databases, space, -1) if is_damaged else -1
+        return last_assigned(txn, self.databases, space, -1) if is_damaged else -1

@@ -1,7 +1,7 @@
 """The daily limit on new values, counted by the dictionary entries on disk.
 
-With each name stands the day on which it came. Those that no bound counts may be very many, as
-they come with imports; so what was counted up to some name is kept as a mark, now and then.
+Each entry has the day on which it was added. Imports may add very many entries that no limit
+counts, so a count mark is stored now and then: the new values up to some code.
 """
 
 from typing import Final, Self
@@ -11,25 +11,25 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.dimensions import Dimension, split_property
-from medamad.storage.dictionary.keys import DAY, NAME_KEY, NAMES_OF, Space, names_before
+from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
 from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import Damaged
 
 NO_DAY: Final = 0xFFFF
-"""The day of names that no bound counts."""
-MARKS: Final = 0
-"""Stands in the keys of marks in the place of a dimension."""
+"""The day of entries that no limit counts."""
+COUNT_MARKS: Final = 0
+"""Takes the place of a dimension in the keys of count marks."""
 _USUAL_BYTES: Final = 256
-"""So many bytes of a text count as one value: what is bounded is bytes."""
-_NAMES_WITHOUT_MARK: Final = 1_000
-"""So many names are gone through before a mark is left."""
+"""A text counts as one value for each so many bytes, since the limit is on space."""
+_ENTRIES_WITHOUT_MARK: Final = 1_000
+"""How many entries are counted before a mark is stored."""
 _log: Final = Logger()
 
 
 @define(eq=False)
 class NewValues:
-    """The new values of a website and dimension on a day. A long one counts as several."""
+    """The number of new values of a code space on a day. A long one counts as several."""
 
     in_all: int = 0
     by_name: dict[str, int] = field(factory=dict)
@@ -44,17 +44,17 @@ class NewValues:
             self.by_name[name] = self.by_name.get(name, 0) + values
 
     def add_all(self, more: Self) -> None:
-        """Count what was counted there."""
+        """Add the counts of another."""
         self.in_all += more.in_all
         for name, values in more.by_name.items():
             self.by_name[name] = self.by_name.get(name, 0) + values
 
 
 @frozen
-class Mark:
-    """What is new by the names before code `end`, on the latest day that one of them counts on.
+class CountMark:
+    """The new values among the codes before `end`, on the latest of their days.
 
-    That day is NO_DAY where none of them counts.
+    The day is NO_DAY if no limit counts any of them.
     """
 
     end: int
@@ -62,21 +62,21 @@ class Mark:
     new: NewValues
 
 
-def latest_new(txn: Txn, databases: Databases, space: Space, end: int) -> tuple[int, NewValues]:
-    """Return the latest day that a name before code `end` counts on, and what is new on it.
+def latest_new(txn: Txn, databases: Databases, space: CodeSpace, end: int) -> tuple[int, NewValues]:
+    """Return the latest day of the codes before `end`, and the new values of that day.
 
-    NO_DAY where none counts. Within a write transaction: after many names a mark is left.
+    The day is NO_DAY if no limit counts any of them. Needs a write transaction, to store a mark.
     """
     try:
-        mark, is_due = read_mark(txn, databases, space), False
+        mark, is_due = read_count_mark(txn, databases, space), False
     except Damaged as error:
         mark, is_due = _NOTHING, True
         _log.error(
             "what is new is counted anew: {place}: {error}", place=_place(space), error=error
         )
-    begin = NAME_KEY.pack(*space, mark.end)
+    begin = ENTRY_KEY.pack(*space, mark.end)
     day, new, count = NO_DAY, NewValues(), 0
-    for key, value in names_before(txn, databases, space, NAME_KEY.pack(*space, end)):
+    for key, value in entries_before(txn, databases, space, ENTRY_KEY.pack(*space, end)):
         if key < begin:
             break
         count += 1
@@ -91,29 +91,31 @@ def latest_new(txn: Txn, databases: Databases, space: Space, end: int) -> tuple[
     if day in {NO_DAY, mark.day}:
         day = mark.day
         new.add_all(mark.new)
-    if is_due or count > _NAMES_WITHOUT_MARK:
-        key = mark_key(space)
-        value = with_checksum(key, msgspec.json.encode(Mark(end, day, new)))
+    if is_due or count > _ENTRIES_WITHOUT_MARK:
+        key = count_mark_key(space)
+        value = with_checksum(key, msgspec.json.encode(CountMark(end, day, new)))
         txn.put(key, value, db=databases.dictionary)
     return day, new
 
 
-def read_mark(txn: Txn, databases: Databases, space: Space) -> Mark:
-    """Return the mark of a space, one before all names where there is none. Raises Damaged."""
-    key = mark_key(space)
+def read_count_mark(txn: Txn, databases: Databases, space: CodeSpace) -> CountMark:
+    """Return the count mark of a code space, an empty one if there is none. Raises Damaged."""
+    key = count_mark_key(space)
     stored = txn.get(key, db=databases.dictionary)
-    return _NOTHING if stored is None else msgspec.json.decode(verified(key, stored), type=Mark)
+    return (
+        _NOTHING if stored is None else msgspec.json.decode(verified(key, stored), type=CountMark)
+    )
 
 
-def mark_key(space: Space) -> bytes:
-    """Return the key of a mark, among the names of the website, before all dimensions."""
+def count_mark_key(space: CodeSpace) -> bytes:
+    """Return the key of a count mark, which sorts before the entries of the website."""
     website, dimension = space
-    return NAMES_OF.pack(website, MARKS) + bytes((dimension,))
+    return SPACE_PREFIX.pack(website, COUNT_MARKS) + bytes((dimension,))
 
 
-def _place(space: Space) -> str:
+def _place(space: CodeSpace) -> str:
     website, dimension = space
     return f"website {website}, dimension {dimension}"
 
 
-_NOTHING: Final = Mark(0, NO_DAY, NewValues())
+_NOTHING: Final = CountMark(0, NO_DAY, NewValues())

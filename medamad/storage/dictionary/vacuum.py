@@ -23,32 +23,32 @@ _DIMENSIONS: Final = (*VIEW_DIMENSIONS, Dimension.PROPERTY)
 
 
 @frozen
-class Place:
-    """How far one has come: the dimension, by its place in the order of all, and the next code."""
+class VacuumCursor:
+    """How far a vacuum has come: the index of the dimension, and the next code."""
 
     dimension: int = 0
     code: int = 0
 
 
 def remove_unused(
-    partition: Partition, names: Dictionary, writing: WriterAccess, place: Place, most: int
-) -> Place | None:
-    """Look at the next names, at most so many, and remove those that nothing uses.
+    partition: Partition, names: Dictionary, writing: WriterAccess, place: VacuumCursor, most: int
+) -> VacuumCursor | None:
+    """Delete the unused ones of the next `most` entries.
 
-    Returns where to go on, None at the end. What is used is looked up anew each time: between two
-    calls, hits are stored. Raises DamagedBlock where it cannot be told.
+    Returns where to go on, None at the end. The codes in use are collected anew each time, since
+    hits are stored between two calls. Raises DamagedSegment if they cannot be read.
     """
     dimension = _DIMENSIONS[place.dimension]
     used = _used(partition, dimension, writing)
     code = names.remove(writing.txn, partition.website, dimension, used, place.code, most)
     if code is not None:
-        return Place(place.dimension, code)
+        return VacuumCursor(place.dimension, code)
     following = place.dimension + 1
-    return Place(following) if following < len(_DIMENSIONS) else None
+    return VacuumCursor(following) if following < len(_DIMENSIONS) else None
 
 
 def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> NDArray[np.bool_]:
-    """Return which codes occur in a segment, a counter, the sums of a day or the memtable."""
+    """Return which codes occur in a segment, a counter, a rollup or the memtable."""
     chunks, events = partition.memtable.publish()
     found: list[Codes] = []
     for part in (*open_parts(partition.segments, {}, writing, partition.databases), *chunks):

@@ -1,4 +1,4 @@
-"""The LMDB environment: the file, its lock, its sub-databases and its format version."""
+"""The LMDB environment: the store's file, its lock and its sub-databases."""
 
 import fcntl
 import os
@@ -59,12 +59,12 @@ from medamad.storage.errors import (
 FILE_NAME: Final = "store.mdb"
 LOCK_NAME: Final = "daemon.lock"
 TOMBSTONE: Final = b"deleted-website:"
-"""What the names of tombstones of websites in meta begin with."""
+"""The prefix, in meta, of the tombstones of deleted websites."""
 TOKEN: Final = b"token:"
-"""What the names of tokens in meta begin with, before the SHA-256 of their texts."""
+"""The prefix, in meta, of tokens; the SHA-256 of the token follows."""
 SHARE: Final = b"share:"
-"""What the names of share links in meta begin with, before their ids."""
-_MANY_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
+"""The prefix, in meta, of share links; the id follows."""
+_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE)
 _STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
@@ -77,27 +77,26 @@ Txn: TypeAlias = files.Txn
 class Databases:
     """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
 
-    What is stored of meta (but the format), logins, websites and beacons has a checksum in front.
+    The values of meta (except the format), logins, websites and beacons begin with a checksum.
 
     - meta: name → format version, account, counters, tokens, share links, tombstones of websites,
-      the time that is trusted
+      the trusted time
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
-    - dictionary: website u32, dimension u8, code u32 → day u16, text; 0 and a dimension in the
-      place of dimension and code: a mark, how much was new on the latest day by the names before
-      some code
+    - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,
+      dimension u8: a count mark, the new values of the latest day up to some code
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - wal: website u32, time_ms u64, sequence u64 → a record
     - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;
-      or, of a visitor whom a server names, when the last view came and the views of the day
-    - headers: website u32, segment u32 → what a segment or a group is; segment 0: the watermark
+      or, for a visitor that a server names, the time of the last view and the day's views
+    - headers: website u32, segment u32 → the header of a segment or merged segment; segment 0:
+      the watermark
     - segments: website u32, first time_ms u64, segment u32, column u8 → a column of a segment
     - counters: website u32, first time_ms u64, segment u32, kind u8 → counters of a segment or
-      group
-    - corrections: website u32, kind u8, sequence u64 → what became known of a flushed hit
-    - purge_queue: website u32, first time_ms u64, segment u32 → nothing: a segment that is to be
-      removed
-    - import_batches: website u32, batch u32 → what was imported at once
+      merged segment
+    - corrections: website u32, kind u8, sequence u64 → a correction of a flushed hit
+    - purge_queue: website u32, first time_ms u64, segment u32 → nothing: a segment to remove
+    - import_batches: website u32, batch u32 → an import batch
     """
 
     meta: Database
@@ -127,36 +126,38 @@ class Environment:
     path: Path
     lock: int | None
     opened: OpenedFiles
-    """What has to keep its names for what is stored to be found again; nothing, where none is."""
+    """The files whose names must not change while the daemon writes."""
     only: "Txn | None" = None
-    """The one transaction that there is, of what is only read; None for as many as are begun."""
+    """The one transaction of an environment that is only read; None for a writable one."""
 
     def reading(self) -> AbstractContextManager[Txn]:
         """Begin a read transaction. Keep it under a second: it pins every page freed since."""
         return self.lmdb.begin() if self.only is None else nullcontext(self.only)
 
     def used_bytes(self, txn: Txn) -> int:
-        """Return the bytes of the pages that hold something; freed pages are used again."""
+        """Return the bytes of the pages in use, without freed pages."""
         stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
         return self.page_bytes * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
 
     def file_bytes(self) -> int:
-        """Return the bytes of all pages that were ever used, those that were freed since too."""
+        """Return the bytes of all pages that were ever in use, freed ones included."""
         pages: int = self.lmdb.info()["last_pgno"] + 1
         return pages * self.page_bytes
 
     def strange_names(self, txn: Txn) -> list[bytes]:
-        """Return the names in meta that are none of ours: once they were."""
+        """Return the names in meta that are not ours: damage has changed them."""
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [
-            name for name in names if name not in KNOWN_NAMES and not name.startswith(_MANY_IN_META)
+            name
+            for name in names
+            if name not in KNOWN_NAMES and not name.startswith(_PREFIXES_IN_META)
         ]
 
     def store_id(self, txn: Txn) -> str:
-        """Return what tells this store from every other, in hexadecimal. Raises Damaged."""
+        """Return the store's identifier, in hexadecimal. Raises Damaged."""
         stored = txn.get(STORE_ID, db=self.databases.meta)
         if stored is None:
             raise Damaged("it is missing")
@@ -164,22 +165,21 @@ class Environment:
 
     @property
     def page_bytes(self) -> int:
-        """The size of a page. A value that is larger has pages of its own."""
+        """The size of a page. A larger value has pages of its own."""
         size: int = self.lmdb.stat()["psize"]
         return size
 
     def keep_room(self) -> None:
-        """Keep the file longer than what the next transaction takes of it; cheap."""
+        """Keep room in the file for the next transaction. Cheap."""
         keep_room(self.lmdb, self.path)
 
     def check_is_ours(self, txn: Txn) -> None:
-        """Raise Lost when the file is not the one that was opened, or was written over; cheap.
+        """Raise Lost when the file was deleted, replaced or overwritten; OSError if unknown. Cheap.
 
-        What is written into a file that nobody can find again, or into another's pages, is not
-        stored. At the begin of a write transaction. Raises OSError, too.
+        Nobody would find again what is written then. Call it first in a write transaction.
         """
         self.opened.check()
-        # LMDB goes by the number that its lock file has.
+        # LMDB takes the number of the last transaction from its lock file.
         if self.lmdb.info()["last_txnid"] != txn.id() - 1:
             raise Lost(f"{self.path.name} is no longer what was stored: it was written over")
 
@@ -194,10 +194,11 @@ class Environment:
 
 
 def open_environment(directory: Path, map_size: int) -> Environment:
-    """Open the store in `directory` for the daemon, making both where they are not.
+    """Open the store in `directory` for the daemon; create either if it is missing.
 
-    Raises StoreInUse when another daemon has it, WrongFormat for a file that is not ours, NoStore
-    when one that was there is gone, and StoreError when directory or file cannot be used.
+    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or in another
+    format, DamagedStore, NoStore if the store has gone, and StoreError if the directory or file
+    cannot be used.
     """
     try:
         make_folder(directory)
@@ -239,9 +240,9 @@ def open_as_guest(directory: Path) -> Environment:
 
 
 def open_to_read(directory: Path) -> tuple[Environment, Txn]:
-    """Open an existing store to read it alone, beside a daemon that may be running.
+    """Open an existing store read-only, beside a daemon that may be running.
 
-    Gives the one transaction to read by; to end it is the caller's. Raises as `open_as_guest`.
+    Returns the one transaction to read by, which the caller ends. Raises as `open_as_guest`.
     """
     path = directory / FILE_NAME
     check_there(directory)
@@ -257,7 +258,7 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
 
 
 def is_in_use(directory: Path) -> bool:
-    """Return whether a daemon has the store open. Raises StoreError where that cannot be told."""
+    """Return whether a daemon has the store open. Raises StoreError if that is unknown."""
     path = directory / LOCK_NAME
     try:
         lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -292,14 +293,14 @@ def check_there(directory: Path) -> None:
 
 
 def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) -> int:
-    """Keep daemons off a directory until the descriptor is closed. Raises StoreInUse, OSError."""
+    """Lock a directory until the descriptor is closed. Raises StoreInUse, OSError."""
     path = directory / LOCK_NAME
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with ExitStack() as undone:
         undone.callback(os.close, descriptor)
-        for tried in range(_LOCK_TRIES):
-            # Whoever asks whether it is in use has it for a moment.
-            sleep(_LOCK_PAUSE_S if tried else 0)
+        for attempt in range(_LOCK_TRIES):
+            # `is_in_use` holds the lock for a moment.
+            sleep(_LOCK_PAUSE_S if attempt else 0)
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 undone.pop_all()
@@ -308,7 +309,7 @@ def take_lock(directory: Path, sleep: Callable[[float], object] = time.sleep) ->
 
 
 def _create(path: Path, map_size: int) -> None:
-    """Make an empty store under another name first: what bears the name is always whole."""
+    """Create an empty store under another name first, so that the final name is always whole."""
     making = path.with_suffix(".new")
     making.unlink(missing_ok=True)
     env = open_lmdb(making, map_size)

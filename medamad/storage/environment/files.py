@@ -1,4 +1,4 @@
-"""LMDB's files: opened, locked, given spare room, told apart from other files."""
+"""LMDB's files: open them, recognize them, and keep spare room in them."""
 
 import errno
 import os
@@ -21,11 +21,11 @@ DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
 """What LMDB raises for a file that is not what was written."""
 _MAX_READERS: Final = 126
 _LOCK_BYTES: Final = 8192
-"""What LMDB's lock file takes for as many readers."""
+"""The size of LMDB's lock file for that many readers."""
 _READ_AT_ONCE: Final = 1 << 20
 _FULL_DISK_BYTES: Final = 1 << 20
 _OVER_QUOTA: Final = os.strerror(errno.EDQUOT)
-"""All by which an error of LMDB tells it."""
+"""The only sign of it in LMDB's errors."""
 _MAGIC: Final = b"\xde\xc0\xef\xbe"
 _MAGIC_AT: Final = 16
 """Where LMDB's first two pages have it."""
@@ -34,24 +34,24 @@ _PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
 _BLOCK: Final = 512
 """The unit of st_blocks."""
 _ROOM_PAGES: Final = 1_024
-"""What a file is kept longer, at the least; removing what is old takes so much where it is much."""
+"""The least room behind the last page in use: deleting much old data takes that much."""
 _MORE_PAGES: Final = 256
-"""By how much more it is made longer, so that it is done seldom."""
+"""Extra room for each time the file is extended, so that this happens rarely."""
 
 
 @frozen
 class OpenedFiles:
-    """Which files were opened by some paths: others may have their names by now, or none."""
+    """The inodes that some paths had when they were opened."""
 
     _inodes: tuple[tuple[Path, tuple[int, int]], ...] = ()
 
     @classmethod
     def of(cls, *paths: Path) -> "OpenedFiles":
-        """Take note of files that have just been opened. Raises OSError."""
+        """Record files that have just been opened. Raises OSError."""
         return cls(tuple((path, _inode(path)) for path in paths))
 
     def check(self) -> None:
-        """Raise Lost when one has its name no more, OSError when that cannot be told; cheap."""
+        """Raise Lost when a path no longer names the same file, OSError if that is unknown. Cheap."""
         for path, inode in self._inodes:
             try:
                 is_same = _inode(path) == inode
@@ -119,9 +119,9 @@ def open_lmdb(
 
 
 def check_readable(path: Path) -> None:
-    """Raise StoreError where the disk does not give all of a file.
+    """Raise StoreError if the disk cannot read all of a file.
 
-    Whoever meets such a place in what is mapped, as LMDB's is, is ended by the system.
+    To read such a place through a memory map, as LMDB does, is SIGBUS.
     """
     read_bytes, buffer = 0, bytearray(_READ_AT_ONCE)
     try:
@@ -134,21 +134,21 @@ def check_readable(path: Path) -> None:
 
 
 @contextmanager
-def failures_told(path: Path) -> Iterator[None]:
-    """Raise StoreError for what LMDB fails to do with a file."""
+def store_errors(path: Path) -> Iterator[None]:
+    """Raise StoreError, or DamagedStore, for LMDB's errors."""
     try:
         yield
     except DAMAGE as error:
         raise DamagedStore(f"{path}: {error}") from error
     except lmdb.Error as error:
-        raise StoreError(f"{path}: {lack_behind(error, path.parent) or error}") from error
+        raise StoreError(f"{path}: {shortage_behind(error, path.parent) or error}") from error
 
 
-def lack_behind(error: Exception, folder: Path) -> str:
-    """Return what a store in a folder had too little of, "" when that is not what went wrong."""
+def shortage_behind(error: Exception, folder: Path) -> str:
+    """Return the shortage that caused an error of a store in a folder, "" if it has another cause."""
     if isinstance(error, lmdb.MapFullError):
         return "all that store.map_size allows is in use"
-    # Whatever else is wrong, damage is no lack.
+    # A full disk does not explain damage.
     if isinstance(error, lmdb.DiskError) or (not isinstance(error, DAMAGE) and _is_full(folder)):
         return "the disk is full"
     return "the quota of the disk is used up" if _OVER_QUOTA in str(error) else ""
@@ -160,20 +160,20 @@ def lock_of(path: Path) -> Path:
 
 
 def keep_room(env: lmdb.Environment, path: Path) -> None:
-    """Keep a file longer than what the next transaction takes of it; cheap."""
-    # A page that a transaction takes at the end and frees again is never written. Without room
-    # the file could end before its last page, as one does that was cut short.
+    """Keep room behind the last page in use for the next transaction. Cheap."""
+    # LMDB never writes a page that a transaction takes at the end and frees again. Without room
+    # the file could end before its last page, as if it had been cut short.
     if path.stat().st_size < _end_of_used(env) + _ROOM_PAGES * env.stat()["psize"]:
         make_room(env, path)
 
 
 def make_room(env: lmdb.Environment, path: Path) -> None:
-    """Have the disk hold this room if it can: what makes room on a full disk takes some first.
+    """Allocate room on disk if possible: deletion, which makes room on a full disk, needs some.
 
-    Hits are refused before the disk is full, and what fills the rest of it leaves this alone.
+    Hits are refused before the disk is full, and nothing else can take this room.
     """
     page_bytes = env.stat()["psize"]
-    # Where the file system cannot, the C library writes, which nobody else may do meanwhile.
+    # Where the file system cannot allocate, the C library writes, so keep other writers out.
     with env.begin(write=True):
         used = _end_of_used(env)
         try:
@@ -181,14 +181,14 @@ def make_room(env: lmdb.Environment, path: Path) -> None:
                 room = (_ROOM_PAGES + _MORE_PAGES) * page_bytes
                 os.posix_fallocate(file.fileno(), used, room)
         except OSError:
-            # It is tried again as soon as more of the file is used.
+            # The next call tries again, once more of the file is in use.
             needed = used + _ROOM_PAGES * page_bytes
             with suppress(OSError):
                 os.truncate(path, max(needed, path.stat().st_size))
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk hold which files are in a folder, and by which names."""
+    """Sync a folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -197,7 +197,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def give_to_owner(folder: Path, file: Path) -> None:
-    """Let whoever has a folder have a file of it too: root may have made it for the daemon."""
+    """Give a file to its folder's owner if root made it, so that the daemon can use it."""
     owner = folder.stat()
     if os.geteuid() == 0:
         os.chown(file, owner.st_uid, owner.st_gid)
@@ -210,14 +210,14 @@ def free_bytes(folder: Path) -> int:
 
 
 def _is_full(folder: Path) -> bool:
-    # Where only a part of a write has room, it is a plain I/O error to LMDB.
+    # LMDB reports a write that fits only in part as a plain I/O error.
     with suppress(OSError):
         return free_bytes(folder) < _FULL_DISK_BYTES
     return False
 
 
 def _end_of_used(env: lmdb.Environment) -> int:
-    """Return where the last page ends that was ever used."""
+    """Return the end of the last page that was ever in use, in bytes."""
     end: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     return end
 
@@ -228,9 +228,9 @@ def _inode(path: Path) -> tuple[int, int]:
 
 
 def _allocate_lock(path: Path) -> None:
-    """Have the disk hold all of LMDB's lock file, which is written to as memory.
+    """Allocate all of LMDB's lock file, which is written through a memory map.
 
-    Else a full disk would end the process by SIGBUS. Raises StoreError when the disk is full.
+    A full disk would otherwise be SIGBUS. Raises StoreError when the disk is full.
     """
     lock = lock_of(path)
     try:
@@ -243,6 +243,6 @@ def _allocate_lock(path: Path) -> None:
             os.close(descriptor)
         give_to_owner(lock.parent, lock)
     except OSError as error:
-        # Whatever else is wrong, LMDB tells better, or can do without.
+        # LMDB reports any other error better, or does without.
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreError(f"{lock}: {error.strerror}") from error

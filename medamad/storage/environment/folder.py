@@ -1,4 +1,4 @@
-"""The folder of the data: made, and told apart from one whose store is gone."""
+"""The data folder: create it, and tell a new one from one whose store has gone."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,15 +14,15 @@ BACKUPS_NAME: Final = "backups"
 BACKUP_SUFFIX: Final = ".mdb.zst"
 """The end of a backup's name."""
 PRESENCE_NAME: Final = "presence.json"
-"""The file in which it is written since when hits have been taken."""
+"""The file that says since when hits have been accepted."""
 RESTORED_NAME: Final = "store.restored"
-"""What a store is called while it is unpacked from a backup."""
+"""The name of a store while it is being unpacked from a backup."""
 REPLACED: Final = ".replaced-"
-"""What the name of a store that a backup has replaced goes on with, before the time of that."""
+"""Follows the name of a store that a backup replaced; the time follows."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder where it is not there. Raises StoreError for what is none, and OSError."""
+    """Create the folder if it is missing. Raises StoreError if something else is there, OSError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError as error:
@@ -32,15 +32,15 @@ def make_folder(folder: Path) -> None:
 
 
 def check_unlinked(path: Path) -> None:
-    """Raise StoreError where a path that is not there is a link: what is elsewhere is not lost."""
+    """Raise StoreError for a link to a missing file: the store may be elsewhere for now."""
     if path.is_symlink():
         raise StoreError(f"{path}: it leads to {path.readlink()}, which is not there")
 
 
 def check_none_was_there(store: Path) -> None:
-    """Raise NoStore where something shows that there was a store: an empty one must not hide it.
+    """Raise NoStore if other files show that there was a store: an empty one must not hide it.
 
-    What a start leaves that ended before the first store had its name shows nothing.
+    What the very first start leaves, if it is killed before it has created a store, does not count.
     """
     names = [str(path.relative_to(store.parent)) for path in _left_of(store)]
     if names:
@@ -52,9 +52,9 @@ def check_none_was_there(store: Path) -> None:
 
 
 def remove_restored(store: Path) -> None:
-    """Remove what there is of a backup that was not put in a store's place; needs the lock.
+    """Remove what an unfinished restore left; needs the lock.
 
-    That is what was unpacked of it, and the further name of the store that was to be replaced.
+    That is the unpacked store, and the second name of the store that it was to replace.
     """
     unpacked = store.with_name(RESTORED_NAME)
     unpacked.unlink(missing_ok=True)

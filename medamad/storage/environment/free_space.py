@@ -1,8 +1,8 @@
-"""Whether there is room for more hits, and which readers keep pages from being reused.
+"""Whether there is space for more hits, and which long readers keep freed pages from reuse.
 
-LMDB uses a freed page again only when no reader is left that began before it was freed (lmdb.h,
-"Avoid long-lived transactions"). The list of freed pages cannot be read through the library, so
-what is kept is told by what it does: the file grows although a reader lags behind.
+LMDB reuses a freed page only when no reader is left that began before it was freed (lmdb.h, "Avoid
+long-lived transactions"). The list of freed pages cannot be read through the library, so what a
+reader keeps is inferred: the file grows while an old reader is open.
 """
 
 import os
@@ -17,26 +17,26 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, Txn
 
-_LAGS_AFTER_S: Final = 5.0
-"""No reader of the daemon's own lasts as long."""
-_TOLD_AFTER_S: Final = 60.0
+_LONG_S: Final = 5.0
+"""None of the daemon's own readers lasts that long."""
+_LOGGED_AFTER_S: Final = 60.0
 _GROWTH_SHARE: Final = 100
 _MOST_GROWTH: Final = 16 << 20
-"""Growth that may have other reasons: a value of many pages finds no room among the freed ones."""
+"""Smaller growth may have other causes: a value of many pages may fit into no freed ones."""
 
 
 @frozen
 class Reader:
-    """A reader that is behind the latest commit."""
+    """A reader of an older state than the latest commit."""
 
     process: int
     transaction: int
-    """The commit that it sees."""
+    """The transaction whose state it reads."""
 
 
 @frozen
-class _Lag:
-    """What was there when the reader that is the oldest now was seen first."""
+class _Oldest:
+    """The oldest reader, and the state of things when it was first seen as that."""
 
     reader: Reader
     since: float
@@ -45,62 +45,63 @@ class _Lag:
 
 @define(eq=False)
 class LongReaders:
-    """For any thread."""
+    """Readers that keep freed pages from being reused. For any thread."""
 
     _environment: Environment
     _seconds: Callable[[], float] = time.monotonic
-    _lag: _Lag | None = None
-    _told: Reader | None = None
+    _oldest_seen: _Oldest | None = None
+    _logged: Reader | None = None
     _lock: Lock = field(factory=Lock)
     _log = Logger()
 
     def kept_bytes(self, used_bytes: int, map_bytes: int, by: int | None = None) -> int:
-        """Return the bytes of freed pages that cannot be used again, 0 as long as others are.
+        """Return the bytes of freed pages that readers keep from reuse, 0 if others are reused.
 
-        Where a process is named, those that can be once it ends: none beside an older reader.
+        With `by`, the bytes that only this process keeps: none if an older reader keeps them too.
         """
-        lag, age = self._observe()
-        if lag is None or age < _LAGS_AFTER_S:
+        oldest, age = self._observe()
+        if oldest is None or age < _LONG_S:
             return 0
-        # That of a process which has died keeps nothing any more, once LMDB knows of it.
+        # A reader whose process has died keeps nothing once LMDB has noticed.
         if self._environment.lmdb.reader_check():
             return self.kept_bytes(used_bytes, map_bytes, by)
-        if by not in (None, lag.reader.process):
+        if by not in (None, oldest.reader.process):
             return 0
         file_bytes = self._environment.file_bytes()
-        if file_bytes - lag.file_bytes <= min(map_bytes // _GROWTH_SHARE, _MOST_GROWTH):
+        if file_bytes - oldest.file_bytes <= min(map_bytes // _GROWTH_SHARE, _MOST_GROWTH):
             return 0
         return max(0, file_bytes - used_bytes)
 
-    def tell(self) -> None:
+    def log_long_ones(self) -> None:
         """Log a reader that has lasted for more than a minute, once."""
-        lag, age = self._observe()
-        if lag is None or age < _TOLD_AFTER_S or lag.reader == self._told:
+        oldest, age = self._observe()
+        if oldest is None or age < _LOGGED_AFTER_S or oldest.reader == self._logged:
             return
-        self._told = lag.reader
+        self._logged = oldest.reader
         self._log.warn(
             "process {process} has been reading the store for {age:.0f} s: "
             "room that is freed cannot be used again meanwhile, and the file may grow",
-            process=lag.reader.process,
+            process=oldest.reader.process,
             age=age,
         )
 
-    def _observe(self) -> tuple[_Lag | None, float]:
-        """Return the lag of the oldest reader, and its age in seconds."""
-        oldest = self._oldest()
+    def _observe(self) -> tuple[_Oldest | None, float]:
+        """Return the oldest reader and its age in seconds."""
+        reader = self._oldest()
         now = self._seconds()
         with self._lock:
-            lag = self._lag
-            if oldest is None:
-                self._lag = None
-            elif lag is None or lag.reader != oldest:
-                self._lag = _Lag(oldest, now, self._environment.file_bytes())
-            return self._lag, 0.0 if self._lag is None else now - self._lag.since
+            before = self._oldest_seen
+            if reader is None:
+                self._oldest_seen = None
+                return None, 0.0
+            if before is None or before.reader != reader:
+                before = self._oldest_seen = _Oldest(reader, now, self._environment.file_bytes())
+            return before, now - before.since
 
     def _oldest(self) -> Reader | None:
         latest: int = self._environment.lmdb.info()["last_txnid"]
         found = []
-        # Below a heading: process, thread and transaction, a dash for none.
+        # Lines of process, thread and transaction (a dash for none), below a heading.
         for line in self._environment.lmdb.readers().splitlines()[1:]:
             process, _, transaction = line.split()
             if transaction != "-" and int(transaction) < latest:
@@ -109,18 +110,18 @@ class LongReaders:
 
 
 _FULL_MAP: Final = 0.8
-"""The share of the map beyond which no hits are taken: deleting needs room as well."""
+"""The share of the map above which hits are refused: deletion needs space as well."""
 _RETRY_AFTER_S: Final = 30
 _MIB: Final = 1 << 20
-_ROOM_WITHIN: Final = 4 * _MIB
-"""Freed room in the file that is enough to take hits, though the disk is nearly full."""
+_ENOUGH_WITHIN: Final = 4 * _MIB
+"""Freed space in the file that is enough to accept hits on a nearly full disk."""
 
 
 @frozen
 class Usage:
     """Bytes of the store in use, and the bytes that it can grow to.
 
-    In use are also freed pages that a reader keeps from being used again.
+    Freed pages that a reader keeps from reuse count as in use.
     """
 
     used: int
@@ -128,8 +129,8 @@ class Usage:
 
 
 @define(eq=False)
-class Room:
-    """Used by the writer thread. It is logged when refusing begins and when it ends."""
+class FreeSpace:
+    """The space for hits, for the writer thread. Logs when refusing begins and ends."""
 
     _environment: Environment
     min_free_disk: int
@@ -148,41 +149,41 @@ class Room:
         return Usage(used + self.long_readers.kept_bytes(used, map_size), map_size)
 
     def free_disk(self) -> int:
-        """Return the bytes of the disk that are free. Raises OSError when the folder is gone."""
+        """Return the free bytes of the disk. Raises OSError if the folder has gone."""
         disk = os.statvfs(self._environment.path.parent)
         return disk.f_bavail * disk.f_frsize
 
     def check(self, txn: Txn) -> None:
-        """Raise Unavailable when no hits are to be taken, OSError when the folder is gone."""
-        lack = self.lack(txn)
-        if lack and not self._refuses:
-            self._log.warn("no hits are taken, reading goes on: {lack}", lack=lack)
-        elif self._refuses and not lack:
+        """Raise Unavailable if hits are to be refused, OSError if the folder has gone."""
+        reason = self.unavailable_reason(txn)
+        if reason and not self._refuses:
+            self._log.warn("no hits are taken, reading goes on: {reason}", reason=reason)
+        elif self._refuses and not reason:
             self._log.info("hits are taken again")
-        self._refuses = bool(lack)
-        if lack:
-            raise Unavailable(f"no hits are taken: {lack}", retry_after=_RETRY_AFTER_S)
+        self._refuses = bool(reason)
+        if reason:
+            raise Unavailable(f"no hits are taken: {reason}", retry_after=_RETRY_AFTER_S)
 
     def is_running_out(self, txn: Txn, process: int) -> bool:
-        """Return whether a process keeps as much from being used again as is left for hits.
+        """Return whether a process keeps as much space from reuse as is left for hits.
 
-        Not where there would be nothing left without it either, or an older reader keeps it too.
-        Raises OSError when the folder is gone.
+        False if there would be no space without it either, or an older reader keeps it too.
+        Raises OSError if the folder has gone.
         """
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
         kept = self.long_readers.kept_bytes(used, map_size, process)
-        within = self._environment.file_bytes() - used - kept - _ROOM_WITHIN
+        within = self._environment.file_bytes() - used - kept - _ENOUGH_WITHIN
         on_disk = max(self.free_disk() - self.min_free_disk, 0) + max(within, 0)
         left = min(on_disk, _FULL_MAP * map_size - used - kept)
         return -kept < left <= kept
 
-    def lack(self, txn: Txn) -> str:
-        """Return what there is too little of for hits to be taken, "" when there is enough."""
+    def unavailable_reason(self, txn: Txn) -> str:
+        """Return why there is too little space for hits, "" if there is enough."""
         free = self.free_disk()
         usage = self.usage(txn)
         within = self._environment.file_bytes() - usage.used
-        if free < self.min_free_disk and within < _ROOM_WITHIN:
+        if free < self.min_free_disk and within < _ENOUGH_WITHIN:
             return (
                 f"{free // _MIB} MiB of the disk are free, "
                 f"store.min_free_disk asks for {self.min_free_disk // _MIB} MiB"

@@ -1,4 +1,4 @@
-"""The last numbers given out to websites, segments and hits, so that none is used twice."""
+"""The last numbers assigned to websites, segments and hits, so that none is used twice."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ _log: Final = Logger()
 
 
 def read_number(txn: Txn, meta: Database, name: bytes) -> int:
-    """Return the number given out last; 0 for none, and for a damaged one, which is logged.
+    """Return the last number assigned; 0 for none, and for a damaged one, which is logged.
 
-    Then what is stored has to tell which numbers are in use.
+    The caller then takes the greatest number in use.
     """
     stored = txn.get(name, db=meta)
     try:
@@ -26,5 +26,5 @@ def read_number(txn: Txn, meta: Database, name: bytes) -> int:
 
 
 def write_number(txn: Txn, meta: Database, name: bytes, number: int) -> None:
-    """Note the number given out last."""
+    """Store the last number assigned."""
     txn.put(name, with_checksum(name, number.to_bytes(_BYTES, "big")), db=meta)

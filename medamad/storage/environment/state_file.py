@@ -75,8 +75,10 @@ def opening(folder: Path) -> Iterator[None]:
 
 def mark_closed(folder: Path) -> None:
     """Mark a store as closed; one that was not read to its end is read again at the next start."""
-    is_checked = read_state(folder) is not StoreState.UNCHECKED
-    write_state(folder, StoreState.CLEAN if is_checked else StoreState.OPEN)
+    before = read_state(folder)
+    if before is not StoreState.DAMAGED:
+        is_checked = before is not StoreState.UNCHECKED
+        write_state(folder, StoreState.CLEAN if is_checked else StoreState.OPEN)
 
 
 def _read(folder: Path) -> tuple[str, str]:

@@ -1,9 +1,9 @@
-"""The time by which something is old enough to be deleted for good.
+"""The trusted time: the time by which retention deletes data for good.
 
-It is the clock's, but for a clock that has jumped ahead: what a minute of next year deletes, nobody
-brings back. Then it goes on as time passes, by a clock that nobody sets, until the other has been
-ahead for a day. All of that is stored: a daemon may be started again meanwhile, and whether its
-machine was off for a month or its clock is wrong, it cannot tell.
+It is the system clock's, unless that has jumped ahead: what a wrong clock deletes is gone. Then it
+advances by the monotonic clock until the system clock has been ahead for a day of running. It is
+stored, since the daemon may be restarted meanwhile, and cannot tell a machine that was off for a
+month from one with a wrong clock.
 """
 
 import struct
@@ -24,9 +24,9 @@ from medamad.storage.errors import Damaged
 
 _HOUR_MS: Final = 3_600_000
 JUMP_MS: Final = _HOUR_MS
-"""The clock may be ahead by as much: beacons are kept for as much longer than they count."""
+"""How far the clock may be ahead. Beacons are kept for that much longer than needed."""
 DOUBT_MS: Final = 86_400_000
-"""For so long, while the daemon runs, the clock has to be further ahead until it is believed."""
+"""How long the clock has to be further ahead, while the daemon runs, until it is believed."""
 _WRITTEN_EVERY_MS: Final = 600_000
 _STORED: Final = struct.Struct(">QQQQ")
 _log: Final = Logger()
@@ -34,27 +34,27 @@ _log: Final = Logger()
 
 @frozen
 class TrustedTime:
-    """The time that is trusted; and, of a clock that is in doubt, since when and what it showed."""
+    """The trusted time, and for how long the clock has differed from it. Milliseconds."""
 
     time_ms: int = 0
     """0 for none yet."""
     doubted_ms: int = 0
-    """How much time has passed, while a daemon ran, since the clock has been ahead."""
+    """For how long a daemon has run since the clock has been ahead."""
     ahead_ms: int = 0
-    """By how much it was ahead at the least; 0 when it is not in doubt."""
+    """The least that the clock was ahead by since then; 0 if it is not in doubt."""
     behind_ms: int = 0
-    """How much time has passed, while a daemon ran, since the clock has been behind."""
+    """For how long a daemon has run since the clock has been behind."""
 
     @property
     def doubt_left_ms(self) -> int:
-        """For how much longer a clock in doubt is not believed, while a daemon runs; 0 for none."""
+        """For how much longer a daemon has to run until the clock is believed; 0 if it is."""
         return DOUBT_MS - self.doubted_ms if self.ahead_ms else 0
 
     def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
-        """Return what is trusted when so much time has passed and the clock shows `now_ms`.
+        """Return the trusted time after `passed_ms`, when the clock shows `now_ms`.
 
-        A clock that is behind, as of a machine that begins in 1970 until it has asked for the time,
-        makes nothing of that forgotten until it has been so for a day.
+        A clock that is behind, as on a machine that starts in 1970 until it has synchronized,
+        changes nothing until it has been so for a day.
         """
         time_ms = self.time_ms + passed_ms
         ahead_ms = now_ms - time_ms
@@ -74,7 +74,7 @@ class TrustedTime:
 
 @define(eq=False)
 class TrustedClock:
-    """Used in the reactor's thread. `_seconds` tells how time passes, whatever the clock shows."""
+    """The trusted time of an open store, for the reactor's thread."""
 
     _environment: Environment
     _submit: Submit
@@ -89,29 +89,29 @@ class TrustedClock:
         self._looked = self._seconds()
 
     def trusted_ms(self, now_ms: int) -> int:
-        """Return the time that is trusted when the clock shows `now_ms`."""
+        """Return the trusted time when the clock shows `now_ms`."""
         seconds = self._seconds()
         passed_ms = int((seconds - self._looked) * 1000)
         self._looked += passed_ms / 1000
         before, self._trusted = self._trusted, self._trusted.after(passed_ms, now_ms)
-        self._tell(before)
+        self._log_change(before)
         return max(0, min(self._trusted.time_ms, now_ms))
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Return for how much longer the clock, which shows `now_ms`, is not believed; 0 if it is."""
+        """Return for how much longer the clock is not believed; 0 if it is."""
         self.trusted_ms(now_ms)
         return self._trusted.doubt_left_ms
 
     async def keep(self) -> None:
-        """Have what is trusted stored now and then, as long as the store can take it."""
+        """Store the trusted time now and then, if the store can take it."""
         trusted = self._trusted
         if abs(trusted.time_ms - self._kept.time_ms) < _WRITTEN_EVERY_MS:
             return
-        with suppress(Unavailable):  # what makes room must not wait for it
+        with suppress(Unavailable):  # deletion must not wait for it
             await self._submit(lambda txn: write_trusted(txn.lmdb, self._environment, trusted))
             self._kept = trusted
 
-    def _tell(self, before: TrustedTime) -> None:
+    def _log_change(self, before: TrustedTime) -> None:
         is_doubted = bool(self._trusted.ahead_ms)
         if not before.time_ms or is_doubted == bool(before.ahead_ms):
             return
@@ -126,31 +126,30 @@ class TrustedClock:
 
 
 def told_doubt(left_ms: int) -> str:
-    """Say that retention waits, and until when."""
+    """Return a message that retention waits, and until when."""
     return f"the clock is not believed yet: [retention] removes nothing {until_believed(left_ms)}"
 
 
 def until_believed(left_ms: int) -> str:
-    """Say until when a clock is in doubt."""
+    """Return until when the clock is in doubt, in words."""
     hours = -(-left_ms // _HOUR_MS)
     return f"until the daemon has run for {hours} more hour{'s' * (hours != 1)}"
 
 
 def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
-    """Return the time that was trusted last; none for a damaged one, which is logged."""
+    """Return the stored trusted time; a damaged one is logged and counts as none."""
     stored = txn.get(TRUSTED_TIME, db=environment.databases.meta)
     if stored is None:
         return TrustedTime()
     try:
         value = verified(TRUSTED_TIME, stored)
-        # As it was before there was the last number, it is without that.
-        return TrustedTime(*_STORED.unpack(value.ljust(_STORED.size, b"\0")))
+        return TrustedTime(*_STORED.unpack(value))
     except (Damaged, struct.error) as error:
         _log.error("the time that was trusted last is damaged: {error}", error=str(error))
         return TrustedTime()
 
 
 def write_trusted(txn: Txn, environment: Environment, trusted: TrustedTime) -> None:
-    """Store the time that is trusted."""
+    """Store the trusted time."""
     value = with_checksum(TRUSTED_TIME, _STORED.pack(*astuple(trusted)))
     txn.put(TRUSTED_TIME, value, db=environment.databases.meta)

@@ -1,7 +1,7 @@
-"""The single writer thread: changes in order, each a transaction; and a watch for stalls.
+"""The single writer thread: changes in order, each in a transaction; and a watch for stalls.
 
-A change is a function of the transaction. It may register what is to happen once it is committed
-and synced: that is where the state that questions see is replaced, before the caller is told.
+A change is a function of its transaction. What it registers to run after the commit publishes the
+new state to queries; the caller's Deferred fires after that.
 """
 
 import time
@@ -20,42 +20,42 @@ from twisted.python.failure import Failure
 from medamad.domain.errors import ApiError, Unavailable
 from medamad.domain.timings import Timings
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import DAMAGE, lack_behind
+from medamad.storage.environment.files import DAMAGE, shortage_behind
 from medamad.storage.environment.state_file import StoreState, write_state
 from medamad.storage.errors import Lost
 
 MOST_S: Final = 10.0
-"""How long a change may take: it is a short step, but a slow disk may need seconds to sync it."""
+"""How long a change may take. Changes are short, but a slow disk may need seconds to sync one."""
 
 
 @define(eq=False)
 class StallWatch:
-    """The writer thread notes when it begins a change and when it has ended; any thread may ask.
+    """Whether the writer thread is stuck in a change. `begin` and `end` are for that thread.
 
-    It stands still when `tell` has found it at the same change twice for so long: once alone is how
-    it looks after all of the process was halted.
+    It is stuck when two looks in a row see the same change for longer than MOST_S. One look would
+    also see that after the whole process was suspended.
     """
 
     _seconds: Callable[[], float] = time.monotonic
     _begun: float | None = None
     _seen: float | None = None
-    """When the change began that has taken too long, as `tell` saw last."""
+    """When the change began that the last look found too long."""
     _stuck: float | None = None
-    """When the change began that it saw twice."""
-    _is_told: bool = False
+    """When the change began that two looks in a row found too long."""
+    _is_reported: bool = False
     _log = Logger()
 
     def begin(self) -> None:
-        """Note that a change begins."""
+        """Record that a change begins."""
         self._begun = self._seconds()
 
     def end(self) -> None:
-        """Note that it has ended."""
+        """Record that it has ended."""
         self._begun = None
 
     @property
-    def lack(self) -> str:
-        """Say that the change under way does not end, "" when none has taken too long."""
+    def unavailable_reason(self) -> str:
+        """Why no hits are stored: a change is stuck; "" otherwise. For any thread."""
         begun = self._begun
         if begun is None or begun != self._stuck:
             return ""
@@ -64,22 +64,22 @@ class StallWatch:
             " does not answer or another process holds the lock of the store"
         )
 
-    def tell(self) -> str:
-        """Look, give `lack`, and log it: once when it begins, once when it is over.
+    def look(self) -> str:
+        """Look again and return `unavailable_reason`; log when a change gets stuck and when it ends.
 
-        To be called every second or so, in one thread.
+        Call it every second or so, in one thread.
         """
         begun = self._begun
         is_long = begun is not None and self._seconds() - begun >= MOST_S
         self._stuck = begun if is_long and begun == self._seen else None
         self._seen = begun if is_long else None
-        lack = self.lack
-        if lack and not self._is_told:
-            self._log.error("no hits are taken, reading goes on: {lack}", lack=lack)
-        elif self._is_told and not lack:
+        reason = self.unavailable_reason
+        if reason and not self._is_reported:
+            self._log.error("no hits are taken, reading goes on: {reason}", reason=reason)
+        elif self._is_reported and not reason:
             self._log.info("the store is written to again")
-        self._is_told = bool(lack)
-        return lack
+        self._is_reported = bool(reason)
+        return reason
 
 
 T = TypeVar("T")
@@ -89,26 +89,26 @@ _RETRY_AFTER_S: Final = 10
 
 
 class CallsFromThread(Protocol):
-    """The part of a reactor that lets another thread speak to it."""
+    """The part of a reactor that another thread may use."""
 
     def callFromThread(self, call: Callable[..., Any], /, *args: object) -> object:
-        """Have `call` made in the reactor's thread."""
+        """Call `call` in the reactor's thread."""
 
 
 @define(eq=False)
 class Transaction:
-    """A write transaction. What is registered with `after_commit` runs in the writer thread."""
+    """A write transaction."""
 
     lmdb: Txn
     _after: list[Callable[[], None]] = field(factory=list)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Have `call` made once the transaction is committed; not at all if it fails."""
+        """Call `call` in the writer thread after the commit, or never if the transaction fails."""
         self._after.append(call)
 
 
 class Submit(Protocol):
-    """Hands a change to the writer."""
+    """Submits a change to the writer."""
 
     def __call__(self, change: Callable[[Transaction], T], /) -> "Deferred[T]":
         """Fire with what `change` returns once it is committed."""
@@ -122,18 +122,18 @@ class _Job:
 
 @define(eq=False)
 class Writer:
-    """Owns the writer thread. `broken` is told why when the store can no longer be trusted."""
+    """Owns the writer thread. `broken` gets the reason when the store can no longer be trusted."""
 
     _environment: Environment
     _reactor: CallsFromThread
     _broken: Callable[[str], None]
     commits: Timings = field(factory=Timings, init=False)
-    """How long each change took that was committed."""
+    """Durations of the committed changes."""
     stall_watch: StallWatch = field(factory=StallWatch, init=False)
     _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
-    _lack: str = ""
+    _shortage: str = ""
     _is_stopped: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -141,12 +141,12 @@ class Writer:
         self._thread.start()
 
     def submit(self, change: Callable[[Transaction], T]) -> "Deferred[T]":
-        """Have a change made. Fires with what it returned once it is committed and synced.
+        """Submit a change; fire with what it returns once it is committed and synced.
 
-        Fails with what the change raised, or with Unavailable when the store cannot take it, or
-        stands still; either way nothing of it is kept.
+        Fail with what the change raises, or with Unavailable when the store cannot take it or the
+        writer is stuck. Then nothing of the change is kept.
         """
-        refusal = "the store is closed" if self._is_stopped else self.stall_watch.lack
+        refusal = "the store is closed" if self._is_stopped else self.stall_watch.unavailable_reason
         if refusal:
             return fail(Unavailable(refusal, retry_after=_RETRY_AFTER_S))
         done: Deferred[T] = Deferred()
@@ -154,14 +154,14 @@ class Writer:
         return done
 
     @property
-    def lack(self) -> str:
-        """Why changes fail, or do not end, "" when the last one did not."""
-        return self._fault or self.stall_watch.lack or self._lack
+    def unavailable_reason(self) -> str:
+        """Why changes fail or are stuck; "" if the last one was stored."""
+        return self._fault or self.stall_watch.unavailable_reason or self._shortage
 
     def stop(self, within_s: float | None = None) -> bool:
-        """Finish all changes submitted so far, then end the thread. Segments until it has ended.
+        """Finish all submitted changes and end the thread; return whether it ended in time.
 
-        Returns False when it has not within a time.
+        Blocks until then.
         """
         self._is_stopped = True
         self._jobs.put(None)
@@ -191,44 +191,44 @@ class Writer:
             raise
         except (lmdb.Error, OSError, Lost) as error:
             raise self._refusal(error) from error
-        self._lack = ""
+        self._shortage = ""
         self.commits.add(time.perf_counter() - begun)
         try:
             for call in transaction._after:  # noqa: SLF001 - its own
                 call()
             self._environment.keep_room()
         except BaseException as error:
-            # It is on disk, and questions do not see it: only a new start puts that right.
+            # It is on disk, but queries do not see it. Only a restart puts that right.
             self._fail(f"what was stored cannot be shown: {error!r}")
             raise
         return result
 
     def _refusal(self, error: lmdb.Error | OSError | Lost) -> Unavailable:
-        lack = self._lack_behind(error)
-        if not lack:
-            # After an I/O error the next commit can appear to succeed: go on no longer.
+        reason = self._shortage_behind(error)
+        if not reason:
+            # After an I/O error the next commit may only appear to succeed.
             self._fail(f"the store has failed: {error}")
             if isinstance(error, DAMAGE):
-                # A restart would lead here again.
+                # A restart would fail the same way.
                 with suppress(OSError):
                     write_state(self._environment.path.parent, StoreState.DAMAGED, str(error))
-        elif lack != self._lack:
-            _log.error("changes are not stored: {lack}", lack=lack)
-        self._lack = lack
-        return Unavailable(lack or self._fault, retry_after=_RETRY_AFTER_S)
+        elif reason != self._shortage:
+            _log.error("changes are not stored: {reason}", reason=reason)
+        self._shortage = reason
+        return Unavailable(reason or self._fault, retry_after=_RETRY_AFTER_S)
 
-    def _lack_behind(self, error: lmdb.Error | OSError | Lost) -> str:
-        """Return what there is too little of, "" when that is not what is wrong."""
+    def _shortage_behind(self, error: lmdb.Error | OSError | Lost) -> str:
+        """Return the shortage that caused an error, "" if it has another cause."""
         if isinstance(error, Lost) or self._has_given_up():
             return ""
-        return lack_behind(error, self._environment.path.parent)
+        return shortage_behind(error, self._environment.path.parent)
 
     def _fail(self, reason: str) -> None:
         self._fault = reason
         self._reactor.callFromThread(self._broken, reason)
 
     def _has_given_up(self) -> bool:
-        """Return whether LMDB does nothing more, as after a write to the file's first two pages."""
+        """Return whether LMDB refuses all further work, as after a failed write of a meta page."""
         try:
             self._environment.lmdb.begin().abort()
         except lmdb.Error as error:

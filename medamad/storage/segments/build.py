@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.dictionary.decode import NamesOf
+from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.segments.counters import (
     SLOT_MS,
     SUMS,
@@ -178,7 +178,7 @@ class EncodedSegment:
 
 
 def encode_segment(
-    content: Content, key: bytes, names_of: NamesOf, *, counted_from: int
+    content: Content, key: bytes, names_of: NumberNames, *, counted_from: int
 ) -> EncodedSegment:
     """Encode a segment. `key` is the prefix of its keys, with `first_ms` of the content.
 
@@ -216,7 +216,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-def is_plain(events: Events, names_of: NamesOf) -> bool:
+def is_plain(events: Events, names_of: NumberNames) -> bool:
     """Return whether no event has two properties of the same name."""
     codes, places = np.unique(events.property, return_inverse=True)
     names = names_of(codes)

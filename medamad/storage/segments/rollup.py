@@ -8,7 +8,7 @@ from attrs import define, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.dictionary.decode import NamesOf
+from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.segments.build import Content, EncodedSegment, Put, is_plain
@@ -93,7 +93,7 @@ class RollupContent(DayRollup):
 
 
 def rollup_of(
-    content: Content, day: int, span: tuple[int, int], names_of: NamesOf
+    content: Content, day: int, span: tuple[int, int], names_of: NumberNames
 ) -> RollupContent:
     """Return the rollup of the views and events of a content, all of one day."""
     flags, duration_ms = content.flags, content.duration_ms
@@ -118,7 +118,7 @@ def rollup_of(
     )
 
 
-def merge_rollups(days: Sequence[RollupContent], names_of: NamesOf) -> RollupContent:
+def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> RollupContent:
     """Return one rollup from several of the same day and batch."""
     first, *others = days
     if not others:
@@ -321,7 +321,7 @@ def _joined(durations: Sequence[PathDurations]) -> PathDurations:
     )
 
 
-def _event_sums(events: Events, names_of: NamesOf) -> EventSums:
+def _event_sums(events: Events, names_of: NumberNames) -> EventSums:
     if not len(events):
         return NO_EVENT_SUMS
     codes, places = np.unique(events.property, return_inverse=True)
@@ -343,13 +343,13 @@ def _carrying(events: NDArray[np.intp], labels: NDArray[np.intp]) -> NDArray[np.
     return np.unique(pairs[0], return_counts=True)[1]
 
 
-def _first_of_name(codes: NDArray[Any], names_of: NamesOf) -> NDArray[np.intp]:
+def _first_of_name(codes: NDArray[Any], names_of: NumberNames) -> NDArray[np.intp]:
     """Return for each code the place of the first code with the same name."""
     _, first, numbers = np.unique(names_of(codes), return_index=True, return_inverse=True)
     return first[numbers]
 
 
-def _added_events(days: Sequence[EventSums], names_of: NamesOf) -> EventSums:
+def _added_events(days: Sequence[EventSums], names_of: NumberNames) -> EventSums:
     some = [each for each in days if each.total]
     if not some:
         return NO_EVENT_SUMS

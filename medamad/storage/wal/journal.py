@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.hits import Event, Hit, Leaving, Properties, View, Visitor
-from medamad.storage.dictionary.encode import Coding, Dictionary
+from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
@@ -95,8 +95,8 @@ class Journal:
         stored: StoredHits,
     ) -> "WriteBatch":
         """Write hits in order. Call the batch's `remember` once they are committed."""
-        coding = self.dictionary.coding(txn, hits[0].time_ms)
-        batch = WriteBatch(self, txn, has_website, stored, coding)
+        encoder = self.dictionary.encoder(txn, hits[0].time_ms)
+        batch = WriteBatch(self, txn, has_website, stored, encoder)
         for hit in hits:
             batch.add(hit)
         self.write_sequence(txn)
@@ -125,7 +125,7 @@ class WriteBatch:
     _txn: Txn
     _has_website: Callable[[int], bool]
     _stored: StoredHits
-    _coding: Coding
+    _encoder: Encoder
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
@@ -148,7 +148,7 @@ class WriteBatch:
 
     def remember(self) -> None:
         """Take what was committed into memory, for the batches that follow."""
-        self._coding.adopt()
+        self._encoder.committed()
         for digest, location in self._locations.items():
             self._journal.beacons.remember(digest, location)
             self._journal.unmatched.forget(digest)
@@ -162,7 +162,7 @@ class WriteBatch:
         if view.visitor is not None:
             view = self._with_visitor_flags(view, view.visitor)
         happened_ms = view.happened_ms or view.time_ms
-        code = self._coding.code
+        code = self._encoder.code
         codes = [
             code(view.website, dimension, text)
             for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
@@ -271,7 +271,7 @@ class WriteBatch:
     def _put_event(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
         """Write an event; return its number, which is that of its first record."""
         event = 0
-        for code in self._coding.property_codes(website, properties):
+        for code in self._encoder.property_codes(website, properties):
             sequence = self._journal.next_sequence()
             event = event or sequence
             key = journal_key(website, time_ms, sequence)

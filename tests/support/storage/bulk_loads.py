@@ -13,8 +13,8 @@ from support.storage.hits import DAY_MS, NOW_MS
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch
-from medamad.storage.import_content import TextCoding
-from medamad.storage.imports import Imported
+from medamad.storage.import_content import TextEncoder
+from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, timed_flags
 from medamad.storage.segments.parts import EventRows
@@ -151,8 +151,8 @@ async def code_texts(
     store: Store, website: Website, texts: Mapping[Dimension, Sequence[str]], time_ms: int
 ) -> None:
     """Give codes to texts that nothing uses, as an import that fails does."""
-    coding = TextCoding(
-        store.writer.submit, store.dictionary, store.websites.has_number, store.room.check
+    coding = TextEncoder(
+        store.writer.submit, store.dictionary, store.websites.has_number, store.free_space.check
     )
     partition = store.partitions.get_or_create(website.number)
     await coding.codes(partition, texts.items(), time_ms)
@@ -200,13 +200,13 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
     )
 
 
-def imported(bulk: Bulk, first: int) -> Imported:
+def imported(bulk: Bulk, first: int) -> ImportedHits:
     """Return what a bulk is as a part of a batch."""
     (content,) = contents_of(bulk, first, [len(bulk)])
-    return Imported(content, dict(bulk.used_texts()))
+    return ImportedHits(content, dict(bulk.used_texts()))
 
 
-def _narrowed(bulk: Bulk, content: Content) -> Imported:
+def _narrowed(bulk: Bulk, content: Content) -> ImportedHits:
     """Return a content with those texts alone that it has."""
     texts = {dimension: np.array(known, object) for dimension, known in bulk.used_texts()}
     narrow: dict[Dimension, Sequence[str]] = {}
@@ -218,7 +218,7 @@ def _narrowed(bulk: Bulk, content: Content) -> Imported:
         used, codes[dimension] = np.unique(of_views, return_inverse=True)
         narrow[dimension] = texts[dimension][used].tolist()
     events = evolve(content.events, property=codes.pop(Dimension.PROPERTY))
-    return Imported(evolve(content, codes=codes, events=events), narrow)
+    return ImportedHits(evolve(content, codes=codes, events=events), narrow)
 
 
 def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:

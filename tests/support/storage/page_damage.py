@@ -5,8 +5,6 @@ import struct
 from pathlib import Path
 
 PAGE = 4096
-NUMBERS_AT = (16 + 128, PAGE + 16 + 128)
-"""Where the file says which transactions are the last two."""
 _KINDS = ("bit", "bit", "bit", "bit", "node", "node", "bytes", "zeros", "swapped", "copied", "cut")
 _HEADER = struct.Struct("<QHHHH")
 """Number of the page, nothing, what it is, where its list of nodes ends, where they begin."""
@@ -56,12 +54,3 @@ def _nodes(content: bytes) -> list[int]:
             places = range(begin + _HEADER.size, begin + end, 2)
             nodes += [begin + struct.unpack_from("<H", content, place)[0] for place in places]
     return nodes
-
-
-def hide_last(file: Path) -> None:
-    """Return the last transaction the number of the one before the one before it."""
-    content = bytearray(file.read_bytes())
-    numbers = [int.from_bytes(content[at : at + 8], "little") for at in NUMBERS_AT]
-    at = NUMBERS_AT[numbers.index(max(numbers))]
-    content[at : at + 8] = (max(numbers) - 2).to_bytes(8, "little")
-    file.write_bytes(content)
