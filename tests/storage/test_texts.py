@@ -81,7 +81,7 @@ def test_a_name_whose_key_is_too_short_is_told(
         with told_in_log() as lines:
             read = list(texts(Dimension.PATH))
     assert read[code:] == [DAMAGED, *(f"/{number}" for number in range(code + 1, count))]
-    assert f"a text is damaged and not shown: website 1, name {key[:-1].hex()}" in lines
+    assert f"a text is damaged and not shown: website 1, entry {key[:-1].hex()}" in lines
 
 
 def sizes(websites: Sequence[Texts]) -> list[int]:
@@ -97,7 +97,7 @@ def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
     texts = websites[0]
     held = texts(Dimension.PATH)
     assert texts.size() == SIZE
-    texts.let_go()
+    texts.release()
     assert texts.size() == 0
     assert list(held) == LONG
     again = texts(Dimension.PATH)
@@ -109,7 +109,7 @@ def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
 def test_texts_that_are_being_read_are_kept(websites: list[Texts]) -> None:
     texts = websites[0]
     with texts._lock:
-        texts.let_go()
+        texts.release()
     assert texts.size() == SIZE
 
 
