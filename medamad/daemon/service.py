@@ -61,7 +61,7 @@ FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
 QUERY_THREADS: Final = 3
 QUERIES_PER_CLIENT: Final = 2
-"""How many of one asker are answered at a time: another one finds a thread that is free."""
+"""How many of one client run at a time, so that a thread is left for another."""
 DRAIN_SECONDS: Final = 3.5
 """How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
 STOP_SECONDS: Final = 4.2

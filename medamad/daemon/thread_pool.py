@@ -1,8 +1,9 @@
-"""What runs beside the requests: pools of threads for slow work, and tasks that come again."""
+"""What runs beside the requests: pools of threads for slow work, and periodic tasks."""
 
-from collections.abc import Awaitable, Callable
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError, Deferred, fail
@@ -11,23 +12,100 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
-from medamad.daemon.fair_queue import Asker, FairQueue
 from medamad.domain.errors import Unavailable
+from medamad.domain.fair_queue import FairQueue
 
 T = TypeVar("T")
 
-MOST: Final = 200
-"""How much work may be under way in a pool, queued or begun: a dashboard asks for 14 at once."""
+MAX_WORK: Final = 200
+"""How many pieces of work may be queued or under way in a pool: a dashboard sends 14 at once."""
 _RETRY_AFTER_S: Final = 1
 
 _log: Final = Logger()
 
 
+Client: TypeAlias = tuple[Hashable, ...]
+"""Whose work it is: a token or share link, and a network in which it is used.
+
+Those who share the first alternate within its turns. The empty one is the daemon itself, whose work
+comes first.
+"""
+
+
 @frozen(eq=False)
 class _Work:
     do: Callable[[], Any]
-    asker: Asker
+    client: Client
     done: Deferred[Any]
+
+
+@define
+class WorkQueue:
+    """Work that waits, and how much of each client is under way.
+
+    `per_client` pieces of one client, by the first part of it, may be under way.
+    """
+
+    per_client: int
+    _waiting: OrderedDict[Client, FairQueue[_Work]] = field(factory=OrderedDict)
+    """By the first part of the client; the next to be served first."""
+    _under_way: Counter[Client] = field(factory=Counter)
+
+    def add(self, work: _Work) -> None:
+        """Add work."""
+        who = work.client[:1]
+        if who not in self._waiting:
+            self._waiting[who] = FairQueue()
+            if not who:
+                self._waiting.move_to_end(who, last=False)
+        self._waiting[who].add(work.client, work)
+
+    def remove(self, work: _Work) -> None:
+        """Remove work, if it waits."""
+        who = work.client[:1]
+        if who in self._waiting:
+            self._waiting[who].remove(work)
+            self._forget_empty(who)
+
+    def begin(self) -> _Work | None:
+        """Take the next work that may be begun, None for none. Call `ended` afterwards."""
+        for who, works in self._waiting.items():
+            if self._under_way[who] < self.per_client:
+                work = works.pop()
+                self._under_way[who] += 1
+                if who:
+                    self._waiting.move_to_end(who)
+                self._forget_empty(who)
+                return work
+        return None
+
+    def ended(self, work: _Work) -> None:
+        """Count work as under way no more."""
+        self._under_way -= Counter({work.client[:1]: 1})
+
+    def pop_excess(self, client: Client) -> _Work | None:
+        """Take the work that is given up for some of `client`; None if that has its share.
+
+        It is the latest of the client that has most.
+        """
+        if not client:
+            return None
+        who = client[:1]
+        own = self._waiting.get(who, FairQueue[_Work]())
+        largest = max(self._waiting, key=lambda one: len(self._waiting[one]), default=who)
+        works = self._waiting.get(largest, own)
+        if len(works) <= len(own) + 1:
+            largest, works = who, own
+        most = max(works.owners(), key=works.count, default=client)
+        if works is own and works.count(most) <= works.count(client) + 1:
+            return None
+        work = works.pop_latest(most)
+        self._forget_empty(largest)
+        return work
+
+    def _forget_empty(self, who: Client) -> None:
+        if not self._waiting[who]:
+            del self._waiting[who]
 
 
 @define(eq=False)
@@ -36,8 +114,8 @@ class Pool:
 
     _reactor: Any
     _threads: ThreadPool
-    _most: int
-    _queue: FairQueue[_Work]
+    _max_work: int
+    _queue: WorkQueue
     _lock: Lock = field(factory=Lock)
     """Of the queue: all else belongs to the reactor's thread."""
     _wanted: dict[_Work, None] = field(factory=dict)
@@ -48,29 +126,29 @@ class Pool:
         name: str,
         threads: int,
         reactor: Any,
-        most: int = MOST,
-        at_once: int | None = None,
+        max_work: int = MAX_WORK,
+        per_client: int | None = None,
     ) -> "Pool":
-        """Make a pool of up to `threads` threads, for `most` pieces of work at once.
+        """Start a pool of up to `threads` threads, for `max_work` pieces of work at a time.
 
-        Of one asker no more than `at_once` are done at a time: where that is less than `threads`,
-        there is a thread for another one.
+        At most `per_client` of one client are done at a time: where that is less than `threads`,
+        a thread is left for another client.
         """
-        queue: FairQueue[_Work] = FairQueue(threads if at_once is None else at_once)
-        pool = cls(reactor, ThreadPool(0, threads, name), most, queue)
+        queue = WorkQueue(threads if per_client is None else per_client)
+        pool = cls(reactor, ThreadPool(0, threads, name), max_work, queue)
         pool._threads.start()
         return pool
 
-    def __call__(self, work: Callable[[], T], /, asker: Asker = ()) -> "Deferred[T]":
-        """Do `work` in one of the threads, when it is the turn of `asker`.
+    def __call__(self, work: Callable[[], T], /, client: Client = ()) -> "Deferred[T]":
+        """Do `work` in one of the threads, when it is the client's turn.
 
-        Fails with Unavailable when there is too much; whoever asks most hears of it first. What is
-        cancelled before it was begun is not done; what was begun runs to its end, and counts as
-        its asker's until then.
+        Fails with Unavailable when there is too much; work of the client that has most is given up
+        first. Cancelled work that was not begun is not done; what was begun runs to its end, and
+        counts as its client's until then.
         """
-        if len(self._wanted) >= self._most and not self._make_room(asker):
+        if len(self._wanted) >= self._max_work and not self._make_room(client):
             return fail(_too_much())
-        this = _Work(work, asker, Deferred(lambda _: self._forget(this)))
+        this = _Work(work, client, Deferred(lambda _: self._forget(this)))
         self._wanted[this] = None
         with self._lock:
             self._queue.add(this)
@@ -83,12 +161,12 @@ class Pool:
             work.done.cancel()
         self._threads.stop()
 
-    def _make_room(self, asker: Asker) -> bool:
+    def _make_room(self, client: Client) -> bool:
         with self._lock:
-            work = self._queue.to_give_way(asker)
+            work = self._queue.pop_excess(client)
         if work is None:
             return False
-        self._forget(work)
+        del self._wanted[work]
         work.done.errback(_too_much())
         return True
 
@@ -98,7 +176,7 @@ class Pool:
             self._queue.remove(work)
 
     def _begin(self) -> None:
-        """Do what may be begun, one piece after the other. Called in a thread."""
+        """Do all work that may be begun. Called in a thread."""
         while True:
             with self._lock:
                 work = self._queue.begin()
@@ -109,7 +187,7 @@ class Pool:
     def _do(self, work: _Work) -> None:
         try:
             result = work.do()
-        except BaseException:  # noqa: BLE001 - whatever it is, whoever waits for it hears of it
+        except BaseException:  # noqa: BLE001 - it is passed on to the caller, whatever it is
             result = Failure()
         with self._lock:
             self._queue.ended(work)
@@ -122,12 +200,12 @@ class Pool:
 
 
 def _too_much() -> Unavailable:
-    return Unavailable("too much is asked at once", retry_after=_RETRY_AFTER_S)
+    return Unavailable("too much is requested at once", retry_after=_RETRY_AFTER_S)
 
 
 @define(eq=False)
 class Repeated:
-    """A task that comes again. One that fails is logged and comes again."""
+    """A periodic task. A failure is logged, and the task runs again the next time."""
 
     _task: Callable[[], Awaitable[None]]
     _loop: LoopingCall = field(init=False)
@@ -137,12 +215,12 @@ class Repeated:
         self._loop = LoopingCall(self._begin)
 
     def start(self, seconds: float, reactor: Any) -> None:
-        """Do the task every so many seconds from now on."""
+        """Run the task every so many seconds from now on."""
         self._loop.clock = reactor
         self._loop.start(seconds, now=False)
 
     def stop(self) -> None:
-        """Do it no more; where it is under way, it ends at what it waits for, and says nothing."""
+        """Run it no more; if it is running, cancel it silently."""
         self._loop.stop()
         if self._under_way is not None:
             self._under_way.cancel()
@@ -162,7 +240,7 @@ class Repeated:
 
 
 def repeat(seconds: float, task: Callable[[], Awaitable[None]], reactor: Any) -> Repeated:
-    """Do a task every so many seconds, until the result is told to stop."""
+    """Run a task every so many seconds, until the returned object is stopped."""
     repeated = Repeated(task)
     repeated.start(seconds, reactor)
     return repeated

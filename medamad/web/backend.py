@@ -25,9 +25,9 @@ class Ask(Protocol):
     """Runs a query in the query pool."""
 
     def __call__(
-        self, question: Callable[[], T], /, asker: tuple[Hashable, ...] = ()
+        self, question: Callable[[], T], /, client: tuple[Hashable, ...] = ()
     ) -> Deferred[T]:
-        """Return the answer of `question`, found in another thread when it is the turn of `asker`."""
+        """Return the answer of `question`, found in another thread when it is the client's turn."""
 
 
 @frozen(eq=False)

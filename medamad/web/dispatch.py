@@ -74,8 +74,8 @@ class Call:
 
     def ask(self, query: Callable[[], T]) -> Deferred[T]:
         """Run a query in the query pool, where callers take turns."""
-        asker = (self.caller.identity, network_of(self.request, self.backend))
-        return self.backend.ask(query, asker=asker)
+        client = (self.caller.identity, network_of(self.request, self.backend))
+        return self.backend.ask(query, client=client)
 
     def body(self, decoder: msgspec.json.Decoder[T]) -> T:
         """Return the decoded body. Raises BadRequest."""

@@ -235,7 +235,7 @@ async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
             seen.append(given_up.wait(PATIENCE_S))
 
         try:
-            await backends[0].ask(work, asker=(asker,))
+            await backends[0].ask(work, client=(asker,))
         finally:
             given_up.set()
 

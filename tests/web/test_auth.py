@@ -130,12 +130,12 @@ async def test_a_share_link_with_a_password_needs_it(house: House) -> None:
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_questions_are_answered_in_the_turn_of_whoever_asks(house: House) -> None:
-    backend, askers = house.site.backend, []
+    backend, clients = house.site.backend, []
     ask = backend.ask
 
-    def noted(question: Any, asker: tuple[Any, ...] = ()) -> Any:
-        askers.append(asker)
-        return ask(question, asker=asker)
+    def noted(question: Any, client: tuple[Any, ...] = ()) -> Any:
+        clients.append(client)
+        return ask(question, client=client)
 
     backend.ask = noted
     share = make_share("club", 1, (), "", NOW)
@@ -153,7 +153,7 @@ async def test_questions_are_answered_in_the_turn_of_whoever_asks(house: House) 
         path = f"/website/example.com/{what}"
         assert (await browser.ask("GET", path, headers=headers)).status == 200
     assert (await owner.ask("GET", "/websites?summary=true")).status == 200
-    account, token, *shares, listed = askers
+    account, token, *shares, listed = clients
     assert listed == account
     assert len({who for who, _ in (account, token, *shares)}) == 3
     assert [network for _, network in shares] == [b"\xcb\x00\x71", b"\xc6\x33\x64"]

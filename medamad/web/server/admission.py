@@ -9,6 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from attrs import define, field
 
 from medamad.domain.errors import TooMany, Unavailable
+from medamad.domain.fair_queue import FairQueue
 
 
 class State(Enum):
@@ -240,7 +241,7 @@ class Scheduled(Hashable, Protocol):
 
     @property
     def sender(self) -> bytes | None:
-        """The network it counts as, the same while it is scheduled; None if it stands for itself."""
+        """The network it counts as; None if it stands for itself."""
 
     def run_turn(self) -> None:
         """Process the next request, or part of one."""
@@ -255,8 +256,8 @@ class TurnScheduler(Generic[S]):
 
     _call_later: Callable[..., object]
     _per_turn: int = REQUESTS_PER_TURN
-    _waiting: dict[Hashable, dict[S, None]] = field(factory=dict)
-    """By network; the next one comes first."""
+    _waiting: FairQueue[S] = field(factory=FairQueue)
+    """By network."""
     _running: dict[S, None] = field(factory=dict)
     _started: int = 0
     _is_due: bool = False
@@ -275,23 +276,20 @@ class TurnScheduler(Generic[S]):
 
     def add(self, connection: S) -> None:
         """Call a connection's `run_turn` in a later reactor turn, once."""
-        self._waiting.setdefault(_sender_key(connection), {})[connection] = None
+        sender = connection if connection.sender is None else connection.sender
+        self._waiting.add(sender, connection)
         self._call_run()
 
     def remove(self, connection: S) -> None:
         """Forget a connection, if it is scheduled."""
         self._running.pop(connection, None)
-        key = _sender_key(connection)
-        if key in self._waiting:
-            self._waiting[key].pop(connection, None)
-            if not self._waiting[key]:
-                del self._waiting[key]
+        self._waiting.remove(connection)
 
     def run(self) -> None:
         """Do one reactor turn's work."""
         self._is_due = False
         while self._waiting and len(self._running) < self._per_turn:
-            self._running[self._next()] = None
+            self._running[self._waiting.pop()] = None
         self._started = len(self._running)
         try:
             while self._running:
@@ -302,24 +300,10 @@ class TurnScheduler(Generic[S]):
             if self._running or self._started == self._per_turn:
                 self._call_run()
 
-    def _next(self) -> S:
-        """Take the next connection; its network comes last then."""
-        key = next(iter(self._waiting))
-        of_network = self._waiting.pop(key)
-        connection = next(iter(of_network))
-        del of_network[connection]
-        if of_network:
-            self._waiting[key] = of_network
-        return connection
-
     def _call_run(self) -> None:
         if not self._is_due:
             self._is_due = True
             self._call_later(0, self.run)
-
-
-def _sender_key(connection: Scheduled) -> Hashable:
-    return connection if connection.sender is None else connection.sender
 
 
 MAX_UNSENT_BYTES: Final = 64 << 20

@@ -37,9 +37,9 @@ HASH = hash_password(PASSWORD)
 SOURCES = Sources({"google.com": "Google"})
 
 
-def at_once(question: Callable[[], Any], asker: object = ()) -> Deferred[Any]:
+def at_once(question: Callable[[], Any], client: object = ()) -> Deferred[Any]:
     """Answer a question in this thread."""
-    assert isinstance(asker, tuple)
+    assert isinstance(client, tuple)
     return execute(question)
 
 

@@ -1,0 +1,338 @@
+"""Pools of threads, the queue before them, and periodic tasks."""
+
+import threading
+
+import pytest
+import pytest_twisted
+from attrs import frozen
+from support.daemon import PATIENCE_S
+from support.log_failures import LoggedFailures
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+
+from medamad.daemon.thread_pool import Client, Pool, WorkQueue, repeat
+from medamad.domain.errors import Unavailable
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_is_done_in_another_thread() -> None:
+    pool = Pool.start("work", 1, reactor)
+    assert await pool(lambda: 7) == 7
+    assert await pool(threading.get_ident) != threading.get_ident()
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_exception_is_raised_to_the_caller() -> None:
+    pool = Pool.start("work", 1, reactor)
+    with pytest.raises(ZeroDivisionError):
+        await pool(lambda: 1 // 0)
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_work_of_a_pool_is_bounded() -> None:
+    pool = Pool.start("work", 1, reactor, max_work=3)
+    go_on = threading.Event()
+    asked = [pool(go_on.wait) for _ in range(3)]
+    with pytest.raises(Unavailable, match="too much is requested at once"):
+        await pool(lambda: 7)
+    go_on.set()
+    for one in asked:
+        assert await one
+    assert await pool(lambda: 7) == 7
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_cancelled_work_is_not_begun_and_makes_room() -> None:
+    pool = Pool.start("work", 1, reactor, max_work=2)
+    go_on, done = threading.Event(), []
+    first = pool(go_on.wait)
+    for number in range(5):
+        given_up = pool(lambda number=number: done.append(number))
+        given_up.cancel()
+        with pytest.raises(CancelledError):
+            await given_up
+    last = pool(lambda: done.append("last"))
+    go_on.set()
+    await first
+    await last
+    assert done == ["last"]
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_cancelled_work_that_was_begun_ends_silently() -> None:
+    pool = Pool.start("work", 1, reactor)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go_on.wait()
+        raise ZeroDivisionError
+
+    given_up = pool(work)
+    begun.wait()
+    given_up.cancel()
+    with pytest.raises(CancelledError):
+        await given_up
+    go_on.set()
+    assert await pool(lambda: 7) == 7
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_thread_is_left_for_another_client() -> None:
+    pool = Pool.start("work", 3, reactor, per_client=2)
+    go_on, done = threading.Event(), []
+
+    def work() -> None:
+        go_on.wait()
+        done.append("share")
+
+    many = [pool(work, client=("share", "a")) for _ in range(20)]
+    assert await pool(lambda: 7, client=("owner", "a")) == 7
+    assert done == []
+    go_on.set()
+    for one in many:
+        await one
+    assert len(done) == 20
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_in_a_full_pool_the_client_with_most_work_loses_some() -> None:
+    pool = Pool.start("work", 1, reactor, max_work=4)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> int:
+        begun.set()
+        go_on.wait()
+        return 1
+
+    many = [pool(work, client=("share", "a")) for _ in range(4)]
+    begun.wait()
+    other = pool(lambda: 7, client=("owner", "a"))
+    with pytest.raises(Unavailable, match="too much is requested at once"):
+        await many.pop()
+    another = pool(lambda: 8, client=("owner", "a"))
+    with pytest.raises(Unavailable, match="too much is requested at once"):
+        await another
+    go_on.set()
+    assert await other == 7
+    assert [await one for one in many] == [1, 1, 1]
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_stopping_cancels_what_waits_and_what_was_begun() -> None:
+    pool = Pool.start("work", 1, reactor)
+    begun, given_up, seen = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        begun.set()
+        seen.append(given_up.wait(PATIENCE_S))
+
+    async def ask() -> None:
+        try:
+            await pool(work)
+        finally:
+            given_up.set()
+
+    first = Deferred.fromCoroutine(ask())
+    waiting = [pool(lambda: seen.append("begun")) for _ in range(20)]
+    begun.wait()
+    pool.stop()
+    assert seen == [True], "it was cancelled before the pool waited for it"
+    for one in (first, *waiting):
+        with pytest.raises(CancelledError):
+            await one
+
+
+def test_a_periodic_task_runs_until_it_is_stopped() -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+
+    loop = repeat(10, task, clock)
+    clock.pump([5] * 6)
+    loop.stop()
+    clock.pump([5] * 6)
+    assert seen == [10, 20, 30]
+
+
+def test_stopping_cancels_a_running_task_silently() -> None:
+    clock, seen = Clock(), []
+    waits_for: Deferred[None] = Deferred()
+
+    async def task() -> None:
+        seen.append("begun")
+        try:
+            await waits_for
+        finally:
+            seen.append("ended")
+
+    loop = repeat(10, task, clock)
+    clock.pump([10, 10])
+    assert seen == ["begun"]
+    loop.stop()
+    assert seen == ["begun", "ended"]
+    clock.pump([10, 10])
+    assert seen == ["begun", "ended"]
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_task_cancelled_by_others_is_logged(logged_failures: LoggedFailures) -> None:
+    clock, waits_for = Clock(), [Deferred[None](), Deferred[None]()]
+    begun = iter(waits_for)
+
+    async def task() -> None:
+        await next(begun)
+
+    loop = repeat(10, task, clock)
+    clock.advance(10)
+    waits_for[0].cancel()
+    assert len(logged_failures.take(CancelledError)) == 1
+    clock.advance(10)
+    assert list(begun) == [], "it runs again"
+    loop.stop()
+
+
+def test_a_failed_task_is_logged_and_runs_again(logged_failures: LoggedFailures) -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+        raise LookupError("not today")
+
+    repeat(10, task, clock)
+    clock.pump([10, 10])
+    assert seen == [10, 20]
+    assert len(logged_failures.take(LookupError)) == 2
+
+
+OWNER: Client = ("owner", "home")
+SHARE: Client = ("share", "home")
+
+
+@frozen(eq=False)
+class Work:
+    client: Client
+    number: int = 0
+
+
+def queue_of(*waiting: tuple[Client, int], per_client: int = 1) -> WorkQueue:
+    """Return a queue in which so much work of each client waits."""
+    queue = WorkQueue(per_client)
+    for client, count in waiting:
+        for number in range(count):
+            queue.add(Work(client, number))
+    return queue
+
+
+def done(queue: WorkQueue) -> list[Work]:
+    """Do all work that waits, one after the other, and return it in that order."""
+    works = []
+    while (work := queue.begin()) is not None:
+        works.append(work)
+        queue.ended(work)
+    return works
+
+
+def clients(works: list[Work]) -> list[Client]:
+    return [work.client for work in works]
+
+
+def test_a_clients_work_is_done_in_order() -> None:
+    assert [work.number for work in done(queue_of((OWNER, 5)))] == [0, 1, 2, 3, 4]
+
+
+def test_clients_alternate() -> None:
+    works = clients(done(queue_of((SHARE, 100), (OWNER, 3))))
+    assert works == [SHARE, OWNER] * 3 + [SHARE] * 97
+
+
+def test_the_networks_of_a_share_link_alternate_within_its_turns() -> None:
+    crowd = [(("share", f"network {number}"), 2) for number in range(50)]
+    works = clients(done(queue_of(*crowd, (OWNER, 3))))
+    assert [place for place, client in enumerate(works) if client == OWNER] == [1, 3, 5]
+    assert [client for client in works if client != OWNER] == [client for client, _ in crowd] * 2
+
+
+def test_coming_again_at_once_overtakes_nobody() -> None:
+    queue = queue_of((OWNER, 3), (SHARE, 1))
+    works = []
+    while (work := queue.begin()) is not None:
+        works.append(work.client)
+        queue.ended(work)
+        if work.client == SHARE and len(works) < 10:
+            queue.add(Work(SHARE))
+    assert works[:6] == [OWNER, SHARE] * 3
+
+
+def test_the_work_of_a_client_under_way_is_bounded() -> None:
+    queue = queue_of((("share", "a"), 4), (("share", "b"), 4), per_client=2)
+    begun = [queue.begin(), queue.begin()]
+    assert None not in begun
+    assert queue.begin() is None
+    queue.add(Work(OWNER))
+    other = queue.begin()
+    assert other is not None
+    assert other.client == OWNER
+    assert queue.begin() is None
+    queue.ended(begun[0])
+    assert queue.begin() is not None
+    assert queue.begin() is None
+
+
+def test_removed_work_is_not_done() -> None:
+    queue = queue_of((OWNER, 1))
+    work = Work(SHARE)
+    queue.add(work)
+    queue.remove(work)
+    queue.remove(work)
+    assert clients(done(queue)) == [OWNER]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "client", "loser"),
+    [
+        ((), OWNER, None),
+        (((SHARE, 1),), OWNER, None),
+        (((SHARE, 2),), OWNER, SHARE),
+        (((SHARE, 9),), SHARE, None),
+        (((SHARE, 9), (OWNER, 8)), OWNER, None),
+        (((SHARE, 9), (OWNER, 7)), OWNER, SHARE),
+        (((SHARE, 9), (OWNER, 7)), SHARE, None),
+        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), OWNER, ("share", "b")),
+        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), SHARE, ("share", "b")),
+        (((("share", "a"), 1), (("share", "b"), 1), (OWNER, 1)), SHARE, None),
+        (((SHARE, 9),), (), None),
+        ((((), 2),), OWNER, ()),
+    ],
+)
+def test_the_client_with_most_work_loses_the_latest(
+    waiting: tuple[tuple[Client, int], ...], client: Client, loser: Client | None
+) -> None:
+    work = queue_of(*waiting).pop_excess(client)
+    if loser is None:
+        assert work is None
+    else:
+        assert work is not None
+        assert (work.client, work.number) == (loser, dict(waiting)[loser] - 1)
+
+
+def test_the_daemons_own_work_comes_first() -> None:
+    queue = queue_of((OWNER, 2), (SHARE, 2))
+    assert queue.begin() is not None
+    queue.add(Work(()))
+    assert clients(done(queue))[0] == ()
+
+
+def test_nothing_is_kept_of_clients_whose_work_is_done() -> None:
+    queue = queue_of((OWNER, 2), (SHARE, 2))
+    done(queue)
+    assert queue == WorkQueue(1)
