@@ -179,7 +179,9 @@ class Daemon(Service):
             web_settings = settings.web_settings(self.config, lists, data_dir)
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
-        questions = Pool.start("questions", QUERY_THREADS, self.reactor, at_once=QUERIES_PER_CLIENT)
+        questions = Pool.start(
+            "questions", QUERY_THREADS, self.reactor, per_client=QUERIES_PER_CLIENT
+        )
         opened.callback(questions.stop)
         accounts = Accounts(
             records=store.account,

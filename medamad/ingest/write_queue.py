@@ -10,8 +10,8 @@ from each sender in turn: a burst of one sender delays the others by a batch or 
 stream delays a hit forever. If the queue is full, the sender with most in it loses its latest hit.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -21,115 +21,21 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
+from medamad.domain.fair_queue import FairQueue
 from medamad.domain.hits import Hit, Leaving
 from medamad.storage.wal.journal import Outcome
 
-_RANKS: Final = 64
 
-
-@define(eq=False)
-class Entry:
+@frozen(eq=False)
+class _Entry:
     """A hit in the queue."""
 
     hit: Hit
-    sender: Hashable
+    number: int
+    """Its number in order of arrival."""
     records: int
     """Its size in a batch."""
-    places: int
-    """Its size in the queue, at least 1."""
     stored: "Deferred[Outcome]"
-    number: int = 0
-    """Its number in order of arrival."""
-
-
-@define(eq=False)
-class _Sent:
-    """The hits of one sender."""
-
-    entries: deque[Entry] = field(factory=deque)
-    places: int = 0
-
-
-@define(eq=False)
-class Waiting:
-    """The hits in the queue. Every operation takes constant time."""
-
-    places: int = 0
-    """Their size in the queue."""
-    records: int = 0
-    """Their size in batches."""
-    _entries: OrderedDict[int, Entry] = field(factory=OrderedDict)
-    """By number. Ordered dicts, since a plain dict would step over all its removed entries to find the
-    first one."""
-    _senders: OrderedDict[Hashable, _Sent] = field(factory=OrderedDict)
-    """The sender whose turn it is comes first."""
-    _ranks: tuple[OrderedDict[Hashable, None], ...] = field(
-        factory=lambda: tuple(OrderedDict() for _ in range(_RANKS))
-    )
-    """The senders by the bit length of their places."""
-    _number: int = 0
-
-    def __len__(self) -> int:
-        """Return the number of hits."""
-        return len(self._entries)
-
-    def add(self, entry: Entry) -> None:
-        """Add a hit."""
-        self._number += 1
-        entry.number = self._number
-        self._entries[entry.number] = entry
-        sent = self._senders.get(entry.sender)
-        if sent is None:
-            sent = self._senders[entry.sender] = _Sent()
-        sent.entries.append(entry)
-        self.records += entry.records
-        self._count(entry.sender, sent, entry.places)
-
-    def oldest(self) -> Entry:
-        """Remove and return the oldest hit."""
-        return self._take(next(iter(self._entries.values())).sender)
-
-    def next_in_turn(self) -> Entry:
-        """Remove and return the first hit of the sender whose turn it is."""
-        return self._take(next(iter(self._senders)))
-
-    def latest_of_most(self, sender: Hashable) -> Entry:
-        """Remove and return the latest hit of a sender with most, to a factor of two.
-
-        It is one of `sender`, if that is such a sender.
-        """
-        most = next(rank for rank in reversed(self._ranks) if rank)
-        if sender not in most:
-            sender = next(iter(most))
-            most.move_to_end(sender)
-        sent = self._senders[sender]
-        return self._taken(sent.entries.pop(), sent)
-
-    def _take(self, sender: Hashable) -> Entry:
-        """Remove and return the first hit of a sender, who then goes to the end of the line."""
-        sent = self._senders[sender]
-        self._senders.move_to_end(sender)
-        return self._taken(sent.entries.popleft(), sent)
-
-    def _taken(self, entry: Entry, sent: _Sent) -> Entry:
-        del self._entries[entry.number]
-        self.records -= entry.records
-        self._count(entry.sender, sent, -entry.places)
-        if not sent.entries:
-            del self._senders[entry.sender]
-        return entry
-
-    def _count(self, sender: Hashable, sent: _Sent, places: int) -> None:
-        """Add places to a sender, and move it to its rank."""
-        self.places += places
-        before = sent.places.bit_length()
-        sent.places += places
-        after = sent.places.bit_length()
-        if before != after:
-            if before:
-                del self._ranks[before][sender]
-            if after:
-                self._ranks[after][sender] = None
 
 
 _RETRY_AFTER_S: Final = 1
@@ -178,11 +84,15 @@ class WriteQueue:
     _append: Append
     _reactor: Reactor
     settings: QueueSettings = QueueSettings()
-    _waiting: Waiting = field(factory=Waiting)
+    _waiting: FairQueue[_Entry] = field(factory=FairQueue)
+    """By sender; the weight of a hit is its size in the queue."""
+    _records: int = 0
+    """The size in batches of all waiting hits."""
+    _numbers: Iterator[int] = field(factory=count)
     _since: float = 0.0
     _seen: int = 0
     _is_gathering: bool = False
-    _batch: Sequence[Entry] = ()
+    _batch: Sequence[_Entry] = ()
     """The batch that is being written."""
     _error: Unavailable | None = None
     """Why no hit is accepted until that batch is written."""
@@ -195,7 +105,7 @@ class WriteQueue:
     @property
     def places(self) -> int:
         """The places taken in the queue."""
-        return self._waiting.places
+        return self._waiting.weight
 
     def add(self, hit: Hit, sender: Hashable = None, sent_bytes: int = 0) -> "Deferred[Outcome]":
         """Queue a hit of a sender. Fires with its outcome once it is on disk.
@@ -209,10 +119,13 @@ class WriteQueue:
         if not waiting:
             self._since = self._reactor.seconds()
         places = 1 + min(sent_bytes // _PLACE_BYTES, max(self.settings.max_waiting - 1, 0))
-        waiting.add(Entry(hit, sender, _records_of(hit), places, stored))
+        entry = _Entry(hit, next(self._numbers), _records_of(hit), stored)
+        waiting.add(sender, entry, places)
+        self._records += entry.records
         self._gather()
-        while waiting.places > self.settings.max_waiting:
-            late = waiting.latest_of_most(sender)
+        while waiting.weight > self.settings.max_waiting:
+            late = waiting.pop_latest(waiting.heaviest(sender))
+            self._records -= late.records
             if not late.stored.called:
                 late.stored.errback(
                     Unavailable("too many hits wait to be stored", retry_after=_RETRY_AFTER_S)
@@ -229,7 +142,7 @@ class WriteQueue:
     def give_up(self, error: Unavailable) -> None:
         """Fail all waiting hits, and new ones until the current batch is written."""
         self._error = error if self._batch else None
-        given_up: list[Entry] = []
+        given_up: list[_Entry] = []
         while self._waiting:
             given_up += self._next_batch()
         _deliver(given_up, [Failure(error)] * len(given_up))
@@ -243,35 +156,36 @@ class WriteQueue:
 
     def _check(self) -> None:
         """Write a batch, unless hits keep arriving and there is still time and room."""
-        count = len(self._waiting)
-        is_growing = count > self._seen
+        waiting = len(self._waiting)
+        is_growing = waiting > self._seen
         is_late = self._reactor.seconds() - self._since >= self.settings.interval_s
-        if is_growing and not is_late and self._waiting.records < self.settings.max_records:
-            self._seen = count
+        if is_growing and not is_late and self._records < self.settings.max_records:
+            self._seen = waiting
             self._reactor.callLater(0, self._check)
             return
         self._is_gathering = False
-        if count:
+        if waiting:
             self._batch = self._next_batch()
             writing = Deferred.fromCoroutine(self._write(self._batch))
             writing.addErrback(lambda failure: _log.failure("a batch of hits failed", failure))
         else:
             self._fire_drained()  # the waiting hits were dropped
 
-    def _next_batch(self) -> Sequence[Entry]:
+    def _next_batch(self) -> Sequence[_Entry]:
         """Remove and return a batch, in order of arrival."""
         waiting = self._waiting
-        batch: list[Entry] = []
-        room = max(self.settings.max_records, min(waiting.records // _SHARE, _MOST_RECORDS))
+        batch: list[_Entry] = []
+        room = max(self.settings.max_records, min(self._records // _SHARE, _MOST_RECORDS))
         in_turn = room // 2
         most_hits = max(self.settings.max_records, _MOST_HITS)
         while waiting and room > 0 and len(batch) < most_hits:
-            batch.append(waiting.oldest() if room > in_turn else waiting.next_in_turn())
+            batch.append(waiting.pop_oldest() if room > in_turn else waiting.pop())
             room -= batch[-1].records
+        self._records -= sum(entry.records for entry in batch)
         batch.sort(key=attrgetter("number"))
         return batch
 
-    async def _write(self, batch: Sequence[Entry]) -> None:
+    async def _write(self, batch: Sequence[_Entry]) -> None:
         outcomes: Sequence[Outcome | Failure]
         try:
             outcomes = await self._append([entry.hit for entry in batch])
@@ -291,7 +205,7 @@ class WriteQueue:
                 one.callback(None)
 
 
-def _deliver(batch: Sequence[Entry], outcomes: Sequence[Outcome | Failure]) -> None:
+def _deliver(batch: Sequence[_Entry], outcomes: Sequence[Outcome | Failure]) -> None:
     """Deliver the outcome of each hit to the callers that are still waiting."""
     for entry, outcome in zip(batch, outcomes, strict=True):
         if entry.stored.called:
