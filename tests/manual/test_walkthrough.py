@@ -2,12 +2,11 @@
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import duckdb
 import pytest
-from support.daemon import HIT, MEDAMAD, running
+from support.daemon import HIT, finished_fork, running
 from support.transfer.day_files import Plausible
 
 from medamad.build import shipped_file
@@ -66,12 +65,5 @@ def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
 def typed(command: str, places: dict[str, str], folder: Path) -> None:
     for written, meant in places.items():
         command = command.replace(written, meant)
-    ran = subprocess.run(
-        [*MEDAMAD, *shlex.split(command)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ran = finished_fork(shlex.split(command), folder)
     assert ran.returncode == 0, (command, ran.stdout, ran.stderr)

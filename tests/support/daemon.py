@@ -43,7 +43,7 @@ def finished(
     """
     called = (command, *arguments, "--data", str(data))
     if not entering:
-        return finished_fork(called, given)
+        return finished_fork(called, given=given)
     return subprocess.run(
         [*entering, *MEDAMAD, *called],
         input=given,
@@ -54,12 +54,14 @@ def finished(
     )
 
 
-def finished_fork(arguments: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; `given` is what it reads."""
+def finished_fork(
+    arguments: Sequence[str], folder: Path | None = None, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in a folder; `given` is what it reads."""
     with TemporaryFile("w+") as put_in, TemporaryFile("w+") as out, TemporaryFile("w+") as error:
         put_in.write(given)
         put_in.seek(0)
-        process = fork(arguments, (put_in, out, error))
+        process = fork(arguments, (put_in, out, error), folder)
         try:
             status = process.wait(PATIENCE_S)
         finally:
