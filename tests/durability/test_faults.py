@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.daemon import HIT, PATIENCE_S, finished, running
+from support.daemon import HIT, finished, running
 
 from medamad.storage.environment.environment import FILE_NAME
 
@@ -96,9 +96,7 @@ def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> 
         assert health.status == 503
         assert b"store.mdb is no longer the file that was opened" in health.body
         assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 503
-        process, daemon._process = daemon._process, None
-        assert process is not None
-        assert process.wait(PATIENCE_S) == 1
+        assert daemon.ended() == 1
         assert "critical] the store cannot continue: the store has failed: store.mdb" in daemon.log
         assert "Traceback" not in daemon.log
         assert (daemon.data / FILE_NAME).read_bytes() == b"a backup, say"
@@ -107,8 +105,6 @@ def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> 
 def test_an_end_by_the_system_is_said(tmp_path: Path) -> None:
     """A disk that fails below the mapped file ends the process by SIGBUS."""
     with running(tmp_path) as daemon:
-        process, daemon._process = daemon._process, None
-        assert process is not None
-        os.kill(process.pid, signal.SIGBUS)
-        assert process.wait(PATIENCE_S) == -signal.SIGBUS
+        os.kill(daemon.pid, signal.SIGBUS)
+        assert daemon.ended() == -signal.SIGBUS
         assert "Fatal Python error: Bus error" in daemon.log

@@ -90,7 +90,7 @@ async def sound(tmp_path: Path) -> Path:
     scene = Scene(rng, [website.number for website in telling.websites])
     await telling.tell_all(scene, 150)
     await telling.settle(scene.now_ms)
-    await store.append([scene._hit() for _ in range(20)])
+    await store.append([scene.hit() for _ in range(20)])
     await store.close()
     file = tmp_path / "sound.mdb"
     env = lmdb.open(str(tmp_path / "data" / FILE_NAME), subdir=False, lib_version=0, readonly=True)

@@ -71,7 +71,7 @@ class Scene:
             if ahead_ms >= DAY_MS:
                 yield from self._overtaken()
             elif kind < 0.75:
-                yield Append([self._hit() for _ in range(self.rng.choice((1, 1, 2, 3, 7)))])
+                yield Append([self.hit() for _ in range(self.rng.choice((1, 1, 2, 3, 7)))])
             elif kind < 0.98:
                 yield Tidy(self.now_ms, is_awaited=self.rng.random() < 0.5)
             else:
@@ -84,7 +84,7 @@ class Scene:
         yield Tidy(self.now_ms)
         yield Append([evolve(load, beacon=event.beacon, website=event.website)])
 
-    def _hit(self) -> Hit:
+    def hit(self) -> Hit:
         kind = self.rng.random()
         if kind < 0.5:
             return self._view()
