@@ -55,7 +55,7 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
         return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
 
     pipeline, store = backends[0].pipeline, backends[0].store
-    store.writer.standstill = StallWatch(lambda: now[0])
+    store.writer.stall_watch = StallWatch(lambda: now[0])
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:
         early = answered("/event/hit", "a")
