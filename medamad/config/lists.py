@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from attrs import frozen
 
 from medamad.build import shipped_file
-from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError, check_end
+from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError
 from medamad.ingest.networks import Networks, read_networks
 from medamad.lookup.referrers import read_hosts, read_names
 
@@ -58,8 +58,7 @@ def _operators(config: Config, named: str, usual: str) -> Path | None:
 def _read(config: Config, key: str, file: Path, parse: Callable[[str], T]) -> T:
     """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
     try:
-        text = file.read_text("utf-8")
-        entries = parse(text)
+        return parse(file.read_text("utf-8"))
     except OSError as error:
         reason = error.strerror or str(error)
         if config.file is not None and getattr(config.events, key):
@@ -71,5 +70,3 @@ def _read(config: Config, key: str, file: Path, parse: Callable[[str], T]) -> T:
         raise ConfigError(file, "", TOO_DEEP) from None
     except ValueError as error:
         raise ConfigError(file, "", str(error)) from None
-    check_end(file, text)
-    return entries

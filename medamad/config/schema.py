@@ -32,7 +32,6 @@ from medamad.web.settings import ProxyHeader
 EXIT_STATUS: Final = 78
 """The exit status for an invalid configuration (EX_CONFIG of sysexits.h)."""
 
-_NO_LINE_END: Final = "expected a line end at the end: the file may have been cut short"
 TOO_DEEP: Final = "arrays or tables are nested too deeply"
 INSTALLED: Final = Path(__file__).parents[1]
 """The package: what a ConfigError names if a shipped file is at fault."""
@@ -191,11 +190,9 @@ def load(file: Path | None) -> Config:
     if file is None:
         return Config()
     file = file.absolute()
-    text = _text_of(file)
-    content = _toml_of(file, text)
+    content = _read_toml(file)
     warnings = tuple(_remove_retired(file, content))
     document = _convert(file, content)
-    check_end(file, text)
     return Config(
         server=document.server,
         store=document.store,
@@ -234,33 +231,20 @@ class _OnlyData(Struct, frozen=True):
 def load_data_dir(file: Path) -> Config:
     """Read only the data directory of a file that is invalid otherwise. Raises ConfigError."""
     file = file.absolute()
-    text = _text_of(file)
-    check_end(file, text)
     try:
-        found = msgspec.convert(_toml_of(file, text), _OnlyData, dec_hook=read_value)
+        found = msgspec.convert(_read_toml(file), _OnlyData, dec_hook=read_value)
     except msgspec.ValidationError as error:
         raise ConfigError(file, "server.data_dir", str(error)) from None
     return Config(server=Server(data_dir=found.server.data_dir), file=file)
 
 
-def _text_of(file: Path) -> str:
+def _read_toml(file: Path) -> dict[str, object]:
     try:
-        return file.read_text("utf-8")
+        return tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(file, "", error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise ConfigError(file, "", "expected UTF-8") from None
-
-
-def check_end(file: Path, text: str) -> None:
-    """Raise ConfigError if a file does not end with a line end: it may have been cut short."""
-    if text and not text.endswith("\n"):
-        raise ConfigError(file, "", _NO_LINE_END)
-
-
-def _toml_of(file: Path, text: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(file, "", f"not TOML: {error}") from None
     except RecursionError:

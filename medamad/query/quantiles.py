@@ -15,7 +15,6 @@ from medamad.storage.segments.format import SortedDurations
 Whole: TypeAlias = NDArray[np.integer[Any]]
 
 _NARROW_BITS: Final = 32
-_WIDE_BITS: Final = 64
 _DURATION_BITS: Final = 32
 _USUAL_BITS: Final = 19
 """Enough for a duration of almost nine minutes. Few are longer."""

@@ -82,8 +82,10 @@ def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["blocked.txt", "spam.txt", "referrers.toml"])
-def test_a_list_must_end_with_a_line_end(tmp_path: Path, name: str) -> None:
+def test_a_list_may_end_without_a_newline(tmp_path: Path, name: str) -> None:
     text = '"a.example" = "A"' if name == "referrers.toml" else "a.example"
-    (tmp_path / name).write_text("192.0.2.1" if name == "blocked.txt" else text, "utf-8")
-    with pytest.raises(ConfigError, match="expected a line end at the end"):
-        load_lists(config_in(tmp_path))
+    file = tmp_path / name
+    file.write_text("192.0.2.1" if name == "blocked.txt" else text, "utf-8")
+    without = load_lists(config_in(tmp_path))
+    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    assert without == load_lists(config_in(tmp_path))
