@@ -39,6 +39,7 @@ class BackupWatch:
     _state: BackupState
     _reactor: Any
     _clock: Callable[[], float]
+    _newest_backup: Callable[[Path, float], int | None] = newest_backup
     _is_reading: bool = False
     _log = Logger()
 
@@ -62,7 +63,7 @@ class BackupWatch:
     def _read(self, plan: BackupPlan, now: float) -> None:
         newest, failure = None, ""
         try:
-            newest = newest_backup(plan.folder, now)
+            newest = self._newest_backup(plan.folder, now)
         except OSError as error:
             failure = reason_of(error)
         self._reactor.callFromThread(self._finish, plan, newest, failure)

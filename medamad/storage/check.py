@@ -50,14 +50,13 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_part
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.dedup import SECRET
-from medamad.storage.wal.records import Kind, Rows, journal_place, read_watermark, sound_rows
+from medamad.storage.wal.records import Kind, journal_place, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
 _BLOCK_KEY_SIZE: Final = 16
 _NEVER_COUNTED: Final = 1 << 62
 _ANY_DTYPE: Final = np.uint64
-_NO_ROWS: Final[Mapping[Kind, Rows]] = {}
 
 _Names = Mapping[Dimension, NDArray[np.bool_]]
 """Which codes of each dimension have a text."""

@@ -156,14 +156,6 @@ class Store:
         """Detects writes that do not end, if it is called regularly."""
         return self.writer.stall_watch
 
-    def is_running_out(self, process: int) -> bool:
-        """Return whether a process that reads for long may soon leave no room for hits."""
-        try:
-            with self.environment.reading() as txn:
-                return self.free_space.is_running_out(txn, process)
-        except (OSError, lmdb.Error):  # which `unavailable_reason` reports
-            return False
-
     def figures(self) -> Figures:
         """Return the sizes of the store."""
         usage, partitions = self.usage(), self.partitions.all()

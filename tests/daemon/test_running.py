@@ -146,7 +146,7 @@ def test_a_reload_drops_no_request(tmp_path: Path, reloads: int) -> None:
             thread.start()
         for number in range(1, reloads + 1):
             configure(daemon, f"[store]\ncommit_max_hits = {number}")
-            until(lambda: daemon.log.count("was read again") >= number)  # noqa: B023
+            until(lambda: daemon.log.count("was reloaded") >= number)  # noqa: B023
         for one in visitors:
             one.stop.set()
         for thread in threads:

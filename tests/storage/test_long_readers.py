@@ -1,6 +1,5 @@
 """What an old reader keeps from being used again counts as used, and is told of."""
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -153,76 +152,6 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
         assert used_bytes(room, small) > before + 15 * VALUE
         reader.kill()
     assert used_bytes(room, small) - before < VALUE / 2
-    small.close()
-
-
-def running_out(
-    room: FreeSpace, environment: Environment, clock: Clock, process: int = os.getpid()
-) -> list[bool]:
-    """Tell after each change whether a process takes the room, until there is none for hits."""
-    lack, found = "", []
-    while not lack:
-        change(environment)
-        clock.now += 1
-        with environment.lmdb.begin(write=True) as txn:
-            found.append(room.is_running_out(txn, process))
-            lack = room.unavailable_reason(txn)
-    return found
-
-
-def test_room_runs_out_once_a_reader_keeps_as_much_as_is_left(small: Environment) -> None:
-    clock = Clock()
-    room = FreeSpace(small, 0, LongReaders(small, clock))
-    reader = small.lmdb.begin()
-    found = running_out(room, small, clock)
-    # Whoever ends the reader at once has lost no hit.
-    first = found.index(True)
-    assert 0.3 < first / len(found) < 0.7
-    assert found == [False] * first + [True] * (len(found) - first)
-    reader.abort()
-    with small.lmdb.begin(write=True) as txn:
-        assert not room.is_running_out(txn, os.getpid())
-        # What else fills the disk is no reader's doing.
-        room.min_free_disk = 1 << 60
-        assert not room.is_running_out(txn, os.getpid())
-    small.close()
-
-
-def test_room_that_an_older_reader_keeps_is_taken_by_no_other(small: Environment) -> None:
-    clock = Clock()
-    room = FreeSpace(small, 0, LongReaders(small, clock))
-    with reading_process(small) as older:
-        change(small, 10)
-        reader = small.lmdb.begin()
-        assert not any(running_out(room, small, clock))
-        with small.lmdb.begin(write=True) as txn:
-            assert room.is_running_out(txn, older.pid)
-        older.kill()
-    # What is left is taken by the other from then on.
-    with small.lmdb.begin(write=True) as txn:
-        assert room.unavailable_reason(txn) == ""
-    assert running_out(room, small, clock)[-1]
-    reader.abort()
-    small.close()
-
-
-def test_a_reader_keeps_what_was_freed_in_the_file_where_the_disk_has_nothing_more(
-    small: Environment,
-) -> None:
-    clock = Clock()
-    room = FreeSpace(small, 0, LongReaders(small, clock))
-    with small.lmdb.begin():
-        change(small, 60)
-    change(small, 2)
-    room.min_free_disk = 1 << 60
-    with small.lmdb.begin(write=True) as txn:
-        assert room.unavailable_reason(txn) == ""
-        assert not room.is_running_out(txn, os.getpid())
-    reader = small.lmdb.begin()
-    found = running_out(room, small, clock)
-    assert found[0] is False
-    assert any(found)
-    reader.abort()
     small.close()
 
 

@@ -54,19 +54,14 @@ class LongReaders:
     _lock: Lock = field(factory=Lock)
     _log = Logger()
 
-    def kept_bytes(self, used_bytes: int, map_bytes: int, by: int | None = None) -> int:
-        """Return the bytes of freed pages that readers keep from reuse, 0 if others are reused.
-
-        With `by`, the bytes that only this process keeps: none if an older reader keeps them too.
-        """
+    def kept_bytes(self, used_bytes: int, map_bytes: int) -> int:
+        """Return the bytes of freed pages that readers keep from reuse, 0 if others are reused."""
         oldest, age = self._observe()
         if oldest is None or age < _LONG_S:
             return 0
         # A reader whose process has died keeps nothing once LMDB has noticed.
         if self._environment.lmdb.reader_check():
-            return self.kept_bytes(used_bytes, map_bytes, by)
-        if by not in (None, oldest.reader.process):
-            return 0
+            return self.kept_bytes(used_bytes, map_bytes)
         file_bytes = self._environment.file_bytes()
         if file_bytes - oldest.file_bytes <= min(map_bytes // _GROWTH_SHARE, _MOST_GROWTH):
             return 0
@@ -163,20 +158,6 @@ class FreeSpace:
         self._refuses = bool(reason)
         if reason:
             raise Unavailable(f"no hits are taken: {reason}", retry_after=_RETRY_AFTER_S)
-
-    def is_running_out(self, txn: Txn, process: int) -> bool:
-        """Return whether a process keeps as much space from reuse as is left for hits.
-
-        False if there would be no space without it either, or an older reader keeps it too.
-        Raises OSError if the folder has gone.
-        """
-        map_size = self._environment.lmdb.info()["map_size"]
-        used = self._environment.used_bytes(txn)
-        kept = self.long_readers.kept_bytes(used, map_size, process)
-        within = self._environment.file_bytes() - used - kept - _ENOUGH_WITHIN
-        on_disk = max(self.free_disk() - self.min_free_disk, 0) + max(within, 0)
-        left = min(on_disk, _FULL_MAP * map_size - used - kept)
-        return -kept < left <= kept
 
     def unavailable_reason(self, txn: Txn) -> str:
         """Return why there is too little space for hits, "" if there is enough."""

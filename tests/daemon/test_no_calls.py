@@ -63,4 +63,4 @@ def use(daemon: Daemon) -> None:
     assert client.request("GET", "/dashboard/").status == 200
     assert client.request("GET", "/metrics").status == 200
     configure(daemon, "")
-    until(lambda: "was read again" in daemon.log)
+    until(lambda: "was reloaded" in daemon.log)

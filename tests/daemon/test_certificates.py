@@ -56,7 +56,7 @@ def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path
         configure(daemon, "[[[")
         until(lambda: "a certificate was not replaced" in daemon.log)
         assert pinged(authority.connection(port)) == 200
-        assert "was read again" not in daemon.log
+        assert "was reloaded" not in daemon.log
     finally:
         assert daemon.stop() == 0
 
