@@ -86,6 +86,10 @@ def test_a_list_may_end_without_a_newline(tmp_path: Path, name: str) -> None:
     text = '"a.example" = "A"' if name == "referrers.toml" else "a.example"
     file = tmp_path / name
     file.write_text("192.0.2.1" if name == "blocked.txt" else text, "utf-8")
-    without = load_lists(config_in(tmp_path))
-    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
-    assert without == load_lists(config_in(tmp_path))
+    lists = load_lists(config_in(tmp_path))
+    read = {
+        "blocked.txt": ip_address("192.0.2.1") in lists.blocked,
+        "spam.txt": list(lists.spam_hosts) == ["a.example"],
+        "referrers.toml": lists.referrer_names == {"a.example": "A"},
+    }
+    assert read[name]
